@@ -10,18 +10,17 @@ Writes `coverage.png`, and `coverage.csv` with all numbers; prints a table.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import numpy as np
 import polars as pl
 import typer
 from numpy.typing import NDArray
-from pluralbench.reports.figures import style
-from pluralbench.reports.figures.series import MARKERS
-from pluralbench.reports.figures.theme import BAND
+from pluralbench.reports.figures.chart import Chart, Mark, Panel, Point
+from pluralbench.reports.figures.files import write
+from pluralbench.reports.figures.series import series_of_judges
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, bootstrap_estimate, resample
 from pluralbench_measures.intervals import Perturbed, Strata, perturb
-from pluralbench_release.palette import COLORS
 from pluralbench_runs import run
 
 CLUSTERS = (2, 3, 4, 5, 7, 10, 15, 30, 100, 500)
@@ -167,27 +166,19 @@ def command(
 
 
 def _draw(summary: pl.DataFrame, folder: Path, draws: str) -> None:
-    width, height, gap = 2.1, 1.9, 0.35
-    with style.drawing():
-        figure = style.sheet(len(DESIGNS) * (width + gap), height)
-        for number, design in enumerate(DESIGNS):
-            ax = style.place(figure, number * (width + gap), 0, width, height)
-            ax.axhspan(93, 97, color=BAND, linewidth=0, zorder=0)
-            for place, method in enumerate((AFTER, BEFORE)):
-                own = summary.filter(design=design, method=method)
-                looks: Any = {"color": COLORS[place], "marker": MARKERS[place], "markersize": 3}
-                ax.plot(own["clusters"].to_list(), own["covered"].to_list(), label=method, linewidth=1, **looks)
-            ax.set(xscale="log", xlabel="Clusters", ylim=(40, 101), title=design)
-            ax.set_xticks([2, 5, 10, 30, 100, 500], ["2", "5", "10", "30", "100", "500"])
-            ax.minorticks_off()
-            if number:
-                ax.set_yticklabels([])
-            else:
-                ax.set_ylabel("Intervals with the\ntrue value (%)")
-                ax.legend(loc="lower right")
-        note = f"Means over true shares of 0.5, 0.7 and 0.9, {draws}. Band: 93 to 97 %."
-        style.heading(figure, "How often a 95 % interval contains the true value", note)
-        figure.savefig(folder / "coverage.png", dpi=110, bbox_inches="tight", pad_inches=0.1)
+    series = series_of_judges({AFTER: None, BEFORE: None})
+    panels = []
+    for design in DESIGNS:
+        marks = [
+            Mark(float(clusters), Point(covered), one)
+            for one in series
+            for clusters, covered in summary.filter(design=design, method=one.name).select("clusters", "covered").rows()
+        ]
+        label = "Intervals with the true value (%)"
+        panels.append(Panel(marks, label, design, "Clusters", {95: "--"}, joined=True, log=True))
+    note = f"Means over true shares of 0.5, 0.7 and 0.9, {draws}. Dashed: 95 %."
+    chart = Chart("How often a 95 % interval contains the true value", panels, note, len(DESIGNS))
+    write({"coverage": chart}, folder)
 
 
 def main() -> None:

@@ -12,22 +12,18 @@ from functools import cache
 from itertools import combinations
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import polars as pl
 import typer
 from build_chinese.preferences import Judgment, Mark, resolve
-from pluralbench.reports.figures import style
-from pluralbench.reports.figures.files import save
-from pluralbench.reports.figures.series import MARKERS
+from pluralbench.reports.figures import chart
+from pluralbench.reports.figures.files import write
+from pluralbench.reports.figures.series import series_of_judges
 from pluralbench_release.errors import SourceError
-from pluralbench_release.palette import COLORS
 from pluralbench_runs import rng_for, run
 from pluralbench_tables import read_jsonl
 from scipy.stats import kendalltau
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 NOISE = (0.0, 0.05, 0.1, 0.2, 0.4)
 OTHER: dict[Mark, Mark] = {"1": "2", "2": "1"}
@@ -175,34 +171,23 @@ def _table(shown: pl.DataFrame) -> str:
 
 
 def _draw(shown: pl.DataFrame, folder: Path, what: str) -> None:
-    width, height, gap = 2.3, 2.3, 0.7
-    with style.drawing():
-        figure = style.sheet(len(PANELS) * (width + gap), height)
-        for number, (label, lines) in enumerate(PANELS):
-            ax = style.place(figure, number * (width + gap), 0, width, height)
-            for place, (name, title) in enumerate(lines.items()):
-                _line(ax, shown, name, title, place)
-            ax.set(xlabel="Wrong judgments (%)", ylabel=label, xlim=(-2, 42))
-            ax.set_xticks([100 * noise for noise in NOISE])
-            ax.set_ylim(bottom=0.0)
-            if len(lines) > 1:
-                ax.legend(loc="lower left")
-        note = (
-            "τ-b compares with the human ranking. A prompt is dropped if all its responses become equal; its τ-b is 0. "
-            "Bars: central 95 % of the seeds."
-        )
-        style.heading(figure, f"Recovery of rankings from wrong judgments: {what}", note)
-        save(figure, folder, "noise")
-
-
-def _line(ax: "Axes", shown: pl.DataFrame, name: str, title: str, place: int) -> None:
-    """Draw means as a line with dots, and intervals as bars, side by side for two lines."""
-    across = (100 * shown["noise"] + 0.5 * place).to_list()
-    looks: Any = {"color": COLORS[place], "marker": MARKERS[place], "markersize": 4, "linewidth": 1}
-    ax.plot(across, shown[name].to_list(), label=title, **looks)
-    ax.vlines(
-        across, shown[f"{name}_low"].to_list(), shown[f"{name}_high"].to_list(), colors=looks["color"], linewidth=1
+    series = {one.name: one for one in series_of_judges({RESOLVED: None, WINS: None})}
+    panels = []
+    for label, lines in PANELS:
+        marks = [
+            chart.Mark(
+                f"{row['noise']:.0%}", chart.Point(row[name], row[f"{name}_low"], row[f"{name}_high"]), series[title]
+            )
+            for name, title in lines.items()
+            for row in shown.iter_rows(named=True)
+        ]
+        panels.append(chart.Panel(marks, label, "", "Wrong judgments", upright=True, joined=True, least=0))
+    note = (
+        "τ-b compares with the human ranking. A prompt is dropped if all its responses become equal; its τ-b is 0. "
+        "Instead of intervals: the central 95 % of the seeds."
     )
+    whole = chart.Chart(f"Recovery of rankings from wrong judgments: {what}", panels, note, len(PANELS))
+    write({"noise": whole}, folder)
 
 
 def main() -> None:

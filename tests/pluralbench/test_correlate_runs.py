@@ -2,20 +2,18 @@
 
 import json
 from collections.abc import Callable, Sequence
-from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from drawn_figures import check_texts, dots, words
+from drawn_figures import check_texts, drawn, values, words
 from made_runs import decision, keep, run_of
 from pluralbench.downstream.correlate import correlate
 from pluralbench.downstream.score_series import ScoreSeries, read_series, runs_series
 from pluralbench.errors import DataError, RunError
-from pluralbench.reports.figures import style
-from pluralbench.reports.figures.correlation import draw_correlation, scatter, slopes
-from pluralbench.reports.figures.series import series_of_judges
+from pluralbench.reports.figures import downstream
+from pluralbench.reports.figures.files import write
 from pluralbench_measures.rank_intervals import reliability
 
 Command = Callable[..., tuple[int, str, str]]
@@ -122,7 +120,6 @@ def test_scores_that_are_nothing_but_noise_have_no_interval() -> None:
     ]
 
 
-@pytest.mark.heavy
 @pytest.mark.parametrize("count", [2, 26])
 def test_every_name_can_be_read_in_the_figures(count: int) -> None:
     draw = np.random.default_rng(count)
@@ -130,31 +127,21 @@ def test_every_name_can_be_read_in_the_figures(count: int) -> None:
     scores = draw.integers(0, 12, size=count).astype(float)
     items = np.concatenate([scores[None], scores + draw.normal(size=(60, count))])
     found = correlate(side(names, scores.tolist(), items), side(names, draw.normal(size=count).tolist()))
-    with style.drawing():
-        models = series_of_judges(dict(zip(found.names, found.benchmark.scores.tolist(), strict=True)))
-        figures = {"ranks": slopes(found, models), "scores": scatter(found, models)}
-    for what, figure in figures.items():
-        check_texts(figure, what)
-        for model in models:
-            assert words(figure).count(model.label) >= (2 if what == "ranks" else 1)
-    assert dots(figures["ranks"]) >= 2 * count
-    assert "Whiskers: 95% intervals over items." in words(figures["scores"]).replace("\n", " ")
-    if count > 3:
-        assert "$x_1$ and $" in words(figures["scores"])
+    charts = downstream.correlation(found)
+    for stem, figure in drawn(charts).items():
+        check_texts(figure, stem)
+        assert all(mark.series.label in words(figure) for mark in charts["scores"].marks)
+    assert "Whiskers: 95% intervals." in words(figure)
 
 
-def test_lines_of_the_slope_chart_go_from_rank_to_rank() -> None:
+def test_the_figure_of_ranks_has_both_ranks_of_each_model() -> None:
     names = ["a", "b", "c", "d"]
     found = correlate(side(names, [9, 7, 7, 1]), side(names, [1, 2, 3, 4]))
-    with style.drawing():
-        models = series_of_judges(dict(zip(names, [9, 7, 7, 1], strict=True)))
-        figure = slopes(found, models)
-    drawn = [np.atleast_1d(np.asarray(line.get_ydata())).tolist() for line in figure.axes[0].lines]
-    lines = {tuple(ends) for ends in drawn if len(ends) == 2}
-    assert lines == {(0, 3), (1, 1), (2, 2), (3, 0)}, "of tied models, first the one that is better downstream"
-    assert all(one != other for one, other in combinations(lines, 2))
-    assert words(figure).count("2.5") == 2
-    assert "Tied models share their mean rank." in words(figure).replace("\n", " ")
+    chart = downstream.correlation(found)["ranks"]
+    ranks = {"a": (1, 4), "c": (2.5, 2), "b": (2.5, 3), "d": (4, 1)}
+    assert [*values(chart.panels[0])] == [(name, which) for name in ranks for which in ("Benchmark", "Downstream")]
+    assert [*values(chart.panels[0]).values()] == [rank for both in ranks.values() for rank in both]
+    assert "Tied models share their mean rank." in chart.note
 
 
 @pytest.mark.heavy
@@ -173,5 +160,5 @@ def test_the_command_draws(run: Command, tmp_path: Path) -> None:
     assert json.loads(out)["n"] == 6
     assert "Wrote" in err
     first = (tmp_path / "figures" / "ranks.svg").read_bytes()
-    draw_correlation(correlate(*paths), tmp_path / "again")
+    write(downstream.correlation(correlate(*paths)), tmp_path / "again")
     assert (tmp_path / "again" / "ranks.svg").read_bytes() == first

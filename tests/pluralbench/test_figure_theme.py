@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from defusedxml import ElementTree
 from figure_runs import benchmark_run, with_references
-from pluralbench.reports.figures.draw import draw, figures_of
+from pluralbench.reports.figures.files import drawing
+from pluralbench.reports.figures.report import draw, figures_of
 from pluralbench.reports.figures.series import MARKERS, series_of_judges
-from pluralbench.reports.figures.style import drawing
 from pluralbench.reports.figures.theme import BAND, INK, LINE, PAPER, ROLES, SOFT
-from pluralbench.reports.html.figures import inlined_figure
+from pluralbench.reports.html.figures import inlined_figures
 from pluralbench_release.palette import COLORS
 
 DARK = {role.light: role.dark for role in ROLES}
@@ -105,9 +105,7 @@ def test_files_and_pages_follow_the_theme(tmp_path: Path) -> None:
     for role in ROLES:
         assert f'[style*="fill: {role.light}"]{{fill:{role.dark} !important}}' in sheet
     with drawing():
-        drawn = dict(figures_of(runs))["forest_reward-bench"]()
-        assert drawn is not None
-        inlined = str(inlined_figure("key", "svg", drawn))
+        [inlined] = map(str, inlined_figures("key", figures_of(runs)))
     assert not {role.light for role in ROLES} & set(re.findall(r"#\w{6}", inlined))
     assert "fill: var(--ink)" in inlined
     assert "fill: var(--band)" in inlined

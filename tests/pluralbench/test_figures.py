@@ -1,14 +1,14 @@
-"""What every figure holds: everybody can read it, the same input makes the same bytes, and nothing to draw is said."""
+"""Every figure: everyone can read it, it shows its values, and the same input makes the same bytes."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 from defusedxml import ElementTree
-from drawn_figures import check_texts, drawn
+from drawn_figures import check_texts, drawn, markers, texts
 from figure_runs import (
     LONG_CATEGORIES,
     PARTS,
@@ -24,112 +24,113 @@ from figure_runs import (
 from made_personalize import made_items, made_personalized
 from pluralbench.downstream.correlate import correlate
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures import axis, certainty, correlation, personalize
-from pluralbench.reports.figures.draw import draw, figures_of
+from pluralbench.reports.figures import downstream, verdicts
+from pluralbench.reports.figures.chart import Chart, Point
 from pluralbench.reports.figures.files import write
-from pluralbench.reports.figures.series import series_of_judges
+from pluralbench.reports.figures.report import draw, figures_of
+from pluralbench.results.numbers import DASH
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
-Makes = Mapping[str, Callable[[], "Figure | None"]]
+Charts = Mapping[str, Chart]
 
 
-def of_runs(models: int, folder: Path) -> Makes:
-    """All that a report draws of some models on benchmarks of every kind."""
+def of_runs(models: int, folder: Path) -> Charts:
+    """All figures of a report of some models on benchmarks of every kind."""
     benchmarks = (*PARTS, "mine") if models < 12 else ("reward-bench", "pandalm")
     runs = [with_references(benchmark_run(n, benchmark)) for n in range(models) for benchmark in benchmarks]
     runs += [persona_run(n, folder, name) for n in range(models) for name in ("all", "none")] if models < 12 else []
     runs += chinese_runs(models, renamed=LONG_CATEGORIES)
     runs += [places_run("last", 0.3), places_run("even", 0.5)]
-    return dict(figures_of(runs))
+    return figures_of(runs)
 
 
-def of_one_model(folder: Path) -> Makes:
-    """The first figure of each function that draws for a report."""
-    first: dict[Any, tuple[str, Callable[[], Figure | None]]] = {}
-    for stem, make in of_runs(1, folder).items():
-        first.setdefault(getattr(make, "func", stem), (stem, make))
-    return dict(first.values())
-
-
-def of_translations(_: Path) -> Makes:
-    return dict(figures_of(translated_runs()))
-
-
-def of_scripts(_: Path) -> Makes:
-    return dict(figures_of(runs_in_all_languages()))
-
-
-def of_verdicts(judges: int, tasks: int, sets: tuple[str, ...], _: Path) -> Makes:
-    return certainty.figures_of(judged_rows(judges, sets, tasks=tasks))
-
-
-def of_profiles(folder: Path) -> Makes:
-    found = made_personalized(folder / "personal", made_items(methods=("bt", "gpo"), users=6, seeds=1))
-    return {name: partial(personalize.context_figure, found, name) for name in personalize.drawn_sets(found)}
-
-
-def of_scores(folder: Path) -> Makes:
-    names = [f"org/a model with a long name, no. {n}" for n in range(7)]
+def of_scores(folder: Path) -> Charts:
+    names = [f"org/a model with a long name, no. {n}" for n in range(26)]
     for stem, step in (("one", 3), ("two", 5)):
         rows = [f'"{name}",{step * n % 7}' for n, name in enumerate(names)]
         (folder / f"{stem}.csv").write_text("\n".join(["model,score", *rows]), encoding="utf-8")
-    found = correlate(folder / "one.csv", folder / "two.csv")
-    models = series_of_judges(dict.fromkeys(found.names))
-    return {of.__name__: partial(of, found, models) for of in (correlation.slopes, correlation.scatter)}
+    return downstream.correlation(correlate(folder / "one.csv", folder / "two.csv"))
 
 
-def of_axis(_: Path) -> Makes:
+def of_axis(_: Path) -> Charts:
     models = [SimpleNamespace(name=f"m{n}", position=at) for n, at in enumerate((0, 100, 1000))]
     runs = {name: {one.name: benchmark_run(n, name) for n, one in enumerate(models)} for name in ("pairs", "pandalm")}
     recipe = SimpleNamespace(models=models, axis="Pairs that it learned from", title="A study")
     study: Any = SimpleNamespace(runs=runs, recipe=recipe)
-    return {"axis": partial(axis.curves, study)}
+    return downstream.study(study)
 
 
-FIGURES: dict[str, Callable[[Path], Makes]] = {
-    "one model": partial(of_runs, 1),
-    "four models": partial(of_runs, 4),
-    "twelve models": partial(of_runs, 12),
-    "translations": of_translations,
-    "all languages": of_scripts,
-    "one judge": partial(of_verdicts, 1, 1, ("none", "all")),
-    "five judges": partial(of_verdicts, 5, 4, ("key", "least")),
-    "profiles": of_profiles,
+def of_personalized(folder: Path) -> Charts:
+    return downstream.personalized(
+        made_personalized(folder / "personal", made_items(methods=("bt", "gpo"), users=6, seeds=1))
+    )
+
+
+FIGURES: dict[str, Callable[[Path], Charts]] = {
+    "one model": lambda folder: of_runs(1, folder),
+    "four models": lambda folder: of_runs(4, folder),
+    "twelve models": lambda folder: of_runs(12, folder),
+    "translations": lambda _: figures_of(translated_runs()),
+    "all languages": lambda _: figures_of(runs_in_all_languages()),
+    "twelve in all languages": lambda _: figures_of(runs_in_all_languages(12)),
+    "one judge": lambda _: verdicts.figures_of(judged_rows(1, ("none", "all"))),
+    "five judges": lambda _: verdicts.figures_of(judged_rows(5, ("key", "least", "none"), tasks=4)),
+    "profiles": of_personalized,
     "scores": of_scores,
     "an axis": of_axis,
 }
+QUICK = {"one judge", "scores", "an axis"}
 
 
-MANY = ("one model", "four models", "twelve models", "translations", "all languages", "five judges", "profiles")
-
-
-@pytest.mark.parametrize("what", [pytest.param(what, marks=[pytest.mark.heavy] * (what in MANY)) for what in FIGURES])
-def test_every_figure_can_be_read(what: str, tmp_path: Path) -> None:
-    figures = drawn(FIGURES[what](tmp_path))
+@pytest.mark.parametrize("what", [pytest.param(one, marks=[pytest.mark.heavy] * (one not in QUICK)) for one in FIGURES])
+def test_every_figure_shows_its_values_and_can_be_read(what: str, tmp_path: Path) -> None:
+    charts = FIGURES[what](tmp_path)
+    figures = drawn(charts)
     assert figures
     for stem, figure in figures.items():
         check_texts(figure, stem)
+        check_values(figure, charts[stem])
+
+
+def check_values(figure: Any, chart: Chart) -> None:
+    """Assert that the dots, bars and dashes of a figure are the values of its chart."""
+    dots = [mark for mark in chart.marks if mark.kind == "dot" and mark.series.marker]
+    written = Counter(text.get_text() for text in texts(figure))
+    assert written[DASH] == sum(mark.point.value is None for mark in dots)
+    if chart.heat:
+        assert written >= Counter(f"{mark.point.value:.1f}" for mark in dots if mark.point.value is not None)
+        return
+    for panel, ax in zip(chart.panels, figure.axes, strict=True):
+        shown = [mark for mark in panel.marks if mark.kind == "dot" and mark.series.marker]
+        upright = panel.upright or not all(isinstance(mark.at, str) for mark in panel.marks)
+        present = [mark.point for mark in shown if mark.point.value is not None]
+        assert sorted(float(dot.get_data()[upright][0]) for dot in markers(ax)) == sorted(
+            one.value or 0.0 for one in present
+        )
+        for mark in shown:
+            if isinstance(mark.at, Point):
+                assert any(dot.get_data() == ([mark.at.value], [mark.point.value]) for dot in markers(ax))
+        whiskers = [tuple(path.vertices[:, int(upright)]) for one in ax.collections for path in one.get_paths()]
+        ends = {(one.low, one.high) for one in present if one.low is not None}
+        assert {one for one in whiskers if one[0] != one[1]} <= ends
+        bars = [mark.point.value or 0.0 for mark in panel.marks if mark.kind == "bar"]
+        sizes = [bar.get_height() if upright else bar.get_width() for bar in ax.patches if bar.get_alpha() == 0.35]
+        assert sorted(sizes) == sorted(bars)
+        low, high = ax.get_ylim() if upright else ax.get_xlim()
+        assert all(low <= value <= high for one in present for value in one[:3] if value is not None)
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(
-    "makes_of",
-    [of_one_model, FIGURES["one judge"], of_scores, of_axis],
-    ids=["one model", "one judge", "scores", "an axis"],
-)
-def test_the_same_input_makes_the_same_bytes_whatever_the_users_settings(
-    makes_of: Callable[[Path], Makes], tmp_path: Path
-) -> None:
+@pytest.mark.parametrize("what", ["one model", "one judge", "scores", "an axis"])
+def test_the_same_input_makes_the_same_bytes_whatever_the_users_settings(what: str, tmp_path: Path) -> None:
     import matplotlib as mpl
     from matplotlib import image
 
-    makes = makes_of(tmp_path)
-    first = write(makes, tmp_path / "a")
+    # One figure of each entry: those of further benchmarks are drawn by the same functions.
+    charts = {stem: one for stem, one in FIGURES[what](tmp_path).items() if not stem.startswith("forest_p")}
+    first = write(charts, tmp_path / "a")
     with mpl.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.facecolor": "red"}):
         before = dict(mpl.rcParams)
-        second = write(makes, tmp_path / "b")
+        second = write(charts, tmp_path / "b")
         assert dict(mpl.rcParams) == before
     assert [path.name for path in first] == [path.name for path in second]
     for one, other in zip(first, second, strict=True):
@@ -144,11 +145,11 @@ def test_the_same_input_makes_the_same_bytes_whatever_the_users_settings(
         assert all(", sans-serif" in style for style in styles), "for who has none of the fonts"
 
 
-def test_nothing_to_draw_and_nowhere_to_write_are_said(tmp_path: Path) -> None:
+def test_errors_name_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError, match=r"^There is nothing to draw: no run has a number\.$"):
         draw([], tmp_path / "p")
     with pytest.raises(EvaluationError, match=r"^There is nothing to draw: no verdict has a certainty"):
-        certainty.draw_verdicts(judged_rows(1, ("all",), sure=False), tmp_path / "p")
+        verdicts.draw(judged_rows(1, ("all",), sure=False), tmp_path / "p")
     assert not (tmp_path / "p").exists()
     (tmp_path / "file").write_text("", encoding="utf-8")
     with pytest.raises(EvaluationError, match=r"^The figures cannot be written to .+file: .+\.$"):

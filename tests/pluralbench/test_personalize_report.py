@@ -4,25 +4,20 @@ import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 import pytest
-from drawn_figures import check_texts, dots, drawn, words
+from drawn_figures import check_texts, drawn
 from made_personalize import DOMAINS, made_items, made_personalized
 from pluralbench import load_run
 from pluralbench.errors import RunError
-from pluralbench.reports.figures.personalize import context_figure
+from pluralbench.reports.figures.downstream import personalized
 from pluralbench.reports.personalize import page, report_personalized
 from pluralbench.reports.writing import format_report
 from pluralbench.results import Personalized
 from rich.console import Console
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -121,20 +116,15 @@ def test_the_page_links_its_figures(found: Personalized) -> None:
     assert "| method" in text
 
 
-def figure_of(found: Personalized, name: str) -> "Figure":
-    return drawn({name: partial(context_figure, found, name)})[name]
-
-
-def test_the_figure_shows_each_accuracy_in_words_that_can_be_read(found: Personalized, plain: Personalized) -> None:
-    figure = figure_of(found, "new")
-    check_texts(figure, "new")
-    assert len(figure.axes) == 2 * 4
+def test_the_figures_show_each_accuracy(found: Personalized, plain: Personalized) -> None:
+    charts = personalized(found)
+    new = charts["user_context_new"]
+    assert (len(new.panels), len(charts["user_context_scored"].panels)) == (2 * 4, 2 * 3)
     bins = found.metrics.filter(pl.col("bin").is_not_null(), set="new", metric="accuracy").height
-    assert dots(figure) == bins + 2 * 2 * 3
-    for text in ("without a profile", "with the profile", "with another user's", "Words of user context"):
-        assert text in words(figure)
-    assert len(figure_of(found, "scored").axes) == 2 * 3
-    check_texts(figure_of(plain, "new"), "plain")
+    assert len(new.marks) == bins + 2 * 2 * 3
+    assert {mark.series.label for mark in new.marks} == {"without a profile", "with the profile", "with another user's"}
+    for stem, figure in drawn(charts | {"plain": personalized(plain)["user_context_new"]}).items():
+        check_texts(figure, stem)
 
 
 def test_items_that_are_of_another_shape_are_refused(found: Personalized, tmp_path: Path) -> None:

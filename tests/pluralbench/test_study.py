@@ -19,7 +19,7 @@ from pluralbench.downstream import study as steps
 from pluralbench.downstream.correlate import correlate
 from pluralbench.downstream.study import Study, load_study
 from pluralbench.errors import DataError
-from pluralbench.reports.figures.style import drawing
+from pluralbench.reports.figures.files import drawing
 from pluralbench.reports.html.further import study_section
 from pluralbench.reports.html.report import html_report
 from pluralbench.reports.study import findings

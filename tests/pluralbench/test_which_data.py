@@ -12,7 +12,7 @@ from pluralbench.data.samples import FOLDER
 from pluralbench.errors import RunError
 from pluralbench.leaderboard.findings import CheckResult, finding_lines
 from pluralbench.publishing.model_card import eval_results
-from pluralbench.reports.figures.draw import draw
+from pluralbench.reports.figures.report import draw
 from pluralbench.reports.html.report import html_report
 from pluralbench.reports.report import render
 from pluralbench.results import Run

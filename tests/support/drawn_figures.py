@@ -1,11 +1,13 @@
-"""What is written and drawn in a figure, and whether everybody can read it."""
+"""Figures as they are drawn: their texts, and that everyone can read them."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
-from pluralbench.reports.figures.draw import figures_of
-from pluralbench.reports.figures.style import drawing
+from pluralbench.reports.figures.chart import Chart, Panel
+from pluralbench.reports.figures.draw import figure_of
+from pluralbench.reports.figures.files import drawing
+from pluralbench.reports.figures.report import figures_of
 from pluralbench.results import Run
 
 if TYPE_CHECKING:
@@ -13,23 +15,24 @@ if TYPE_CHECKING:
     from matplotlib.text import Text
 
 
-Make = Callable[[], "Figure | None"]
-
-
-def drawn(makes: Mapping[str, Make] | Iterable[tuple[str, Make]]) -> dict[str, "Figure"]:
-    """The figures that have something to show, by the stems of their files."""
+def drawn(charts: Mapping[str, Chart]) -> dict[str, "Figure"]:
+    """Draw the charts that are not empty."""
     with drawing():
-        made = {stem: make() for stem, make in dict(makes).items()}
-    return {stem: figure for stem, figure in made.items() if figure is not None}
+        return {stem: figure_of(chart) for stem, chart in charts.items() if not chart.empty}
 
 
-def report_figures(runs: Sequence[Run], *stems: str) -> dict[str, "Figure"]:
-    """The figures of a report of some runs, or of them those of these stems."""
-    return drawn((stem, make) for stem, make in figures_of(runs) if stem in (stems or {stem}))
+def chart_of(runs: Sequence[Run], stem: str) -> Chart:
+    """The chart of a report of some runs."""
+    return figures_of(runs)[stem]
+
+
+def values(panel: Panel, kind: str = "dot") -> dict[tuple[Any, str], float | None]:
+    """The values of a panel by row and by the label of the series."""
+    return {(mark.at, mark.series.label): mark.point.value for mark in panel.marks if mark.kind == kind}
 
 
 def texts(figure: "Figure") -> list["Text"]:
-    """What is written in a figure, legends and labels of axes included."""
+    """The texts of a figure, legends and labels of axes included."""
     from matplotlib.text import Text
 
     beyond = set()
@@ -43,34 +46,13 @@ def texts(figure: "Figure") -> list["Text"]:
 
 
 def words(figure: "Figure") -> str:
-    """All texts of a figure, a line each."""
-    return "\n".join(text.get_text().replace("\N{NO-BREAK SPACE}", " ") for text in texts(figure))
-
-
-def said(figure: "Figure") -> str:
     """All texts of a figure in one line."""
-    return " ".join(words(figure).split())
+    return " ".join(" ".join(text.get_text() for text in texts(figure)).split())
 
 
 def markers(*axes: Any) -> list[Any]:
     """The dots in some axes."""
     return [line for ax in axes for line in ax.lines if line.get_marker() not in {"None", "", None}]
-
-
-def dots(figure: "Figure") -> int:
-    """How many values are drawn in a figure of dots."""
-    return len(markers(*figure.axes))
-
-
-def values(*axes: Any, upright: bool = False) -> list[float]:
-    """The values of the dots in some axes. upright: they go up."""
-    return [float(dot.get_data()[upright][0]) for dot in markers(*axes)]
-
-
-def whiskers(ax: Any, *, upright: bool = False) -> list[list[float]]:
-    """The ends of the lines of intervals in the axes."""
-    paths = [path for collection in ax.collections for path in collection.get_paths()]
-    return [path.vertices[:, int(upright)].tolist() for path in paths]
 
 
 def check_texts(figure: "Figure", what: str) -> None:

@@ -17,7 +17,7 @@ from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.metrics.frame import METRICS
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench.results import Run
-from pluralbench_schemas import LANGUAGES
+from pluralbench_schemas import ENGLISH, LANGUAGES
 from written_verdicts import verdicts
 
 LONG = "org/" + "Skywork-Reward-V2-Llama-3.1-8B-finetuned-on-the-preferences-of-people-run-{}-last"
@@ -207,9 +207,32 @@ SCRIPTS = {
 }
 
 
-def runs_in_all_languages() -> list[Run]:
-    """Models with names in other scripts on all languages."""
-    return [translated_run(name, kind, codes=[*LANGUAGES], items=8) for name, kind in SCRIPTS.items()]
+def runs_in_all_languages(models: int = 4) -> list[Run]:
+    """Models on all languages, the first with names in other scripts."""
+    kinds = SCRIPTS | {f"org/model-{n}": "classifier" for n in range(len(SCRIPTS), models)}
+    return [translated_run(name, kind, codes=[*LANGUAGES], items=8) for name, kind in kinds.items()]
+
+
+WAYS = ("de-en", "en-de", "en-zh", "zh-en")
+OUTCOMES = ("win", "loss", "tie", "invalid")
+
+
+@cache
+def language_run(
+    number: int, codes: Sequence[str] = (), *, english: bool = True, model: str | None = None, items: int = 40
+) -> Run:
+    """A run on the same items in some languages (default: all), and on translations."""
+    draw_ = random.Random(number)
+    own = codes or [code for code in LANGUAGES if code != ENGLISH]
+    places = [(code, SUBSETS[n % 4], f"q{n}") for code in (*[ENGLISH] * english, *own) for n in range(items)]
+    translated = [f"translation-{way}-{level}" for way in WAYS for level in ("easy", "hard")]
+    places += [("translation", subset, f"{subset} {n}") for subset in translated for n in range(12)]
+    weights = [draw_.uniform(4, 9), 3, 0.5, 0.5]
+    rows = [
+        decision(0, draw_.choices(OUTCOMES, weights)[0], config=config, subset=subset, id=item, cluster=item)
+        for config, subset, item in places
+    ]
+    return run_of(rows, "multilingual", model=model or f"org/model-{number}", path=f"runs/{number}")
 
 
 JUDGES = ("gpt-4o", "org/a-judge-with-a-very-long-name-that-goes-on-and-on-v0.2-instruct", "裁判", *"bcdef")

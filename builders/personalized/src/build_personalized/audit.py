@@ -69,17 +69,22 @@ def drop_counts(drops: pl.DataFrame) -> list[dict[str, Any]]:
     return drops.group_by("config", "step", "reason", maintain_order=True).len("count").to_dicts()
 
 
-def check(figures: dict[str, Any], limits: PairLimits) -> None:
+def check(figures: dict[str, Any], limits: PairLimits, *, source: str = "questions", asked: str = "questions") -> None:
     """Check the figures of `audit` against the recipe's limits.
+
+    Args:
+        figures: The figures.
+        limits: The limits.
+        source: Figure with the number of rows of which the pairs are left.
+        asked: Figure with the near-duplicates among what was asked.
 
     Raises:
         AuditFailed: Figures exceed limits; the message names each.
     """
-    share = (figures["questions"] - figures["pairs"]) / figures["questions"]
+    share = (figures[source] - figures["pairs"]) / figures[source]
     near = figures["near_duplicates"]
     check_limits(
-        limit_values(figures) | {"max_drop_share": share, "max_near_duplicates": near["questions"] + near["chosen"]},
-        limits,
+        limit_values(figures) | {"max_drop_share": share, "max_near_duplicates": near[asked] + near["chosen"]}, limits
     )
 
 

@@ -43,8 +43,8 @@ def judge_metrics(
     print_report(report_verdicts(rows), form, width=console.width)
     notes = list(answer_notes(table))
     if plots is not None:
-        from pluralbench.reports.figures.certainty import draw_verdicts
+        from pluralbench.reports.figures.verdicts import draw
 
-        notes += [f"Wrote {path}" for path in draw_verdicts(rows, plots)]
+        notes += [f"Wrote {path}" for path in draw(rows, plots)]
     for note in notes:
         (console if form == "table" else errors).print(note)

@@ -102,9 +102,10 @@ def print_downstream(run: "Downstream", *, plots: Path | None = None) -> None:
     for line in downstream_notes(run):
         console.print(line)
     if plots is not None and sampled:
-        from pluralbench.reports.figures.best_of_n import draw_best_of_n
+        from pluralbench.reports.figures.downstream import best_of_n
+        from pluralbench.reports.figures.files import write
 
-        for path in draw_best_of_n(run, plots):
+        for path in write(best_of_n(run), plots):
             console.print(f"Wrote {path}")
     files = [path.name for path in run.path.glob("*.parquet") if path.name != LEDGER_FILE]
     policy = [] if sampled else [POLICY_FOLDER]
@@ -271,9 +272,10 @@ def print_correlation(
         print_lines(correlation_notes(correlation))
     written: list[Path] = []
     if plots is not None:
-        from pluralbench.reports.figures.correlation import draw_correlation
+        from pluralbench.reports.figures import downstream as figures
+        from pluralbench.reports.figures.files import write
 
-        written += draw_correlation(correlation, plots)
+        written += write(figures.correlation(correlation), plots)
     if html is not None:
         from pluralbench.reports.html.further import write_correlation
 

@@ -65,18 +65,20 @@ def report(
     for place, one in enumerate(reports if form == "table" else reports[:1]):
         print_report(one, form, None if place else out, width=None if wide else WIDTH)
     if plots is not None:
-        from pluralbench.reports.figures.best_of_n import draw_best_of_n
-        from pluralbench.reports.figures.draw import draw, font_notes
-        from pluralbench.reports.figures.personalize import draw_personalized
+        from pluralbench.reports.figures import downstream
+        from pluralbench.reports.figures.files import write
+        from pluralbench.reports.figures.report import draw, font_notes
 
         best_of_n_runs = [run for run in runs_read.downstream if run.verb == "best-of-n" and run.result.rewards]
         personalized = runs_read.personalized
         others = personalized or best_of_n_runs
         figures = draw(runs_read.runs, plots, family or {}) if runs_read.runs or not others else []
         for sampled in best_of_n_runs:
-            figures += draw_best_of_n(sampled, plots if len(best_of_n_runs) == 1 else plots / sampled.path.name)
+            folder = plots if len(best_of_n_runs) == 1 else plots / sampled.path.name
+            figures += write(downstream.best_of_n(sampled), folder)
         for trained in personalized:
-            figures += draw_personalized(trained, plots if len(personalized) == 1 else plots / trained.path.name)
+            folder = plots if len(personalized) == 1 else plots / trained.path.name
+            figures += write(downstream.personalized(trained), folder)
         for path in figures:
             console.print(f"Wrote {path}")
         for note in font_notes(runs_read.runs):

@@ -35,7 +35,8 @@ from pluralbench.personalizing.users import (
     select,
     with_context,
 )
-from pluralbench.reports.figures.personalize import draw_personalized
+from pluralbench.reports.figures.downstream import personalized
+from pluralbench.reports.figures.files import write
 from pluralbench.reports.personalize import page
 from pluralbench.results.personalize import (
     EMBEDDINGS_FOLDER,
@@ -144,7 +145,7 @@ def personalize(
             _train_and_decide(output, config, source, users, models, embeddings)
     result: Personalized = load_run(target, PersonalizeRunConfig)
     if not (target / PAGE_FILE).exists():
-        paths = draw_personalized(result, target / FIGURES_FOLDER)
+        paths = write(personalized(result), target / FIGURES_FOLDER)
         figures = [path.relative_to(target) for path in paths if path.suffix == ".png"]
         write_text(target / PAGE_FILE, page(result, figures))
     return result

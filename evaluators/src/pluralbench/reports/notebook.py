@@ -9,8 +9,9 @@ from pluralbench_runs import did_you_mean, log_status
 
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import Figure
-from pluralbench.reports.figures.draw import figures_of
-from pluralbench.reports.figures.style import drawing
+from pluralbench.reports.figures.draw import figure_of
+from pluralbench.reports.figures.files import drawing
+from pluralbench.reports.figures.report import figures_of
 from pluralbench.reports.figures.theme import PAPER, with_dark_style
 from pluralbench.results.finding import RunLike, as_found
 
@@ -31,21 +32,19 @@ def plot(runs: RunLike | Iterable[RunLike], figure: str | None = None) -> Figure
             several benchmarks.
         RunError: A directory has no run.
     """
-    figures = dict(figures_of(as_found(runs).runs))
-    default = [name for name in figures if name.startswith("forest")]
-    if not figures:
+    charts = figures_of(as_found(runs).runs)
+    default = [name for name in charts if name.startswith("forest")]
+    if not charts:
         raise EvaluationError("There is nothing to draw: no run has a number.")
-    if figure is None and len(default) > 1:
-        raise EvaluationError(f"The runs are of several benchmarks; pass `figure=...`, one of {', '.join(figures)}.")
+    if figure is None and len(default) != 1:
+        raise EvaluationError(f"The runs are of several benchmarks; pass `figure=...`, one of {', '.join(charts)}.")
     name = default[0] if figure is None else figure
-    if name not in figures:
+    if name not in charts:
         raise EvaluationError(
-            f"These runs have no figure {name}; {did_you_mean(name, figures)}choose one of {', '.join(figures)}."
+            f"These runs have no figure {name}; {did_you_mean(name, charts)}choose one of {', '.join(charts)}."
         )
     with drawing():
-        drawn = figures[name]()
-    if drawn is None:
-        raise EvaluationError(f"There is nothing to draw in the figure {name}: no run has such a number.")
+        drawn = figure_of(charts[name])
     # IPython itself shows only figures of pyplot, and those in the user's own settings.
     drawn._repr_svg_ = partial(_svg, drawn)  # type: ignore[attr-defined]
     return drawn

@@ -18,9 +18,8 @@ from pluralbench.errors import RunError
 from pluralbench.reports.correlation import correlation_findings, correlation_notes, tables
 from pluralbench.reports.domains import tables_of
 from pluralbench.reports.downstream import downstream_notes, level_note, of_rewards
-from pluralbench.reports.figures.axis import draw_axis
-from pluralbench.reports.figures.best_of_n import draw_best_of_n
-from pluralbench.reports.figures.correlation import draw_correlation
+from pluralbench.reports.figures import downstream as figures
+from pluralbench.reports.figures.files import write
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import in_markdown
 from pluralbench.results.downstream import POLICY_FOLDER
@@ -36,14 +35,14 @@ def write_page(study: Study) -> Path:
     Returns:
         The path of the page.
     """
-    figures = dict(_draw_figures(study))
+    pictures = _draw_figures(study)
     write_text(study.path / SCORES_FILE, csv_text(scores_of(study)))
     if study.correlations:
         numbers = {name: correlation.as_dict() for name, correlation in study.correlations.items()}
         text = json.dumps(numbers, indent=2, ensure_ascii=False, allow_nan=False)
         write_text(study.path / CORRELATIONS_FILE, text + "\n")
     page = study.path / PAGE_FILE
-    write_text(page, "\n\n".join(_sections(study, figures)) + "\n")
+    write_text(page, "\n\n".join(_sections(study, pictures)) + "\n")
     return page
 
 
@@ -80,7 +79,7 @@ def findings(study: Study) -> Iterator[str]:
         yield from (f"{TITLES[name]}: {finding}" for finding in correlation_findings(correlation))
 
 
-def _sections(study: Study, figures: dict[str, Path]) -> Iterator[str]:
+def _sections(study: Study, pictures: dict[str, Path]) -> Iterator[str]:
     recipe = study.recipe
     yield f"# {escape_markdown(recipe.title)}"
     if recipe.about:
@@ -93,10 +92,10 @@ def _sections(study: Study, figures: dict[str, Path]) -> Iterator[str]:
     yield in_markdown(scores_table(study))
     yield from _benchmark_notes(study)
     yield from _training_notes(study)
-    yield from _picture(study, figures, "axis", f"Scores by {recipe.axis}")
+    yield from _picture(study, pictures, "axis", f"Scores by {recipe.axis}")
     if study.best_of_n is not None:
         yield "## Best-of-N"
-        yield from _picture(study, figures, "best_of_n", "Outcome by the number of candidates")
+        yield from _picture(study, pictures, "best_of_n", "Outcome by the number of candidates")
         yield from map(in_markdown, tables_of([study.best_of_n]))
         yield _listed(downstream_notes(study.best_of_n))
     if study.optimized:
@@ -109,7 +108,7 @@ def _sections(study: Study, figures: dict[str, Path]) -> Iterator[str]:
             yield from [escape_markdown(table.title)] if table.title else []
             yield in_markdown(table)
         for stem, title in (("ranks", "Rank against rank"), ("scores", "Score against score")):
-            yield from _picture(study, figures, f"{name}/{stem}", title)
+            yield from _picture(study, pictures, f"{name}/{stem}", title)
         yield _listed(correlation_notes(correlation))
     yield "## How to reproduce it"
     yield (
@@ -150,9 +149,9 @@ def _optimization_notes(study: Study) -> Iterator[str]:
         yield f"- {escape_markdown(f'{name}: {level_note(run)}')} [Curves]({_link(study, curves)})"
 
 
-def _picture(study: Study, figures: dict[str, Path], name: str, title: str) -> Iterator[str]:
-    if name in figures:
-        yield f"![{escape_markdown(title)}]({_link(study, figures[name])})"
+def _picture(study: Study, pictures: dict[str, Path], name: str, title: str) -> Iterator[str]:
+    if name in pictures:
+        yield f"![{escape_markdown(title)}]({_link(study, pictures[name])})"
 
 
 def _listed(sentences: Iterable[str]) -> str:
@@ -164,14 +163,12 @@ def _link(study: Study, path: Path) -> str:
     return quote(path.relative_to(study.path).as_posix())
 
 
-def _draw_figures(study: Study) -> Iterator[tuple[str, Path]]:
-    """Draw the figures; yields each one's name and PNG."""
+def _draw_figures(study: Study) -> dict[str, Path]:
+    """Draw the figures; returns the PNG of each by its name."""
     folder, models = study.path / FIGURES, [model.name for model in study.recipe.models]
-    if study.best_of_n is not None:
-        yield "best_of_n", draw_best_of_n(study.best_of_n, folder, models)[0]
+    charts = {} if study.best_of_n is None else figures.best_of_n(study.best_of_n, models)
+    charts |= figures.study(study)
     for name, correlation in study.correlations.items():
-        for path in draw_correlation(correlation, folder / name, models):
-            if path.suffix == ".png":
-                yield f"{name}/{path.stem}", path
-    if study.recipe.axis is not None and study.runs:
-        yield "axis", draw_axis(study, folder)[0]
+        charts |= {f"{name}/{stem}": chart for stem, chart in figures.correlation(correlation, models).items()}
+    pictures = [path for path in write(charts, folder) if path.suffix == ".png"]
+    return {path.relative_to(folder).with_suffix("").as_posix(): path for path in pictures}

@@ -45,3 +45,11 @@ def _hub_configs(model: str, revision: str | None, local: bool) -> Path:
     # The client's folder of a commit stays empty if the files that came are of another.
     config = try_to_load_from_cache(model, "config.json", revision=revision)
     return Path(config).parent if isinstance(config, str) else Path(folder)
+
+
+def unreachable_errors() -> tuple[type[Exception], ...]:
+    """Return the errors of the Hub's client without an answer of the Hub."""
+    from huggingface_hub import errors  # noqa: PLC0415 - as above
+
+    # Without a network, the client raises the error of its HTTP library, which `errors` imports.
+    return (errors.HfHubHTTPError, errors.OfflineModeIsEnabled, OSError, getattr(errors, "HTTPError", OSError))

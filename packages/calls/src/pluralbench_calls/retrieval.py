@@ -16,7 +16,7 @@ from pluralbench_runs import UserError, install_command, one_line, public_locati
 
 from pluralbench_calls.ask import Limits, ask
 from pluralbench_calls.ledger import Ledger
-from pluralbench_calls.model_checks import check_model
+from pluralbench_calls.model_checks import check_model, unreachable_errors
 from pluralbench_calls.records import Answer, Backend, Request
 
 CONTRIEVER = "facebook/contriever-msmarco"
@@ -196,7 +196,7 @@ def _is_local(model: str, extra: str, *libraries: str) -> bool:
     """Whether to load a model without the Hub: from a folder, or from the cache if the Hub cannot be reached.
 
     Called before the libraries are imported, which take a minute to notice that there is no network. Raises
-    `RetrievalError` without the libraries, and `RetrievalError` for a model that is neither local nor on the Hub.
+    `RetrievalError` without the libraries, and for a model that is neither local nor on the Hub.
     """
     if not all(map(find_spec, libraries)):
         command = install_command("pluralbench-calls", extra)
@@ -205,19 +205,12 @@ def _is_local(model: str, extra: str, *libraries: str) -> bool:
         return True
     from huggingface_hub import HfApi, errors, try_to_load_from_cache  # noqa: PLC0415 - of the extras
 
-    # Without a network, the Hub's client raises the error of its HTTP library, which `errors` imports.
-    unreachable: Any = (
-        errors.HfHubHTTPError,
-        errors.OfflineModeIsEnabled,
-        OSError,
-        getattr(errors, "HTTPError", OSError),
-    )
     hint = HINT.format(extra)
     try:
         HfApi().model_info(model, timeout=HUB_TIMEOUT)
     except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise RetrievalError(f"There is no folder {model}, and no such model on the Hub; {hint}.") from None
-    except unreachable:
+    except unreachable_errors():
         if isinstance(try_to_load_from_cache(model, "config.json"), str):
             return True
         raise RetrievalError(

@@ -1,8 +1,8 @@
 """The identity of a model behind a name: the digest of a folder, or a commit on the Hub."""
 
 from pathlib import Path
-from typing import Any
 
+from pluralbench_calls.model_checks import unreachable_errors
 from pluralbench_runs import digest, file_digest
 
 MODEL_FILES = ("*.safetensors", "*.bin", "*.json", "*.model", "*.jinja", "*.py", "*.txt")
@@ -29,18 +29,10 @@ def model_commit(name: str | Path, revision: str | None = None) -> str | None:
         return None
     from huggingface_hub import HfApi, errors, try_to_load_from_cache  # noqa: PLC0415 - folders need no Hub
 
-    # Offline, the Hub's client raises an error of its HTTP library, which `errors` imports.
-    unreachable: Any = (
-        errors.HfHubHTTPError,
-        errors.OfflineModeIsEnabled,
-        OSError,
-        getattr(errors, "HTTPError", OSError),
-    )
-
     try:
         return HfApi().model_info(str(name), revision=revision, timeout=20).sha
     except (errors.HFValidationError, LookupError, TypeError):  # a missing path such as ./model; no answer of a Hub
         return None
-    except unreachable:
+    except unreachable_errors():
         cached = try_to_load_from_cache(str(name), "config.json", revision=revision)
         return Path(cached).parent.name if isinstance(cached, str) else None

@@ -56,13 +56,7 @@ R = TypeVar("R", bound=Recipe)
 Model = TypeVar("Model", bound=FrozenModel)
 
 
-def read_recipe(
-    model: type[R],
-    path: Path,
-    overrides: Mapping[str, object] | None = None,
-    *,
-    renamed: Mapping[str, str] | None = None,
-) -> R:
+def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | None = None) -> R:
     """Read a recipe from a TOML file, or from the key "config" of a JSON file, such as a run's.
 
     Args:
@@ -70,13 +64,11 @@ def read_recipe(
         path: The file.
         overrides: Values by dotted key that replace those of the file, such as `{"llm.model": "m"}`. None keeps the
             value of the file.
-        renamed: Keys of files that an earlier version wrote, in any table, with their present names.
 
     Raises:
         RecipeError: The file is missing or cannot be parsed, or it has an unknown key or a bad value.
     """
     values = _read_config(path) if path.suffix == ".json" else read_toml(path)
-    values = _rename_keys(values, renamed or {})
     try:
         return check_recipe(model, _overridden(values, overrides or {}), str(path))
     except RecipeError as error:
@@ -107,14 +99,6 @@ def _overridden(values: Mapping[str, Any], overrides: Mapping[str, object]) -> d
             else:
                 table[key] = value
     return changed
-
-
-def _rename_keys(value: Any, renamed: Mapping[str, str]) -> Any:
-    if isinstance(value, list):
-        return [_rename_keys(item, renamed) for item in value]
-    if not isinstance(value, dict):
-        return value
-    return {renamed.get(key, key): _rename_keys(item, renamed) for key, item in value.items()}
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -3,8 +3,7 @@
 from typing import Any
 
 import polars as pl
-from pluralbench_release import PairLimits
-from pluralbench_release.audit import check_limits, limit_values, near_duplicates, near_texts, pair_figures
+from pluralbench_release.audit import near_duplicates, near_texts, pair_figures
 
 from build_personalized.audit import drop_counts, spread
 from build_personalized.training.splits import parts
@@ -50,20 +49,6 @@ def audit(
         "personas": pairs.filter(pl.col("persona").is_not_null())["user_id"].n_unique(),
         "persona_words": spread(pl.Series([len(text.split()) for text in personas])) if personas else None,
     }
-
-
-def check(figures: dict[str, Any], limits: PairLimits) -> None:
-    """Check the figures of `audit` against the recipe's limits.
-
-    Raises:
-        AuditFailed: Figures exceed limits; the message names each.
-    """
-    share = 1 - figures["pairs"] / figures["source_pairs"]
-    near = figures["near_duplicates"]
-    check_limits(
-        limit_values(figures) | {"max_drop_share": share, "max_near_duplicates": near["prompts"] + near["chosen"]},
-        limits,
-    )
 
 
 def _near_train(prompts: list[str], splits: list[str]) -> int:

@@ -12,8 +12,9 @@ from pluralbench_calls import recording
 from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
 from pluralbench_release.errors import BuildError
 
+from build_personalized.audit import check
 from build_personalized.build import nothing_left
-from build_personalized.training.audit import audit, check
+from build_personalized.training.audit import audit
 from build_personalized.training.card import card
 from build_personalized.training.contamination import leave_out, read_benchmark
 from build_personalized.training.personas import add_personas, persona_backend
@@ -83,7 +84,7 @@ def build(
             pairs = split_users(with_personas, recipe.splits, recipe.seed)
             beyond_limit = with_profiles.height - selected.height
             figures = audit(pairs, drops, contamination, source_pairs=loaded.pairs.height - beyond_limit)
-            check(figures, recipe.audit)
+            check(figures, recipe.audit, source="source_pairs", asked="prompts")
 
         contents = Contents(tables(pairs), loaded.sources, figures, card(recipe, figures))
         return workspace.release(contents, calls)

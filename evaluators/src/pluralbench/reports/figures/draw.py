@@ -1,123 +1,312 @@
-"""Figures of `report`: by benchmark, across languages, by category, and of verdicts."""
+"""Draw charts: panels in a grid, the legend, the title and the note.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from pathlib import Path
+matplotlib takes a second to import, so functions import it when they draw.
+"""
 
-import polars as pl
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from math import nan
+from statistics import median
+from textwrap import wrap
+from typing import Any
 
-from pluralbench.data.verdict_tables import read_verdicts
-from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures import Figure, Make, categories, certainty, languages, profile_modes, style
-from pluralbench.reports.figures.files import write
-from pluralbench.reports.figures.fonts import readable, unrendered
-from pluralbench.reports.figures.forest import forest
-from pluralbench.reports.figures.kinds import drop_by_kind
-from pluralbench.reports.figures.position import position
-from pluralbench.reports.figures.series import RunSeries, series_of
-from pluralbench.reports.figures.translators import translators
-from pluralbench.reports.sheets import title_of
-from pluralbench.reports.verdicts import verdict_rows
-from pluralbench.results.run_files import VERDICTS_FILE
-from pluralbench.results.runs import Run
+from pluralbench_measures.bootstrap import CONFIDENCE
 
-Draw = Callable[[Sequence[RunSeries]], Figure | None]
-OF_A_BENCHMARK: Mapping[str, Draw] = {"forest": forest, "position": position}
-ACROSS_LANGUAGES: Mapping[str, Draw] = languages.FIGURES | {"drop_by_kind": drop_by_kind, "translators": translators}
+from pluralbench.reports.figures import Axes, Figure
+from pluralbench.reports.figures.chart import Chart, Mark, Panel, Point
+from pluralbench.reports.figures.fonts import families, folded, readable, set_fonts, width_of
+from pluralbench.reports.figures.series import Series
+from pluralbench.reports.figures.theme import BAND, INK, LINE, PAPER, SOFT
+from pluralbench.results.numbers import DASH, FEW
 
-
-def draw(runs: Sequence[Run], folder: Path, families: Mapping[str, str] | None = None) -> list[Path]:
-    """Write the figures that these runs have data for, each as PNG and SVG.
-
-    A model has the same color and marker in all figures.
-
-    Args:
-        families: Patterns of model names by the name of a family. The figure of profile modes shows family means.
-
-    Returns:
-        The paths of the files.
-
-    Raises:
-        EvaluationError: There is nothing to draw, or the files cannot be written.
-    """
-    paths = write(dict(figures_of(runs, families)), folder)
-    if not paths:
-        raise EvaluationError("There is nothing to draw: no run has a number.")
-    return paths
+STEP, ROW, LETTER, GAP = 0.11, 0.2, 0.085, 0.2  # inches: between series, of a row, of a letter, and between panels
+LETTERS = 44  # of a row's label in a line; a Han character counts as two
+PAGE, BETWEEN = 9.5, 0.09  # inches: of all rows or columns at most, and between their series
+WHISKERS = 0.05  # inches between series at least for whiskers
+WIDTH, ALL, HIGH = 3.6, 8.5, 2.4  # inches: of a panel, of panels side by side, and of an upright panel
+INTERVALS = 3  # an axis of differences is at least so many times as wide as the median interval
+CELL, MAP = 0.335, "cividis"  # inches: "100.0" in 8 pt
 
 
-def figures_of(
-    runs: Sequence[Run], families: Mapping[str, str] | None = None, among: Sequence[Run] = ()
-) -> Iterator[tuple[str, Make]]:
-    """Yield the file stem of each figure that these runs have data for, and the function that draws it.
+def figure_of(chart: Chart) -> Figure:
+    """Draw a chart that is not empty. Call it within `files.drawing`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - a second that `--help` saves
+    from matplotlib.figure import Figure  # noqa: PLC0415 - the same
 
-    Call the functions within `style.drawing`.
-
-    Args:
-        families: See `draw`.
-        among: All runs of the report, which determine the colors. Default: `runs`.
-    """
-    among = among or runs
-    for kind, make in OF_A_BENCHMARK.items():
-        yield from _by_benchmark(kind, make, runs, among).items()
-    yield from profile_modes.mode_figures(runs, families or {}).items()
-    across, by_category = series_of(_in_languages(runs), among), series_of(_by_category(runs), among)
-    for models, figures in ((across, ACROSS_LANGUAGES), (by_category, categories.figures_of(by_category))):
-        yield from ((stem, partial(make, models)) for stem, make in figures.items() if models)
-    verdicts = _verdicts(runs)
-    if verdicts is not None:
-        names = [run.name for run in among]
-        title = title_of([run for run in runs if run.config.benchmark.description.persona_items])
-        rows = [row | {"title": title} for row in verdict_rows(verdicts)]
-        yield from certainty.figures_of(rows, among=names).items()
-
-
-def _by_benchmark(kind: str, draw: Draw, runs: Sequence[Run], among: Sequence[Run]) -> dict[str, Make]:
-    """A figure of one kind for each benchmark, by file stem."""
-    figures: dict[str, Make] = {}
-    for name in sorted({run.config.benchmark.name for run in runs}):
-        own = [run for run in runs if run.config.benchmark.name == name]
-        stem = style.stem(kind, Path(name).name.removesuffix(".toml"))
-        figures[f"{stem}_{len(figures) + 1}" if stem in figures else stem] = partial(draw, series_of(own, among))
-    return figures
+    figure = Figure(figsize=(1, 1), facecolor="white")  # until `_arrange` knows the size
+    FigureCanvasAgg(figure)
+    across, step = min(chart.across, len(chart.panels)), _step(chart)
+    axes = [_heat(figure, chart)] if chart.heat else []
+    sizes = [_size(panel, across, step, alone=len(chart.panels) <= across) for panel in chart.panels]
+    for place, panel in enumerate(() if chart.heat else chart.panels):
+        width, first = sizes[place][0], place - place % across
+        height = max(size[1] for size in sizes[first : first + across])
+        axes.append(figure.add_axes((0, 0, width, height)))
+        _panel(axes[-1], panel, step, (width, height))
+        _outer(
+            axes[-1],
+            panel,
+            chart.panels[place + across : place + across + 1],
+            chart.panels[place - 1 : place] if place % across else (),
+        )
+    limits = {panel.label: _limits([one for one in chart.panels if one.label == panel.label]) for panel in chart.panels}
+    for ax, panel in zip(axes, () if chart.heat else chart.panels, strict=False):
+        (ax.set_ylim if panel.vertical else ax.set_xlim)(limits[panel.label])
+    set_fonts(figure)
+    beside = _arrange(figure, axes, 1 if chart.heat else across)
+    if not chart.heat:
+        _legend(axes[across - 1], chart.panels, beside)
+    return heading(figure, chart.title, " ".join(filter(None, [chart.note, *_explained(chart, limits, step)])))
 
 
-def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:
-    """The verdicts of the persona judge's runs in one table; a repeated setting of a judge gets another name."""
-    frames, seen = [], set()
-    for run in sorted(runs, key=lambda run: str(run.path)):
-        if not run.config.benchmark.description.persona_items or not (run.path / VERDICTS_FILE).exists():
-            continue
-        key = run.name, run.config.judge_setting("setting"), run.config.judge_setting("variables")
-        judge = f"{run.name} ({run.path.name})" if key in seen else run.name
-        seen.add(key)
-        frames.append(read_verdicts(str(run.path / VERDICTS_FILE)).with_columns(judge=pl.lit(judge)))
-    return pl.concat(frames, how="diagonal") if frames else None
+def _step(chart: Chart) -> float:
+    """Inches between series, so that the panels of a column, or the upright ones of a row, fit on a page."""
+    panels, across = chart.panels, chart.across
+    if panels[0].upright:
+        groups = [panels[place : place + across] for place in range(0, len(panels), across)]
+    else:
+        groups = [panels[place::across] for place in range(across)]
+    rows = max(sum(len(panel.labels) for panel in own) for own in groups)
+    slots = max(sum(len(panel.labels) * panel.most for panel in own) for own in groups)
+    return max(0.02, min(STEP, (PAGE - BETWEEN * rows) / max(1, slots)))
 
 
-def font_notes(runs: Sequence[Run]) -> list[str]:
-    """List what the figures of these runs cannot show because fonts are missing, a sentence each."""
-    notes = []
-    codes = sorted({code for run in _in_languages(runs) for code in run.names("config", "pooled_accuracy")})
-    lacking = unrendered(codes)
-    if lacking:
-        notes.append(f"No installed font has the script of {', '.join(lacking)}, so figures show only English names")
-    for title in sorted({run.config.benchmark.title for run in runs}):
-        labels = categories.labels_of(run for run in runs if run.config.benchmark.title == title)
-        others = [f"{label} for {name}" for name, label in labels.items() if label != name]
-        if others:
-            notes.append(
-                f"No installed font has all characters of some names, so figures of {title} show {', '.join(others)}"
-            )
-    names = sorted({run.name for run in runs if readable(run.name) != run.name})
-    if names:
-        notes.append(f"No installed font has all characters of {', '.join(names)}, so figures show question marks")
-    return [f"{note}; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)." for note in notes]
+def _shown(panel: Panel) -> list[str]:
+    """The labels of rows or columns as they are written."""
+    labels = list(map(readable, panel.labels))
+    return labels if panel.upright else [folded(label, LETTERS, lines=2) for label in labels]
 
 
-def _in_languages(runs: Sequence[Run]) -> list[Run]:
-    return [run for run in runs if run.config.benchmark.description.reference is not None]
+def _size(panel: Panel, across: int, step: float, *, alone: bool) -> tuple[float, float]:
+    """Width and height of a panel in inches."""
+    labels = [label.split("\n") for label in _shown(panel)]
+    if not labels:
+        side = HIGH if across <= 2 else ALL / across - GAP
+        return side, side
+    if panel.upright:
+        letters = max(width_of(line) for lines in labels for line in lines)
+        column = max(step * panel.most + 0.1, LETTER * letters + 0.05)
+        return max(2.0, column * len(labels)), HIGH if alone else HIGH / 2
+    row = max(ROW if panel.most > 1 else 0.17, step * panel.most + BETWEEN, 0.16 * max(map(len, labels)))
+    return (WIDTH if across == 1 else ALL / max(across, 3) - GAP), row * len(labels)
 
 
-def _by_category(runs: Sequence[Run]) -> list[Run]:
-    return [run for run in runs if run.config.benchmark.description.by_category]
+def _limits(panels: Sequence[Panel]) -> tuple[float, float]:
+    """The limits of an axis of values that panels share."""
+    points = [mark.point for panel in panels for mark in panel.marks]
+    bars = any(mark.kind == "bar" for panel in panels for mark in panel.marks)
+    values = [value for one in points for value in one[:3] if value is not None]
+    values += [*(line for panel in panels for line in panel.lines), *([0.0] if bars else [])]
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    widths = [one.high - one.low for one in points if one.low is not None and one.high is not None]
+    # A wide axis of differences, so that those within the intervals do not look large.
+    wide = INTERVALS * median(widths) if widths and 0 in panels[0].lines else 0.0
+    room = max(0.06 * (high - low) or 1.0, (max(panels[0].least, wide) - (high - low)) / 2)
+    return (0.0 if bars and low == 0 else low - room), high + room
+
+
+def _panel(ax: Axes, panel: Panel, step: float, size: tuple[float, float]) -> None:
+    labels, vertical = panel.labels, panel.vertical
+    others = ax.xaxis if vertical else ax.yaxis
+    for line, style in panel.lines.items():
+        (ax.axhline if vertical else ax.axvline)(line, color=SOFT, linewidth=0.8, linestyle=style, zorder=1)
+    if labels:
+        ends = -0.5, len(labels) - 0.5
+        (ax.set_xlim if vertical else ax.set_ylim)(*(ends if vertical else ends[::-1]))
+        others.set_ticks(range(len(labels)), _shown(panel))
+        others.set_tick_params(length=0)
+        for row in range(0, len(labels), 2):
+            (ax.axvspan if vertical else ax.axhspan)(row - 0.5, row + 0.5, color=BAND, linewidth=0, zorder=0)
+    elif panel.log:
+        at = sorted({mark.at for mark in panel.marks if isinstance(mark.at, int | float)})
+        ax.set_xscale("symlog", base=2, linthresh=min((one for one in at if one > 0), default=1))
+        ax.set_xticks(at, [f"{one:g}" for one in at])
+        ax.minorticks_off()
+    for series in dict.fromkeys(mark.series for mark in panel.marks):
+        _series(ax, panel, series, step)
+    axis: Any = "y" if vertical else "x"
+    ax.locator_params(axis=axis, nbins=max(2, min(6, int(2.2 * size[0]))), steps=[1, 2, 5, 10])
+    ax.grid(axis=axis)
+    across, up = (panel.other, panel.label) if vertical else (panel.label, panel.other)
+    wide, high = (int((one + 0.1) / LETTER) for one in size)
+    ax.set_xlabel(folded(readable(across), wide))
+    ax.set_ylabel(folded(readable(up), max(12, high)))
+    ax.set_title(folded(readable(panel.title), wide, lines=4))
+
+
+def _outer(ax: Axes, panel: Panel, below: Sequence[Panel], left: Sequence[Panel]) -> None:
+    """Keep labels of axes only where the panel below or to the left does not have the same."""
+    along = [(one.other, one.labels) if one.vertical else (one.label, []) for one in (panel, *below)]
+    up = [(one.label, []) if one.vertical else (one.other, one.labels) for one in (panel, *left)]
+    if along[0] in along[1:]:
+        ax.tick_params(axis="x", labelbottom=False)
+    if along[0][0] in [name for name, _ in along[1:]]:
+        ax.set_xlabel("")
+    if up[0] in up[1:]:
+        ax.tick_params(axis="y", labelleft=False)
+        ax.set_ylabel("")
+
+
+def _series(ax: Axes, panel: Panel, series: Series, step: float) -> None:
+    """Draw the marks of a series, side by side with those of others in a row."""
+    share, line = step / (step * panel.most + BETWEEN), []
+    own = [mark for mark in panel.marks if mark.series == series]
+    places = sorted({mark.at for mark in own if isinstance(mark.at, int | float)})
+    wide = min((after - at for at, after in pairwise(places)), default=share)
+    for mark in own:
+        value, at = nan if mark.point.value is None else mark.point.value, _position(panel, mark, share)
+        if mark.kind == "tick":
+            _line(ax, panel, [(at - 0.44, value), (at + 0.44, value)], series)
+        elif mark.kind == "bar":
+            (ax.bar if panel.vertical else ax.barh)(at, value, 0.9 * wide, color=series.color, alpha=0.35, zorder=1.5)
+        else:
+            line.append((at, nan if mark.point.few and panel.joined else value))
+            if series.marker:
+                _dot(ax, panel.vertical, at, mark, whisker=step >= WHISKERS or panel.most == 1)
+    if line and (panel.joined or not series.marker):
+        _line(ax, panel, line, series)
+
+
+def _position(panel: Panel, mark: Mark, share: float) -> float:
+    if not isinstance(mark.at, str):
+        return (mark.at.value or 0.0) if isinstance(mark.at, Point) else mark.at
+    slots = panel.slots(mark.at)
+    aside = 0.0 if mark.kind == "tick" else slots.index(mark.series) - (len(slots) - 1) / 2
+    return panel.labels.index(mark.at) + share * aside
+
+
+def _line(ax: Axes, panel: Panel, points: Sequence[tuple[float, float]], series: Series) -> None:
+    across, up = zip(*(point if panel.vertical else point[::-1] for point in points), strict=True)
+    ax.plot(across, up, color=series.color, linestyle=series.line, linewidth=1.1, zorder=1.4)
+
+
+def _dot(ax: Axes, vertical: bool, at: float, mark: Mark, *, whisker: bool) -> None:
+    """Draw a value and its interval; a missing value is a dash outside the axes."""
+    shown, color = mark.point, mark.series.color
+    if shown.value is None:
+        edge = ax.get_xaxis_transform() if vertical else ax.get_yaxis_transform()
+        outside = (at, 1.03) if vertical else (1.02, at)
+        ax.text(*outside, DASH, ha="center", va="center", color=color, fontweight="bold", transform=edge)
+        return
+    looks: Any = {"colors": color, "linewidth": 0.9, "zorder": 2}
+    if whisker and shown.low is not None and shown.high is not None:
+        (ax.vlines if vertical else ax.hlines)(at, shown.low, shown.high, **looks)
+    if isinstance(mark.at, Point) and mark.at.low is not None and mark.at.high is not None:
+        ax.hlines(shown.value, mark.at.low, mark.at.high, **looks)
+    ax.plot(*((at, shown.value) if vertical else (shown.value, at)), **marker(mark.series, hollow=shown.few))
+
+
+def marker(series: Series, *, hollow: bool = False) -> dict[str, Any]:
+    """Return the style of a series' dots; thin markers are larger."""
+    size = {"P": 6.5, "X": 6.5, "*": 8.0}.get(series.marker, 5.0)
+    inside, edge, width = (PAPER, series.color, 1.0) if hollow else (series.color, PAPER, 0.3)
+    style = {"marker": series.marker, "markersize": size, "markeredgewidth": width, "markeredgecolor": edge}
+    return style | {"color": series.color, "markerfacecolor": inside, "linestyle": ""}
+
+
+def _heat(figure: Figure, chart: Chart) -> Axes:
+    """Draw a row for each series; missing values are hatched."""
+    from matplotlib import colormaps  # noqa: PLC0415 - a second that `--help` saves
+    from matplotlib.colors import Normalize  # noqa: PLC0415 - the same
+    from matplotlib.patches import Rectangle  # noqa: PLC0415 - the same
+
+    models = list(dict.fromkeys(mark.series for mark in chart.marks))
+    colored = [panel for panel in chart.panels if panel.label == chart.panels[0].label or panel.title]
+    values = [mark.point.value for panel in colored for mark in panel.marks if mark.point.value is not None]
+    norm, width, ticks = Normalize(min(values), max(*values, min(values) + 1)), 0.0, {}
+    ax = figure.add_axes((0, 0, 1, 1))
+    for panel in chart.panels:
+        for mark in (one for one in panel.marks if one.kind == "dot"):
+            x, y, value = width + panel.labels.index(str(mark.at)), models.index(mark.series), mark.point.value
+            ticks[x + 0.5] = readable("\n".join(filter(None, [str(mark.at), panel.title])))
+            color = None if value is None or panel not in colored else colormaps[MAP](float(norm(value)))
+            edge: Any = {"edgecolor": LINE, "hatch": "////"} if value is None else {"edgecolor": PAPER}
+            ax.add_patch(Rectangle((x, y), 1, 1, facecolor=color or "none", linewidth=0.5, **edge))
+            ink = INK if color is None else "black" if _luminance(color) > 0.18 else "white"
+            box: Any = {"facecolor": PAPER, "edgecolor": "none", "pad": 1} if value is None else None
+            text = DASH if value is None else f"{value:.1f}"
+            ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=ink, bbox=box)
+        width += len(panel.labels) + 0.25
+    ax.set(xlim=(0, width), ylim=(len(models), 0))
+    ax.set_position((0, 0, CELL * width, CELL * len(models)))
+    ax.spines[:].set_visible(False)
+    ax.xaxis.tick_top()
+    ax.set_xticks(list(ticks), list(ticks.values()), rotation=90, multialignment="left", linespacing=1.1)
+    ax.set_yticks([row + 0.5 for row in range(len(models))], [folded(model.label, 22, lines=2) for model in models])
+    ax.tick_params(length=0)
+    return ax
+
+
+def _luminance(color: Sequence[float]) -> float:
+    red, green, blue = ((c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for c in color[:3])
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _arrange(figure: Figure, axes: Sequence[Axes], across: int) -> float:
+    """Place axes row by row so that none lies on another's labels; return the inches right of the first row's last."""
+    sizes = [ax.get_window_extent().frozen() for ax in axes]  # the extent itself follows the figure
+    outer: list[Any] = [ax.get_tightbbox() for ax in axes]
+    dpi, left, top, lefts, bottoms = figure.dpi, 0.0, 0.0, [], []
+    for column in range(across):
+        left -= min(one.x0 for one in outer[column::across]) / dpi
+        lefts.append(left)
+        left += max(one.x1 for one in outer[column::across]) / dpi + GAP
+    for row in range(0, len(axes), across):
+        top += max(one.y1 for one in outer[row : row + across]) / dpi
+        bottoms.append(top)
+        top -= min(one.y0 for one in outer[row : row + across]) / dpi - GAP
+    figure.set_size_inches(left, top)
+    for place, (ax, size) in enumerate(zip(axes, sizes, strict=True)):
+        x, y = lefts[place % across], top - bottoms[place // across]
+        ax.set_position((x / left, y / top, size.width / dpi / left, size.height / dpi / top))
+    last = across - 1
+    return float(max(one.x1 for one in outer[last::across]) / dpi - sizes[last].width / dpi)
+
+
+def _legend(ax: Axes, panels: Sequence[Panel], away: float) -> None:
+    """Draw a legend right of the axes; a single model and series that are rows have none."""
+    from matplotlib.lines import Line2D  # noqa: PLC0415 - a second that `--help` saves
+
+    rows = {mark.at for panel in panels for mark in panel.marks}
+    several = any(len({mark.series for mark in panel.marks if mark.series.marker}) > 1 for panel in panels)
+    marks = [mark for panel in panels for mark in panel.marks if mark.point.value is not None]
+    shown = {mark.series.label: mark.series for mark in marks if several or not mark.series.marker}
+    shown = {label: one for label, one in shown.items() if label and label not in rows}
+    if shown:
+        plain = {"linewidth": 1.1}
+        handles = [
+            Line2D([], [], **(marker(one) if one.marker else plain | {"color": one.color, "linestyle": one.line}))
+            for one in sorted(shown.values(), key=lambda one: not one.marker)
+        ]
+        anchor = 1 + (away + 0.1) / (ax.get_window_extent().width / ax.figure.dpi), 1.0
+        texts = [readable(one.label) for one in sorted(shown.values(), key=lambda one: not one.marker)]
+        ax.legend(handles, texts, loc="upper left", bbox_to_anchor=anchor, borderaxespad=0)
+
+
+def _explained(chart: Chart, limits: dict[str, tuple[float, float]], step: float) -> Iterator[str]:
+    """Explain whiskers, hollow dots, dashes and cut axes for the note."""
+    dots = [(panel, mark.point) for panel in chart.panels for mark in panel.marks if mark.kind == "dot"]
+    across = [mark.at.low for mark in chart.marks if isinstance(mark.at, Point)]
+    if any(low is not None for low in (*(one.low for _, one in dots), *across)):
+        drawn = not chart.heat and any(step >= WHISKERS or panel.most == 1 for panel, _ in dots)
+        yield f"Whiskers: {CONFIDENCE:.0%} intervals." if drawn else "Intervals: see the tables."
+    if any(one.few for _, one in dots) and not chart.heat:
+        yield f"Hollow: fewer than {FEW} {chart.few}."
+    if any(one.value is None for _, one in dots):
+        yield f"{DASH}: missing."
+    if not chart.heat and any(low > 0 and "%" in label for label, (low, _) in limits.items()):
+        yield "The axis does not start at 0."
+
+
+def heading(figure: Figure, title: str, note: str) -> Figure:
+    """Add a title above the figure and a note below it, wrapped to its width."""
+    set_fonts(figure)
+    canvas: Any = figure.canvas
+    box = figure.get_tightbbox(canvas.get_renderer())
+    across, up = figure.get_size_inches()
+    above: Any = {"fontsize": 10, "fontweight": "bold", "va": "bottom"}
+    below: Any = {"fontsize": 8, "color": SOFT, "va": "top"}
+    for text, height, per_inch, looks in ((title, box.y1 + 0.12, 11.5, above), (note, box.y0 - 0.12, 16.5, below)):
+        wrapped = "\n".join(wrap(readable(text), int(per_inch * max(box.width, 4.5)), break_on_hyphens=False))
+        figure.text(box.x0 / across, height / up, wrapped, family=families(wrapped), linespacing=1.3, **looks)
+    return figure

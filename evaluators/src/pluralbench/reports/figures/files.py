@@ -1,33 +1,59 @@
-"""Write figures to files."""
+"""Draw figures in their own settings and write them to files."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 from pluralbench_runs import atomic_write
 
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures import Figure, Make
-from pluralbench.reports.figures.style import drawing
-from pluralbench.reports.figures.theme import with_dark_style
+from pluralbench.reports.figures import Figure
+from pluralbench.reports.figures.chart import Chart
+from pluralbench.reports.figures.draw import figure_of
+from pluralbench.reports.figures.theme import SETTINGS, with_dark_style
+
+_one_at_a_time = Lock()
 
 
-def write(figures: Mapping[str, Make], folder: Path) -> list[Path]:
-    """Draw figures and write them as PNG and SVG; a function that returns None writes nothing.
+@contextmanager
+def drawing() -> Iterator[None]:
+    """Apply the settings of the figures instead of the user's own; only one thread at a time can draw."""
+    import matplotlib as mpl  # noqa: PLC0415 - a second that `--help` saves
+
+    with _one_at_a_time, mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(SETTINGS)
+        yield
+
+
+def stem(*parts: str) -> str:
+    """Join parts into the stem of a figure's files; unsafe characters become underscores."""
+    return "_".join(re.sub(r"[^\w.-]+", "_", part) for part in parts)
+
+
+def write(charts: Mapping[str, Chart], folder: Path, nothing: str = "") -> list[Path]:
+    """Draw charts and write them as PNG and SVG.
 
     Args:
-        figures: Functions that draw, by file stem.
+        charts: Charts by file stem. An empty one writes nothing.
+        nothing: Why there is nothing to draw, for the error. Default: no figures are no error.
 
     Returns:
         The paths of the files.
 
     Raises:
-        EvaluationError: The files cannot be written.
+        EvaluationError: There is nothing to draw, or the files cannot be written.
     """
     with drawing():
-        drawn = ((stem, draw()) for stem, draw in figures.items())
-        return [path for stem, figure in drawn if figure is not None for path in save(figure, folder, stem)]
+        shown = {name: chart for name, chart in charts.items() if not chart.empty}
+        paths = [path for name, chart in shown.items() for path in save(figure_of(chart), folder, name)]
+    if nothing and not paths:
+        raise EvaluationError(f"There is nothing to draw: {nothing}.")
+    return paths
 
 
 def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
@@ -38,7 +64,7 @@ def save(figure: Figure, folder: Path, stem: str) -> list[Path]:
     figure.draw_without_rendering()
     box = figure.get_tightbbox(canvas.get_renderer()).padded(0.1)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        paths[0].parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(paths[0]) as new:
             figure.savefig(new, format="png", dpi=200, bbox_inches=box)
         drawn = StringIO()

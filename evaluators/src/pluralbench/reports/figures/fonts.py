@@ -85,33 +85,33 @@ def part_labels(names: Iterable[str]) -> dict[str, str]:
     return labels
 
 
-def folded(text: str, width: int, lines: int = 3, below: str = "") -> str:
+def folded(text: str, width: int, lines: int = 3) -> str:
     """Wrap a text between words; a Han character counts as two letters, and a line may end after each.
 
     Args:
-        width: Letters in a line; a longer word has a line of its own, which `style.fit` makes smaller.
+        width: Letters in a line; a longer word has a line of its own.
         lines: Maximum number of lines; a longer text ends with an ellipsis.
-        below: Text of a further line.
     """
     wrapped = [""]
     for word in filter(None, re.findall(r"[^\s_/-]*[\s_/-]*", " ".join(text.split()))):
         # Han that is longer than a line is split into parts of equal length, so that no part is a single character.
-        count = max(1, -(-_cells(word.rstrip()) // width)) if _cells(word) > len(word) else 1
+        count = max(1, -(-width_of(word.rstrip()) // width)) if width_of(word) > len(word) else 1
         size = -(-len(word) // count)
         for part in (word[place : place + size] for place in range(0, len(word), size)):
-            if _cells((wrapped[-1] + part).rstrip()) <= width or not wrapped[-1]:
+            if width_of((wrapped[-1] + part).rstrip()) <= width or not wrapped[-1]:
                 wrapped[-1] += part
             else:
                 wrapped.append(part)
     shown = [line.rstrip() for line in wrapped[:lines]]
     if len(wrapped) > lines:
-        while _cells(shown[-1]) >= width:
+        while width_of(shown[-1]) >= width:
             shown[-1] = shown[-1][:-1]
         shown[-1] += "…"
-    return "\n".join([*shown, *filter(None, [below])])
+    return "\n".join(shown)
 
 
-def _cells(text: str) -> int:
+def width_of(text: str) -> int:
+    """Return the width of a text in letters; a Han character counts as two."""
     return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)
 
 

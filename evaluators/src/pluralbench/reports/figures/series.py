@@ -1,7 +1,7 @@
 """Color, marker and label of each model and judge, the same in all figures of a report."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from math import inf
 from pathlib import Path
 from typing import NamedTuple
@@ -15,33 +15,38 @@ from pluralbench.results.runs import Run
 # 8 colors and 11 markers are coprime, so pairs repeat after 88.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*")
 LINES = ("-", "--", "-.")
-PLACES = len(COLORS) * len(MARKERS)
 NAME, END = 36, 15  # characters of a name at most, and of its end if its middle is cut
 LONGER = 12  # step by which names may be longer to stay unique
+KINDS = {
+    "classifier": "Classifiers",
+    "implicit": "Implicit rewards",
+    "generative": "Generative judges",
+    "function": "Functions",
+}
 Settings = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
 class Series:
-    """A model or a judge in figures."""
+    """A model, a judge or a reference in figures.
+
+    Attributes:
+        marker: Empty for a reference, which is a line.
+        line: Style of its lines, which distinguishes series of one color.
+    """
 
     name: str
     label: str
     color: str
     marker: str
-
-    @property
-    def line(self) -> str:
-        """Line style of its curves, which distinguishes series of one color."""
-        looks = [(COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)]) for place in range(PLACES)]
-        return LINES[looks.index((self.color, self.marker)) // len(COLORS) % len(LINES)]
+    line: str
 
 
 @dataclass(frozen=True)
 class RunSeries(Series):
     """The series of a run."""
 
-    run: Run
+    run: Run = field(compare=False)
 
 
 class _Variant(NamedTuple):
@@ -85,8 +90,8 @@ def series_of_judges(accuracies: Mapping[str, float | None], among: Iterable[str
     return [Series(name, label, *looks[_Variant(name)]) for name, label in zip(names, labels, strict=True)]
 
 
-def _looks(all_of: Iterable[_Variant], first: int = 0) -> dict[_Variant, tuple[str, str]]:
-    """Color and marker of each variant; the first 88 (8 x 11) are unique."""
+def _looks(all_of: Iterable[_Variant], first: int = 0) -> dict[_Variant, tuple[str, str, str]]:
+    """Color, marker and line style of each variant; the first 88 (8 x 11) are unique."""
     every = sorted(set(all_of), key=lambda variant: (variant.name.casefold(), variant))
     names = {name: first + place for place, name in enumerate(dict.fromkeys(variant.name for variant in every))}
     places = dict.fromkeys(names.values())
@@ -96,7 +101,8 @@ def _looks(all_of: Iterable[_Variant], first: int = 0) -> dict[_Variant, tuple[s
         while one.variant and place in places:
             place += len(COLORS)
         places[place] = None
-        looks[one] = COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)]
+        line = LINES[place // len(COLORS) % len(LINES)]
+        looks[one] = COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)], line
     return looks
 
 
@@ -105,31 +111,16 @@ def _key(run: Run) -> tuple[str, Path]:
 
 
 def _variants(runs: Iterable[Run]) -> dict[tuple[str, Path], _Variant]:
-    """The variant of each run, unique among the runs of its model on a benchmark.
-
-    Runs with the same settings get the same variant on every benchmark if possible.
-    """
-    groups: dict[tuple[str, str], dict[tuple[str, Path], Run]] = {}
-    for run in runs:
-        groups.setdefault((run.name, run.config.benchmark.name), {})[_key(run)] = run
-    numbers: dict[tuple[str, Settings, int], int] = {}
-    variants: dict[tuple[str, Path], _Variant] = {}
-    for (name, _), group in sorted(groups.items(), key=lambda one: (-len(one[1]), one[0])):
-        own = sorted(group.values(), key=lambda run: (_settings(run), str(run.path)))
-        settings = [_settings(run) for run in own]
-        wanted = [(name, one, settings[:place].count(one)) for place, one in enumerate(settings)]
-        used: set[int] = set()
-        for key, run in sorted(zip(wanted, own, strict=True), key=lambda one: one[0] not in numbers):
-            earlier = numbers.get(key)
-            number = earlier if earlier is not None and earlier not in used else _unused(used)
-            numbers.setdefault(key, number)
-            used.add(number)
-            variants[_key(run)] = _Variant(name, number)
-    return variants
-
-
-def _unused(used: set[int]) -> int:
-    return next(number for number in range(len(used) + 1) if number not in used)
+    """The variant of each run: by its settings, so that those with the same ones look alike on every benchmark."""
+    repeats: dict[tuple[str, str, Settings], int] = {}
+    keys: dict[tuple[str, Path], tuple[str, int, Settings]] = {}
+    for key, run in sorted({_key(run): run for run in runs}.items(), key=lambda one: str(one[0])):
+        own = run.name, run.config.benchmark.name, _settings(run)
+        repeats[own] = repeats.get(own, -1) + 1
+        keys[key] = run.name, repeats[own], own[-1]
+    ordered = sorted(set(keys.values()))
+    first = {name: place for place, (name, *_) in reversed([*enumerate(ordered)])}
+    return {key: _Variant(own[0], ordered.index(own) - first[own[0]]) for key, own in keys.items()}
 
 
 def _settings(run: Run) -> Settings:
@@ -156,6 +147,11 @@ def _labels(names: Sequence[str], differences: Sequence[str], among: Iterable[st
     )
     details = shortened([readable(one) for one in differences])
     texts = [f"{short[name]} ({more})" if more else short[name] for name, more in zip(names, details, strict=True)]
+    return unique(texts)
+
+
+def unique(texts: Sequence[str]) -> list[str]:
+    """Number the texts that occur more than once."""
     return [
         f"{text} ({texts[: place + 1].count(text)})" if texts.count(text) > 1 else text
         for place, text in enumerate(texts)
@@ -174,3 +170,8 @@ def shortened(names: Sequence[str]) -> list[str]:
 
 def _last_if_missing(accuracy: float | None) -> float:
     return inf if accuracy is None else -accuracy
+
+
+def kind_name(kind: str) -> str:
+    """Return the name of a kind of reward model; an unknown kind is its own name."""
+    return KINDS.get(kind, kind)

@@ -4,7 +4,9 @@ A figure is drawn in the light colors. The style sheet of an SVG file replaces t
 page replaces them by variables of its own style sheet.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from pluralbench.reports.figures.fonts import GENERIC, LETTERS
 
 
 class Role(NamedTuple):
@@ -31,6 +33,30 @@ ROLES = (
     Role(BAND, "#1e2127", "--band"),
     Role(PAPER, "#16181c", "--paper"),
 )
+SETTINGS: Any = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": INK,
+    "axes.facecolor": "none",
+    "axes.labelcolor": INK,
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlelocation": "left",
+    "axes.titlesize": "medium",
+    "font.family": [LETTERS, GENERIC],
+    "font.sans-serif": [LETTERS, "Verdana", "Helvetica", "Arial"],
+    "font.size": 8,
+    "grid.color": LINE,
+    "grid.linewidth": 0.5,
+    "hatch.linewidth": 0.5,
+    "legend.frameon": False,
+    "svg.fonttype": "none",  # text that can be searched, copied and read aloud
+    "svg.hashsalt": "pluralbench",
+    "text.color": INK,
+    "text.parse_math": False,  # names may contain dollar signs
+    "xtick.color": INK,
+    "ytick.color": INK,
+}
 
 
 def with_dark_style(svg: str) -> str:

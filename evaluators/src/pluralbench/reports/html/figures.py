@@ -1,12 +1,15 @@
 """Inline SVG figures for a page: selectable text, unique ids, and titles for screen readers."""
 
 import re
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from xml.etree import ElementTree as ET
 
 from markupsafe import Markup
 
 from pluralbench.reports.figures import Figure
+from pluralbench.reports.figures.chart import Chart
+from pluralbench.reports.figures.draw import figure_of
 from pluralbench.reports.figures.theme import with_variables
 from pluralbench.reports.html.components import figure
 
@@ -17,9 +20,9 @@ PER_POINT = 4 / 3  # of a page's pixels
 
 
 def inlined_figure(key: str, svg: str, drawn: Figure) -> Markup:
-    """Inline a figure into a page, which shows the title and note (see `style.heading`) as wrapping text.
+    """Inline a figure into a page, which shows the title and note (see `draw.heading`) as wrapping text.
 
-    Call it within `pluralbench.reports.figures.style.drawing`.
+    Call it within `pluralbench.reports.figures.files.drawing`.
 
     Args:
         svg: Prefix of the ids in the SVG, unique to this figure.
@@ -31,6 +34,18 @@ def inlined_figure(key: str, svg: str, drawn: Figure) -> Markup:
     buffer = StringIO()
     drawn.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None}, facecolor="none")
     return figure(key, _inline_svg(with_variables(buffer.getvalue()), svg, title, note), title, note)
+
+
+def inlined_figures(key: str, charts: Mapping[str, Chart]) -> Iterator[Markup]:
+    """Draw charts and inline them; see `inlined_figure`.
+
+    Args:
+        key: Prefix of the ids.
+        charts: Charts by file stem. An empty one is left out.
+    """
+    for stem, chart in charts.items():
+        if not chart.empty:
+            yield inlined_figure(f"{key}-figure-{stem}", f"{key}-svg-{stem}", figure_of(chart))
 
 
 def _inline_svg(svg: str, key: str, title: str, note: str) -> Markup:

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from markupsafe import Markup
@@ -15,13 +14,10 @@ from pluralbench.reports.correlation import correlation_findings, correlation_no
 from pluralbench.reports.correlation import tables as correlation_tables
 from pluralbench.reports.domains import tables_of as outcome_tables
 from pluralbench.reports.downstream import curve_table, downstream_notes, finding_of, level_note
-from pluralbench.reports.figures import axis, best_of_n
-from pluralbench.reports.figures.correlation import scatter, slopes
-from pluralbench.reports.figures.personalize import context_figure, drawn_sets
-from pluralbench.reports.figures.series import series_of_judges
-from pluralbench.reports.figures.style import drawing
+from pluralbench.reports.figures import downstream as figures
+from pluralbench.reports.figures.files import drawing
 from pluralbench.reports.html.components import NOTHING, details, items, page, paragraph, save_page, section
-from pluralbench.reports.html.figures import inlined_figure
+from pluralbench.reports.html.figures import inlined_figures
 from pluralbench.reports.html.sources import Facts, data_facts, provenance_of, software_facts
 from pluralbench.reports.html.tables import plain_table
 from pluralbench.reports.personalize import findings as personalize_findings
@@ -52,16 +48,13 @@ def _study_parts(key: str, study: Study) -> Iterator[Markup]:
     yield items(list(findings(study)) or [NO_FINDING])
     title = "Scores of the reward models, in percent, and their downstream results"
     yield from _tables(f"{key}-scores", [scores_table(study)._replace(title=title)])
-    if study.recipe.axis is not None and study.runs:
-        yield inlined_figure(f"{key}-axis", f"{key}-svg-axis", axis.curves(study))
+    yield from inlined_figures(key, figures.study(study))
     for place, (name, correlation) in enumerate(study.correlations.items()):
         own, question = f"{key}-correlation-{place}", f"Does {correlation.benchmark.source} predict {name}?"
         yield section(question, own, *correlation_parts(own, name, correlation, models), level=3)
     if study.best_of_n is not None:
         parts = [*_tables(f"{key}-best-of-n", outcome_tables([study.best_of_n]), downstream_notes(study.best_of_n))]
-        if study.best_of_n.result.rewards:
-            curves = best_of_n.curves(study.best_of_n, models)
-            parts.append(inlined_figure(f"{key}-curves", f"{key}-svg-curves", curves))
+        parts += inlined_figures(key, figures.best_of_n(study.best_of_n, models))
         yield section(TITLES["best-of-n"], f"{key}-best-of-n-section", *parts, level=3)
     if study.optimized:
         tables = outcome_tables([*study.optimized.values()])
@@ -77,9 +70,7 @@ def correlation_parts(key: str, name: str, correlation: Correlation, among: Sequ
         name: Name of the downstream result.
         among: All models of the page, which determine the colors.
     """
-    models = series_of_judges(dict(zip(correlation.names, correlation.benchmark.scores.tolist(), strict=True)), among)
-    for stem, draw in (("ranks", slopes), ("scores", scatter)):
-        yield inlined_figure(f"{key}-{stem}", f"{key}-svg-{stem}", draw(correlation, models))
+    yield from inlined_figures(key, figures.correlation(correlation, among))
     tables = [
         one._replace(title=one.title or f"Rank statistics of {correlation.benchmark.source} and {name}")
         for one in correlation_tables(correlation)
@@ -145,7 +136,7 @@ def downstream_section(key: str, run: Downstream, among: Sequence[str]) -> Marku
     if run.verb == "best-of-n" and run.result.rewards:
         table = curve_table(run)._replace(title=f"Outcome by the number of candidates, {run.config.benchmark.title}")
         parts.append(plain_table(f"{key}-table", table, notes=texts, provenance=provenance))
-        parts.append(inlined_figure(f"{key}-figure", f"{key}-svg", best_of_n.curves(run, among)))
+        parts += inlined_figures(key, figures.best_of_n(run, among))
     else:
         tables = outcome_tables([run])
         parts += _tables(key, tables, texts, provenance) if tables else [*map(paragraph, texts), provenance]
@@ -166,12 +157,11 @@ def personalized_section(key: str, run: Personalized) -> Markup:
     """Make the section of a directory of `personalize`. Call it within `style.drawing`."""
     provenance = provenance_of([(run.path.name, run.path, _personalized_facts(run))])
     tables = _tables(key, [*tables_of(run)], [*notes(run)], provenance)
-    draw = partial(context_figure, run)
-    figures = [inlined_figure(f"{key}-figure-{name}", f"{key}-svg-{name}", draw(name)) for name in drawn_sets(run)]
+    drawn = inlined_figures(key, figures.personalized(run))
     sentences = [*personalize_findings(run)]
     backbone = clean(Path(run.config.backbone.name).name)
     title = f"With and without a profile: {backbone} ({run.path.name})"
-    return section(title, key, *([items(sentences)] if sentences else []), *tables, *figures)
+    return section(title, key, *([items(sentences)] if sentences else []), *tables, *drawn)
 
 
 def _personalized_facts(run: Personalized) -> Facts:

@@ -10,7 +10,7 @@ from pluralbench_schemas.languages import LANGUAGES
 
 from pluralbench.leaderboard.findings import CheckResult, State
 from pluralbench.metrics.metric import MetricKey
-from pluralbench.reports.figures.kinds import kind_name
+from pluralbench.reports.figures.series import kind_name
 from pluralbench.reports.html.board import FEW_ITEMS, NO_CONTEXT, Board, Listed, user_context_of
 from pluralbench.reports.html.components import (
     Cell,

@@ -12,8 +12,8 @@ from pluralbench_runs.progress import progress
 
 from pluralbench.errors import EvaluationError
 from pluralbench.leaderboard.findings import State
-from pluralbench.reports.figures.draw import figures_of
-from pluralbench.reports.figures.style import drawing
+from pluralbench.reports.figures.files import drawing
+from pluralbench.reports.figures.report import figures_of
 from pluralbench.reports.html.board import Board, Listed, benchmark_key, choices_of
 from pluralbench.reports.html.components import (
     NOTHING,
@@ -27,7 +27,7 @@ from pluralbench.reports.html.components import (
     save_page,
     section,
 )
-from pluralbench.reports.html.figures import inlined_figure
+from pluralbench.reports.html.figures import inlined_figures
 from pluralbench.reports.html.further import (
     downstream_section,
     personalized_section,
@@ -220,10 +220,8 @@ def _figures(key: str, runs: Sequence[Run], among: Sequence[Run]) -> list[Markup
     """The figures of a benchmark, in the colors of all runs; those after the first are folded."""
     readable = [run for run in runs if not run.unreadable]
     with drawing():
-        drawn = [(stem, draw()) for stem, draw in (figures_of(readable, among=among) if readable else ())]
-        first, *further = [
-            inlined_figure(f"{key}-figure-{stem}", f"{key}-svg-{stem}", one) for stem, one in drawn if one is not None
-        ] or [NOTHING]
+        charts = figures_of(readable, among=among) if readable else {}
+        first, *further = [*inlined_figures(key, charts)] or [NOTHING]
     return [first, details(plural(len(further), "more figure"), *further)] if further else [first]
 
 

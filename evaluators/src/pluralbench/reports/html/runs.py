@@ -9,7 +9,7 @@ from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
 from pluralbench.leaderboard.findings import STATES
-from pluralbench.reports.figures.kinds import kind_name
+from pluralbench.reports.figures.series import kind_name
 from pluralbench.reports.html.board import (
     FEW_ITEMS,
     NO_CONTEXT,

@@ -80,11 +80,6 @@ def read_personal(folder: Path | str) -> SavedPersonal:
         raise LocalError(
             f"The personalized reward model of {folder} cannot be read ({one_line(error)}); train it again."
         ) from None
-    if not mean.shape == deviation.shape == (2, backbone.width):
-        raise LocalError(
-            f"`{MEAN}` and `{DEVIATION}` of {folder / WEIGHTS_FILE} are not of shape (2, {backbone.width}); train the "
-            "model again."
-        )
     return SavedPersonal(options, backbone, network.eval(), mean, deviation, record)
 
 

@@ -88,9 +88,6 @@ def _keys(path: Path, backbone: BackboneRecord) -> list[bytes]:
         with safe_open(path, framework="np") as shard:
             made_by = BackboneRecord.model_validate_json((shard.metadata() or {})[BACKBONE])
             keys = shard.get_tensor(KEYS)
-            shape = shard.get_slice(VECTORS).get_shape()
-        if keys.dtype != np.uint8 or keys.shape != (shape[0], KEY_BYTES) or shape[1:] != [made_by.width]:
-            raise ValueError(f"keys of shape {keys.shape}, vectors of {tuple(shape)}")  # noqa: TRY301 - caught below
     except (SafetensorError, OSError, KeyError, ValueError, ValidationError) as error:
         raise LocalError(
             f"{path} is not a complete shard of an embedding store ({one_line(error)}); delete it, and its vectors are "

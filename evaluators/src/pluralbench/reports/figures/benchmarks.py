@@ -1,0 +1,154 @@
+"""Figures of one benchmark: its parts, position bias of judges, and user context."""
+
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from pluralbench_schemas import LANGUAGES
+
+from pluralbench.metrics.metric import MetricKey
+from pluralbench.reports.figures.chart import (
+    ACCURACY,
+    BASELINES,
+    PLAIN,
+    Chart,
+    Mark,
+    Panel,
+    Point,
+    by_mean,
+    mean,
+    names,
+    number,
+    point,
+    which,
+)
+from pluralbench.reports.figures.fonts import language_label, part_labels
+from pluralbench.reports.figures.series import RunSeries, series_of_judges
+from pluralbench.reports.profile_modes import NONE, ModeRun
+from pluralbench.reports.sheets import Sheet
+from pluralbench.results.runs import Run
+
+SIDE_BY_SIDE = 3  # models at most in one row for each part; more have a panel for each part
+DOTS, ROWS, ACROSS = 105, 60, 6  # dots and rows of the forest plot at most, and its panels in a row
+MODES = 5  # panels of user context at most
+LABELS = {NONE: "none", "raw": "posts"}
+OVERALL = MetricKey("overall")
+Part = tuple[str, MetricKey]
+
+
+def forest(models: Sequence[RunSeries]) -> Chart:
+    """Make a row of the overall number and of each part, or with many models a panel of each."""
+    every = [part for part in _parts(models) if mean(_at(one.run, part[1]) for one in models) is not None]
+    few, config = len(models) <= SIDE_BY_SIDE, models[0].run.config
+    parts = every[: min(ROWS, DOTS // len(models)) if few else ACROSS * max(1, ROWS // (len(models) + 3))]
+    note = f"Overall: {config.benchmark.rule}."
+    if len(every) > len(parts):
+        note += f" {len(every) - len(parts)} more parts do not fit; see the CSV report."
+    if len({(one.run.config.data.digest, one.run.config.data.limit) for one in models}) > 1:
+        note += " The runs are on different data."
+    label = "Percent" if config.benchmark.description.by_category else ACCURACY
+    panels = [Panel([mark for part in parts for mark in _marks(models, *part)], label, least=10)]
+    if not few:
+        panels = [Panel(_marks(models, "", key), label, name.split("  ")[0], least=10) for name, key in parts]
+    return Chart(f"Overall and parts (%), {which(models)}", panels, note, 1 if few else ACROSS)
+
+
+def _marks(models: Sequence[RunSeries], row: str, key: MetricKey) -> list[Mark]:
+    """The models' numbers and the baselines on the same items, in one row or in a row for each model."""
+    marks = []
+    for one in models:
+        at = row or one.label
+        for name, series in BASELINES.items():
+            baseline = _at(one.run, key._replace(baseline=name))
+            marks += [Mark(at, Point(baseline.value), series, "tick")] if baseline.value is not None else []
+        marks.append(Mark(at, _at(one.run, key), one))
+    return marks
+
+
+def _at(run: Run, key: MetricKey) -> Point:
+    return point(run.at(key))
+
+
+def _parts(models: Sequence[RunSeries]) -> list[Part]:
+    """The overall number and its parts; of a benchmark without configs and sections its subsets, the largest first."""
+    runs = [one.run for one in models]
+    configs, excluded = (
+        list(dict.fromkeys(name for own in every for name in own))
+        for every in ([run.configs for run in runs], [run.excluded_configs for run in runs])
+    )
+    labels = {name: label.replace("_", " ") for name, label in labels_of(runs).items()}
+    labels |= {name: language_label(name) for name in labels if name in LANGUAGES}
+    if runs[0].config.benchmark.description.by_category:
+        metrics = {"accuracy": "Accuracy", "exact_match": "Exact match"}
+        parts = [(title, MetricKey(metric)) for metric, title in metrics.items()]
+        for metric, title in metrics.items():
+            parts += [(f"{title}, {labels[name]}", MetricKey(metric, name)) for name in configs]
+        return [("Overall", OVERALL), *parts]
+    of = configs[0] if len(configs) == 1 else None
+    parts = [(labels[name], MetricKey("accuracy", of, section=name)) for name in names(models, "section")]
+    parts += [(labels[name], MetricKey("accuracy", name)) for name in excluded]
+    if of is None:
+        own = [Mark(name, number(run, "accuracy", config=name), PLAIN) for name in configs for run in runs]
+        ordered = by_mean(own) if runs[0].config.benchmark.description.reference is not None else own
+        parts += [(labels[name], MetricKey("accuracy", name)) for name in dict.fromkeys(str(one.at) for one in ordered)]
+    return [("Overall", OVERALL), *(parts or _subsets(runs, labels))]
+
+
+def _subsets(runs: Sequence[Run], labels: Mapping[str, str]) -> list[Part]:
+    sizes = {
+        key: run.at(key._replace(metric="items")).value or 0
+        for run in runs
+        for config in run.configs
+        for key in run.keys("accuracy", "subset", config=config)
+    }
+    return [(labels[key.subset or ""], key) for key in sorted(sizes, key=lambda key: -sizes[key])]
+
+
+def labels_of(runs: Sequence[Run]) -> dict[str, str]:
+    """Return the label of each part of a benchmark, the same in every figure of these runs."""
+    own = [name for run in runs for name in run.configs] + [name for run in runs for name in run.excluded_configs]
+    inner = ("section", "category", "subset")
+    return part_labels([*own, *(name for dimension in inner for run in runs for name in run.names(dimension))])
+
+
+def position(models: Sequence[RunSeries]) -> Chart:
+    """Make a row of each pairwise judge: how often it prefers what it sees first (CHEEMS, figure 15)."""
+    marks = [Mark(one.label, number(one.run, "share_of_first"), one) for one in models]
+    marks = [mark for mark in marks if mark.point.value is not None]
+    judges = [mark.series for mark in marks if isinstance(mark.series, RunSeries)]
+    panel = Panel(marks, "Verdicts for the answer shown first (%)", lines={50: "--"})
+    return Chart(f"Position bias, {which(judges)}", [panel], "Valid verdicts only. Dashed: no preference.")
+
+
+def profile_modes(sheet: Sheet, models: Sequence[Sequence[ModeRun]], families: Mapping[str, str]) -> Chart:
+    """Make a bar of each family of models and mode of user context (Personalized RewardBench, Figure 2)."""
+    keys = [OVERALL, *(column.key for column in sheet.columns if column.part)][:MODES]
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for own in models:
+        name, modes = own[0].run.name, [one.mode for one in own]
+        family = next((family for family, pattern in families.items() if matches(name, pattern)), Path(name).name)
+        for one in own:
+            # A model may have plans of several planners, distinguished by the runs' directories.
+            mode = f"{one.mode} ({one.run.path.name})" if modes.count(one.mode) > 1 else one.mode
+            groups.setdefault((family, LABELS.get(mode, mode)), []).append(one.run)
+    series = {one.name: one for one in series_of_judges(dict.fromkeys(mode for _, mode in groups))}
+    panels = []
+    for key in keys:
+        marks = []
+        for (family, mode), runs in groups.items():
+            points = [_at(run, key) for run in runs]
+            shown = points if len(points) == 1 else [Point(one.value) for one in points]
+            marks += [Mark(family, Point(mean(points)), series[mode], "bar")]
+            marks += [Mark(family, one, series[mode]) for one in shown]
+            coin = Point(mean(_at(run, key._replace(baseline="coin")) for run in runs))
+            marks.append(Mark(family, coin, BASELINES["coin"], "tick"))
+        panels.append(Panel(marks, title=(key.section or key.config or "Overall").replace("_", " ")))
+    several = any(len(runs) > 1 for runs in groups.values())
+    note = f"Overall: {sheet.runs[0].config.benchmark.rule}."
+    note += " Bars: family means. Dots: the models of a family." if several else ""
+    return Chart(f"{sheet.title}: user context", panels, note, MODES)
+
+
+def matches(name: str, pattern: str) -> bool:
+    """Return whether a model's name matches the pattern of a family."""
+    return fnmatchcase(name, pattern) or fnmatchcase(Path(name).name, pattern)

@@ -1,0 +1,170 @@
+"""A figure as data: marks in panels, which `pluralbench.reports.figures.draw` draws."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Any, Literal, NamedTuple
+
+from pluralbench_measures.bootstrap import Estimate
+from pluralbench_runs import plural
+
+from pluralbench.metrics.metric import BASELINES as TITLES
+from pluralbench.reports.figures.series import RunSeries, Series
+from pluralbench.reports.figures.theme import INK, SOFT
+from pluralbench.reports.sheets import title_of
+from pluralbench.results.numbers import FEW
+from pluralbench.results.runs import Run
+
+ACCURACY, DIFFERENCE = "Accuracy (%)", "Difference (points)"
+PLAIN = Series("", "", INK, "o", "-")
+MEAN = Series("mean", "Mean", INK, "", "-")
+LINES = {"coin": ":", "longer": "-", "shorter": "--"}
+BASELINES = {name: Series(name, title.capitalize(), SOFT, "", LINES[name]) for name, title in TITLES.items()}
+CHANCE = BASELINES["coin"]
+EQUAL = Series("equal", "", SOFT, "", "--")
+
+
+class Point(NamedTuple):
+    """A value and its interval; missing numbers are None.
+
+    Attributes:
+        few: The value or its interval is over few items or clusters, so its dot is hollow.
+    """
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    few: bool = False
+
+
+class Mark(NamedTuple):
+    """A value in a panel.
+
+    Attributes:
+        at: Row or column, by its label; or the position on a numeric axis, with an interval if it is a `Point`.
+        kind: "tick" is a line through the row.
+    """
+
+    at: str | float | Point
+    point: Point
+    series: Series
+    kind: Literal["dot", "bar", "tick"] = "dot"
+
+
+@dataclass(frozen=True)
+class Panel:
+    """Marks with a common axis of values.
+
+    Attributes:
+        label: Label of the axis of values. Panels with the same one have the same limits.
+        other: Label of the other axis.
+        lines: Styles of reference lines by value.
+        upright: Values are vertical, as on numeric axes.
+        joined: Lines connect the dots of a series. Those of a series without a marker are always connected.
+        log: The numeric axis is logarithmic.
+        least: Minimum span of the axis of values.
+    """
+
+    marks: Sequence[Mark]
+    label: str = ACCURACY
+    title: str = ""
+    other: str = ""
+    lines: Mapping[float, str] = field(default_factory=dict)
+    upright: bool = False
+    joined: bool = False
+    log: bool = False
+    least: float = 5.0
+
+    @property
+    def labels(self) -> list[str]:
+        """The rows or columns; none if the axis is numeric."""
+        return list(dict.fromkeys(mark.at for mark in self.marks if isinstance(mark.at, str)))
+
+    @property
+    def vertical(self) -> bool:
+        """Whether values are vertical."""
+        return self.upright or not self.labels
+
+    def slots(self, label: str) -> list[Series]:
+        """Return the series side by side in a row."""
+        return list(dict.fromkeys(mark.series for mark in self.marks if mark.at == label and mark.kind != "tick"))
+
+    @property
+    def most(self) -> int:
+        """The number of series in the fullest row."""
+        return max((len(self.slots(label)) for label in self.labels), default=1)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A figure.
+
+    Attributes:
+        note: Text below the figure; whiskers, hollow dots and dashes are explained without it.
+        across: Panels in a row.
+        heat: Draw a heat map with a row for each series and a column for each row of each panel. Panels with another
+            label than the first have no colors.
+        few: What hollow dots are over fewer than `FEW` of.
+    """
+
+    title: str = ""
+    panels: Sequence[Panel] = ()
+    note: str = ""
+    across: int = 1
+    heat: bool = False
+    few: str = "prompts or users"
+
+    @property
+    def marks(self) -> list[Mark]:
+        """The marks of all panels."""
+        return [mark for panel in self.panels for mark in panel.marks]
+
+    @property
+    def empty(self) -> bool:
+        """Whether no series has a value, so that there is nothing to show."""
+        return all(mark.point.value is None or not mark.series.marker for mark in self.marks)
+
+
+def point(estimate: Estimate, scale: float = 100.0) -> Point:
+    """Convert a number of the metrics to a point, in percent by default."""
+    value, low, high = (None if one is None else scale * one for one in (estimate.value, estimate.low, estimate.high))
+    return Point(value, low, high, estimate.clusters is not None and estimate.clusters < FEW)
+
+
+def number(run: Run[Any, Any], metric: str, *, scale: float = 100.0, **dimensions: Any) -> Point:
+    """Return the point of a number of a run."""
+    return point(run.estimate(metric, **dimensions), scale)
+
+
+def names(models: Iterable[RunSeries], dimension: str, metric: str = "accuracy", **dimensions: Any) -> list[str]:
+    """Return the distinct names of a dimension in the runs' numbers, in order."""
+    return list(dict.fromkeys(name for one in models for name in one.run.names(dimension, metric, **dimensions)))
+
+
+def mean(points: Iterable[Point]) -> float | None:
+    """Return the mean of the values that are not missing, or None if all are."""
+    present = [one.value for one in points if one.value is not None]
+    return fmean(present) if present else None
+
+
+def by_mean(marks: Iterable[Mark]) -> list[Mark]:
+    """Sort marks by the mean of their row, the highest first."""
+    every = list(marks)
+    means = {row: mean(one.point for one in every if one.at == row) for row in dict.fromkeys(one.at for one in every)}
+    return sorted(every, key=lambda one: (means[one.at] is None, -(means[one.at] or 0.0)))
+
+
+def with_means(marks: Sequence[Mark]) -> list[Mark]:
+    """Add a tick at the mean of each row with several values."""
+    rows = {row: [one.point for one in marks if one.at == row] for row in dict.fromkeys(one.at for one in marks)}
+    return [*marks, *(Mark(row, Point(mean(own)), MEAN, "tick") for row, own in rows.items() if len(own) > 1)]
+
+
+def which(models: Sequence[RunSeries]) -> str:
+    """Describe the models and the benchmark for a title."""
+    if not models:
+        return ""
+    distinct = len({model.name for model in models})
+    runs = "" if distinct == len(models) else f"{len(models)} runs of "
+    subject = models[0].label if len(models) == 1 else f"{runs}{plural(distinct, 'model')}"
+    return f"{subject} on {title_of([model.run for model in models])}"
