@@ -221,9 +221,10 @@ def test_translations_of_the_same_items_are_side_by_side() -> None:
     runs = translated_runs()
     chart = chart_of(runs, "translators")
     assert [panel.title for panel in chart.panels[::2]] == ["Classifiers", "Implicit rewards"]
-    for panel, google, nllb in zip(chart.panels[1::2], runs[1:3], runs[4:], strict=True):
+    for left, panel, google, nllb in zip(chart.panels[::2], chart.panels[1::2], runs[1:3], runs[4:], strict=True):
         change = percent(nllb.headline) - percent(google.headline)
         assert values(panel) == pytest.approx({(google.name.removeprefix("org/"), "nllb"): change})
+        assert left.labels == panel.labels
     second = changed(translated_run("org/plain", "classifier", "nllb"), data__location="other/google")
     named = chart_of([runs[0], second], "translators")
     assert {mark.series.label for mark in named.marks if mark.kind == "dot"} == {"dist/google", "other/google"}

@@ -256,13 +256,14 @@ def translators(models: Sequence[RunSeries]) -> Chart:
     panels = []
     for kind in (kind for kind in KINDS if kind in {run.result.model.kind for run in bases}):
         levels, changes = [], []
-        for own, base, row in zip(groups, bases, rows, strict=True):
-            for name, run in own.items() if base.result.model.kind == kind else ():
-                levels.append(Mark(row, point(run.headline), shown[name]))
-                both = counted_decisions(base), counted_decisions(run)
-                change = None if run is base else overall_difference(base, run, *both, differing_text=True)
-                changes += [] if change is None else [Mark(row, point(change), shown[name])]
+        of_kind = [one for one in zip(groups, bases, rows, strict=True) if one[1].result.model.kind == kind]
+        for own, base, row in of_kind:
             levels.append(Mark(row, number(base, "overall", baseline="coin"), CHANCE, "tick"))
+            levels += [Mark(row, point(run.headline), shown[name]) for name, run in own.items()]
+            for name, run in [*own.items()][1:]:
+                both = counted_decisions(base), counted_decisions(run)
+                change = overall_difference(base, run, *both, differing_text=True)
+                changes.append(Mark(row, point(change), shown[name]))
         panels += [Panel(levels, "Mean over languages, accuracy (%)", KINDS[kind])]
         panels += [Panel(changes, DIFFERENCE, lines={0: "--"})]
     note = f"Right: difference to {min(shown, default='')}, or to a model's first translation, on the items in both."
