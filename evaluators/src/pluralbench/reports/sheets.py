@@ -15,8 +15,9 @@ from pluralbench.metrics.metric import BASELINES, MetricKey
 from pluralbench.metrics.responses import LEVELS
 from pluralbench.metrics.table import METRICS
 from pluralbench.reports import tables
+from pluralbench.reports.tables import Column
 from pluralbench.results.names import differing_prompt_settings, row_names
-from pluralbench.results.numbers import KINDS, Kind
+from pluralbench.results.numbers import KINDS
 from pluralbench.results.runs import MISSING, Run
 from pluralbench.results.summary import items_text
 
@@ -31,27 +32,9 @@ DATA: dict[str, Callable[[Run], str]] = {
 """Data settings that can distinguish sheets, by the format of their text; sheets that agree in all show a digest."""
 
 
-class Column(NamedTuple):
-    """A number that each row has.
-
-    Attributes:
-        key: Name of the number.
-        part: It is one of several parts or results.
-    """
-
-    heading: str
-    key: MetricKey
-    part: bool = False
-
-    @property
-    def name(self) -> str:
-        """Name in JSON: the metric, or the heading of a part."""
-        return self.heading if self.part else self.key.metric
-
-    @property
-    def kind(self) -> Kind:
-        """Format of its numbers."""
-        return KINDS[METRICS[self.key.metric].unit]
+def number_column(heading: str, key: MetricKey, *, part: bool = False) -> Column:
+    """Make the column of a number that each run has, in the format of its metric."""
+    return Column(heading, KINDS[METRICS[key.metric].unit], part=part, key=key)
 
 
 class Row(NamedTuple):
@@ -199,9 +182,7 @@ def _sheet(runs: Sequence[Run], qualifiers: tuple[str, ...], *, other: bool) -> 
 
 def table_of(sheet: Sheet, *, wide: bool) -> tables.Table:
     """Make the table of a sheet; with `wide` every number has its interval, otherwise only the overall one."""
-    columns = [
-        tables.Column(one.heading, one.kind, wide or not place, one.part) for place, one in enumerate(sheet.columns)
-    ]
+    columns = [one._replace(bounds=wide or not place) for place, one in enumerate(sheet.columns)]
     rows = [
         tables.Row(row.name, [_value(row, column) for column in sheet.columns], row.baseline is not None)
         for row in (*sheet.rows, *sheet.baselines)
@@ -249,13 +230,15 @@ def columns_of(run: Run) -> Iterator[Column]:
     A run that has only configs outside the overall number gets those configs and their subsets.
     """
     benchmark = run.config.benchmark.description
-    yield Column("overall", MetricKey("overall"))
+    yield number_column("overall", MetricKey("overall"))
     every = run.names("config", "pooled_accuracy")
     if every and set(every) <= benchmark.excluded_configs.keys():
         yield from _of_excluded(run)
         return
     shown = [metric for metric in METRICS.values() if metric.in_tables]
-    yield from (Column(one.heading, MetricKey(one.name)) for one in shown if run.estimate(one.name).value is not None)
+    yield from (
+        number_column(one.heading, MetricKey(one.name)) for one in shown if run.estimate(one.name).value is not None
+    )
     if benchmark.reference is not None:
         yield from _of_languages(run)
         return
@@ -265,14 +248,14 @@ def columns_of(run: Run) -> Iterator[Column]:
         for config in configs:
             for one in own:
                 heading = f"{config}: {one.heading}" if len(own) > 1 else config
-                yield Column(heading, MetricKey(one.name, config), part=True)
+                yield number_column(heading, MetricKey(one.name, config), part=True)
     elif benchmark.sections and configs:
         for section in benchmark.sections:
-            yield Column(section, MetricKey("accuracy", configs[0], section=section), part=True)
+            yield number_column(section, MetricKey("accuracy", configs[0], section=section), part=True)
         if benchmark.overall == "items":
-            yield Column("mean of sections", MetricKey("accuracy", configs[0]), part=True)
+            yield number_column("mean of sections", MetricKey("accuracy", configs[0]), part=True)
     for level in levels_of(run):
-        yield Column(level, MetricKey("style_accuracy", level=level), part=True)
+        yield number_column(level, MetricKey("style_accuracy", level=level), part=True)
     if len(configs) == 1:
         yield from _of_config(run, configs[0])
 
@@ -280,10 +263,10 @@ def columns_of(run: Run) -> Iterator[Column]:
 def _of_config(run: Run, config: str) -> Iterator[Column]:
     """The best of k responses of a single config, and metrics that only configs have."""
     for k in run.names("k", "best_of_k", config=config)[-1:]:
-        yield Column(f"best of {k}", MetricKey("best_of_k", config, k=k), part=True)
+        yield number_column(f"best of {k}", MetricKey("best_of_k", config, k=k), part=True)
     for metric in METRICS.values():
         if metric.in_tables and "" not in metric.dimensions and run.estimate(metric.name, config=config) is not MISSING:
-            yield Column(metric.heading, MetricKey(metric.name, config), part=True)
+            yield number_column(metric.heading, MetricKey(metric.name, config), part=True)
 
 
 def levels_of(run: Run) -> list[str]:
@@ -295,18 +278,18 @@ def levels_of(run: Run) -> list[str]:
 def _of_excluded(run: Run) -> Iterator[Column]:
     """The configs outside the overall number, and their subsets."""
     for config in run.excluded_configs:
-        yield Column(config, MetricKey("accuracy", config), part=True)
+        yield number_column(config, MetricKey("accuracy", config), part=True)
         for key in run.keys("accuracy", "subset", config=config):
-            yield Column(str(key.subset), key, part=True)
+            yield number_column(str(key.subset), key, part=True)
 
 
 def _of_languages(run: Run) -> Iterator[Column]:
     """Means over languages: 23 languages with four sections each are too many columns."""
     sections = run.config.benchmark.description.sections
     for section in sections:
-        yield Column(section, MetricKey("accuracy", section=section), part=True)
+        yield number_column(section, MetricKey("accuracy", section=section), part=True)
     for level in () if sections else run.names("resource"):
-        yield Column(f"{level} resource", MetricKey("accuracy", resource=level), part=True)
+        yield number_column(f"{level} resource", MetricKey("accuracy", resource=level), part=True)
 
 
 def language_tables(sheet: Sheet) -> Iterator[tables.Table]:
@@ -320,18 +303,18 @@ def language_tables(sheet: Sheet) -> Iterator[tables.Table]:
     languages = dict.fromkeys(code for run in sheet.runs for code in run.configs)
     every = {
         "accuracy by language": [
-            Column("overall", MetricKey("overall")),
-            Column(METRICS["variance"].heading, MetricKey("variance")),
-            *(Column(code, MetricKey("accuracy", code), part=True) for code in languages),
+            number_column("overall", MetricKey("overall")),
+            number_column(METRICS["variance"].heading, MetricKey("variance")),
+            *(number_column(code, MetricKey("accuracy", code), part=True) for code in languages),
         ],
         "accuracy minus that in English, in points": [
-            Column("overall", MetricKey("drop")),
-            *(Column(name, MetricKey("drop", section=name), part=True) for name in benchmark.sections),
+            number_column("overall", MetricKey("drop")),
+            *(number_column(name, MetricKey("drop", section=name), part=True) for name in benchmark.sections),
         ],
     }
     for column in dict.fromkeys(column for run in sheet.runs for column in _of_excluded(run)):
         if (config := str(column.key.config)) != benchmark.reference.config:
-            short = column._replace(heading=column.heading.removeprefix(f"{config}-"))
+            short = column._replace(text=column.text.removeprefix(f"{config}-"))
             every.setdefault(f"accuracy on {config}", []).append(short)
     for title, columns in every.items():
         if any(row.number(column).value is not None for row in sheet.rows for column in columns):

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from pluralbench_measures.bootstrap import Estimate
 
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.results.numbers import Kind, Number, mark_notes, number, percent
 
 Value = Estimate | float | int | str | None
@@ -18,12 +19,19 @@ class Column(NamedTuple):
         kind: Formats the numbers.
         bounds: Show the confidence intervals.
         part: It is one of several parts or results; a page shows it without a bar.
+        key: Name of the number that a run has in it. Default: it is not a number of a run's metrics.
     """
 
     text: str
     kind: Kind = percent
     bounds: bool = True
     part: bool = False
+    key: MetricKey = MetricKey("")
+
+    @property
+    def name(self) -> str:
+        """Name in JSON: the metric, or the heading of a part."""
+        return self.text if self.part else self.key.metric
 
 
 class Row(NamedTuple):

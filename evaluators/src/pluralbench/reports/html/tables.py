@@ -66,14 +66,14 @@ def sheet_table(board: Board, at: int, search: str | None = None) -> Markup:
         counts = count_cells(row.run, counted) if of_run else [ABSENT] * (1 + len(counted))
         rows.append(Row((name, rank_cell(rank), *main, *counts), not of_run, facets))
         rows_of_small.append(Row((name, *(own[place] for place in small)), not of_run, facets))
-    overall, *parts = (Head(clean(sheet.columns[place].heading)) for place in large)
+    overall, *parts = (Head(clean(sheet.columns[place].text)) for place in large)
     heads = [MODEL, Head("rank"), overall._replace(order="descending"), *parts, *map(Head, ("items", *counted))]
     notes = [*notes_on([sheet]), *_marks_of(values, large), ranking.problem or RANKS]
     provenance = sources(sheet.runs, [row.name for row in sheet.rows])
     shown = [table(table_key(at), sheet.heading, heads, rows, notes=notes, provenance=provenance, search=search)]
     if small:
         text = f"{plural(len(small), 'part')} with fewer than {FEW_ITEMS} decisions"
-        heads = [MODEL, *(Head(f"{clean(sheet.columns[place].heading)} (n = {sizes[place]})") for place in small)]
+        heads = [MODEL, *(Head(f"{clean(sheet.columns[place].text)} (n = {sizes[place]})") for place in small)]
         title, marks = f"{sheet.heading}: {text}", _marks_of(values, small)
         shown.append(details(text, table(f"{table_key(at)}-small", title, heads, rows_of_small, notes=marks)))
     return join(shown)
