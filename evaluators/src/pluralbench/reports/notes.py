@@ -20,7 +20,7 @@ from pluralbench.reports import data_notes, input_notes, judge_notes
 from pluralbench.reports.costs import cost_summary
 from pluralbench.reports.data_notes import NAMED
 from pluralbench.reports.layout import shortened
-from pluralbench.reports.sheets import Row, Sheet
+from pluralbench.reports.sheets import RunRow, Sheet
 from pluralbench.results.evaluations import PersonaJudgeResult
 from pluralbench.results.numbers import DASH, three_digits, with_interval
 from pluralbench.results.runs import Run
@@ -122,15 +122,15 @@ def _format_counts(counts: Mapping[str, int], nouns: Mapping[str, str]) -> str:
     return ", ".join(f"{n:,} {nouns[metric].split('|')[n != 1]}" for metric, n in counts.items() if n)
 
 
-def _rows_by_text(describe: Describe, sheets: Sequence[Sheet]) -> list[tuple[str, list[Row]]]:
-    rows: dict[str, list[Row]] = {}
+def _rows_by_text(describe: Describe, sheets: Sequence[Sheet]) -> list[tuple[str, list[RunRow]]]:
+    rows: dict[str, list[RunRow]] = {}
     for row in (row for sheet in sheets for row in sheet.rows):
         if text := describe(row.run):
             rows.setdefault(text, []).append(row)
     return list(rows.items())
 
 
-def _sentence(begin: str, groups: Sequence[tuple[str, list[Row]]], sheets: Sequence[Sheet]) -> Iterator[str]:
+def _sentence(begin: str, groups: Sequence[tuple[str, list[RunRow]]], sheets: Sequence[Sheet]) -> Iterator[str]:
     runs = sum(len(sheet.rows) for sheet in sheets)
     parts = []
     for text, rows in groups:
@@ -142,7 +142,7 @@ def _sentence(begin: str, groups: Sequence[tuple[str, list[Row]]], sheets: Seque
         yield f"{begin}: {'; '.join(parts)}."
 
 
-def _names(rows: Sequence[Row], sheets: Sequence[Sheet]) -> str:
+def _names(rows: Sequence[RunRow], sheets: Sequence[Sheet]) -> str:
     """The names of rows, or of a benchmark in place of all its rows."""
     names = []
     titles = Counter(sheet.title for sheet in sheets)

@@ -10,7 +10,7 @@ from pluralbench.metrics.metric import SHOWN_COUNTS
 from pluralbench.reports.detail import about_run
 from pluralbench.reports.notes import notes
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_fields, mode_table, modes_of
-from pluralbench.reports.sheets import Row, Sheet, sheets_of, table_of
+from pluralbench.reports.sheets import RunRow, Sheet, sheets_of, table_of
 from pluralbench.reports.writing import Report
 from pluralbench.results.runs import Run
 
@@ -65,7 +65,7 @@ def _flat(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
     return frame.select(columns)
 
 
-def _row(sheet: Sheet, row: Row) -> dict[str, Any]:
+def _row(sheet: Sheet, row: RunRow) -> dict[str, Any]:
     own = row.baseline is None
     numbers: dict[bool, dict[str, Any]] = {True: {}, False: {}}
     for column in sheet.columns:

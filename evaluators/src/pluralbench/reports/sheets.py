@@ -37,7 +37,7 @@ def number_column(heading: str, key: MetricKey, *, part: bool = False) -> Column
     return Column(heading, KINDS[METRICS[key.metric].unit], part=part, key=key)
 
 
-class Row(NamedTuple):
+class RunRow(NamedTuple):
     """A run, or a baseline on the items of a run.
 
     Attributes:
@@ -71,8 +71,8 @@ class Sheet(NamedTuple):
     qualifiers: tuple[str, ...]
     other: bool
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    baselines: tuple[Row, ...]
+    rows: tuple[RunRow, ...]
+    baselines: tuple[RunRow, ...]
 
     @property
     def runs(self) -> list[Run]:
@@ -167,7 +167,7 @@ def _is_legacy(benchmark: Benchmark) -> bool:
 def _sheet(runs: Sequence[Run], qualifiers: tuple[str, ...], *, other: bool) -> Sheet:
     ordered = sorted(runs, key=_order)
     names = row_names(ordered)
-    rows = tuple(Row(name, run) for name, run in zip(names, ordered, strict=True))
+    rows = tuple(RunRow(name, run) for name, run in zip(names, ordered, strict=True))
     columns = tuple(dict.fromkeys(column for run in ordered for column in columns_of(run)))
     return Sheet(
         title=title_of(ordered),
@@ -197,7 +197,7 @@ def _close(sheet: Sheet) -> Iterator[str]:
             yield f"{row.name}: {text}" if len(sheet.rows) > 1 else text
 
 
-def _value(row: Row, column: Column) -> tables.Value:
+def _value(row: RunRow, column: Column) -> tables.Value:
     """A row's number in a column; empty if a baseline has none, a word if most of a run's verdicts are invalid."""
     estimate = row.number(column)
     if row.baseline is not None:
@@ -216,12 +216,12 @@ def _order(run: Run) -> float:
     return float("inf") if run.headline.value is None else -run.headline.value
 
 
-def _baselines(runs: Sequence[Run]) -> Iterator[Row]:
+def _baselines(runs: Sequence[Run]) -> Iterator[RunRow]:
     """The baselines of the first run that has them; all runs are on the same items."""
     for baseline, name in BASELINES.items():
         run = next((run for run in runs if run.estimate("overall", baseline=baseline).value is not None), None)
         if run is not None:
-            yield Row(name, run, baseline)
+            yield RunRow(name, run, baseline)
 
 
 def columns_of(run: Run) -> Iterator[Column]:

@@ -26,8 +26,7 @@ from pluralbench.reports.html.components import (
 )
 from pluralbench.reports.html.runs import benchmarks_table
 from pluralbench.reports.html.sources import sources
-from pluralbench.reports.sheets import Row as Line
-from pluralbench.reports.sheets import Sheet
+from pluralbench.reports.sheets import RunRow, Sheet
 from pluralbench.results.runs import MISSING, Run
 
 CHECKED: Mapping[State, str] = {
@@ -87,7 +86,7 @@ def _checks(checked: CheckResult) -> Iterator[Markup]:
         yield items(clean(finding.text) for finding in checked.findings)
 
 
-def part_tables(key: str, sheet: Sheet, row: Line) -> Iterator[Markup]:
+def part_tables(key: str, sheet: Sheet, row: RunRow) -> Iterator[Markup]:
     """Make a table for each group in which a run has more than one number; parts with few decisions are folded."""
     if row.run.unreadable:
         yield paragraph("Most verdicts or scores are invalid, so the numbers of its parts are not shown.")
