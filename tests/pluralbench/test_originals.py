@@ -136,7 +136,7 @@ def test_translation_has_subsets_of_its_own_and_stays_out_of_the_average(
     without = score("multilingual", tmp_path / "hub", configs=LANGUAGES)
     assert without.headline.value == run.headline.value
     alone = score("multilingual", tmp_path / "hub", configs=["translation"])
-    headings = [column.heading for column in columns_of(alone)]
+    headings = [column.text for column in columns_of(alone)]
     assert headings == ["overall", "translation", "translation-de-en-hard", "translation-de-en-easy"]
     assert [RunRow("", alone).number(column).n for column in columns_of(alone)] == [0, 16, 8, 8]
 
