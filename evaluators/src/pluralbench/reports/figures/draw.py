@@ -39,7 +39,8 @@ def figure_of(chart: Chart) -> Figure:
     axes = [_heat(figure, chart)] if chart.heat else []
     sizes = [_size(panel, across, step, alone=len(chart.panels) <= across) for panel in chart.panels]
     for place, panel in enumerate(() if chart.heat else chart.panels):
-        width, first = sizes[place][0], place - place % across
+        first = place - place % across
+        width = max(size[0] for size in sizes[place % across :: across])
         height = max(size[1] for size in sizes[first : first + across])
         axes.append(figure.add_axes((0, 0, width, height)))
         _panel(axes[-1], panel, step, (width, height))
