@@ -349,7 +349,7 @@ def test_what_a_model_gains_is_over_the_items_that_it_shares_with_the_policy() -
     places, selected = np.arange(3), {("m", 1): np.array([1.0, 9.0, 3.0]), ("m", 2): np.array([2.0, np.nan, 5.0])}
     table = OutcomeTable(np.zeros(3, np.int64), places, ["c"], {"m": np.array([[1.0, 2.0]] * 3)}, None, selected)
     found = {place: one for place, one in curve_numbers(table, (1, 2), by_config=True) if place.config is None}
-    gain, lost = (found[MetricKey(name, model="m", k=2)] for name in ("gain", "outcome"))
+    gain, lost = (found[MetricKey(name, model="m", k=2)] for name in ("outcome_gain", "outcome"))
     assert (gain.value, gain.n, lost.value) == (1.5, 2, 3.5)
     # At k=1 the mean is the highest, but only by what k=2 lacks.
     assert found[MetricKey("since_best", model="m", k=2)].value == 0
