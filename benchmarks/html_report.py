@@ -54,7 +54,7 @@ def made_runs(folder: Path, data: Path, models: int) -> list[Run]:
 
 def time_opening(page: Path) -> tuple[float, float]:
     """Measure the seconds until the page is loaded, and from a click until an item's texts are shown."""
-    from playwright.sync_api import sync_playwright  # noqa: PLC0415 - optional
+    from playwright.sync_api import sync_playwright
 
     with sync_playwright() as started:
         browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--characters", type=int, default=1_500)
     parser.add_argument("--keep", type=Path, help="file for the page")
     options = parser.parse_args()
-    from pluralbench.reports.html.report import write_html  # noqa: PLC0415 - after --help
+    from pluralbench.reports.html.report import write_html
 
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)

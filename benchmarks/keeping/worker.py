@@ -102,8 +102,8 @@ class Timed(FunctionModel):
 
 def make_run(job: Job) -> None:
     """Make the run of a job, and write the report."""
-    import pluralbench.evaluation.score as verb  # noqa: PLC0415 - its import does not belong to the phases
-    from pluralbench.evaluation.loading import LoadedBenchmark  # noqa: PLC0415 - the same
+    import pluralbench.evaluation.score as verb
+    from pluralbench.evaluation.loading import LoadedBenchmark
 
     clock = Timed.clock
     steps: list[tuple[Any, str, str]] = [(verb, step, phase) for step, phase in STEPS.items()]

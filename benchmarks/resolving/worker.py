@@ -33,15 +33,15 @@ class Clock:
 
 def whole(folder: Path, out: Path) -> Report:
     """Run ours from file to files: read and check, resolve, balance lengths, write."""
-    import polars as pl  # noqa: PLC0415 - only this job needs it
-    from build_chinese.preference_set import PAIRS, balance_lengths, lengths_of  # noqa: PLC0415 - the same
-    from build_chinese.rankings import (  # noqa: PLC0415 - the same
+    import polars as pl
+    from build_chinese.preference_set import PAIRS, balance_lengths, lengths_of
+    from build_chinese.rankings import (
         ranked_pairs,
         read_rankings,
         resolve_rows,
     )
-    from build_chinese.tables import frame_of  # noqa: PLC0415 - the same
-    from pluralbench_tables import write_jsonl  # noqa: PLC0415 - the same
+    from build_chinese.tables import frame_of
+    from pluralbench_tables import write_jsonl
 
     clock = Clock()
     with clock.step("read"):
@@ -86,7 +86,7 @@ def literal(folder: Path, _: Path) -> Report:
 
 def components(folder: Path, _: Path) -> Report:
     """Find strongly connected components graph by graph with networkx."""
-    import networkx as nx  # noqa: PLC0415 - only this job needs it
+    import networkx as nx
 
     graphs, clock = _graphs(folder), Clock()
     with clock.step("resolve"):
@@ -100,9 +100,9 @@ def components(folder: Path, _: Path) -> Report:
 
 def block_diagonal(folder: Path, _: Path) -> Report:
     """Find strongly connected components of all graphs as one with scipy."""
-    import numpy as np  # noqa: PLC0415 - only this job needs it
-    from scipy.sparse import coo_array  # noqa: PLC0415 - the same
-    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - the same
+    import numpy as np
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
     graphs, clock = _graphs(folder), Clock()
     with clock.step("resolve"):
@@ -124,7 +124,7 @@ def block_diagonal(folder: Path, _: Path) -> Report:
 
 def algorithm_1(judgments: Sequence[Judgment]) -> dict[str, int]:
     """Compute ranks by Algorithm 1: merge cycles until there is none, then rank layer by layer."""
-    import networkx as nx  # noqa: PLC0415 - only two jobs need it
+    import networkx as nx
 
     graph: Any = nx.DiGraph()
     graph.add_edges_from((frozenset([a]), frozenset([b])) for judgment in judgments for a, b in _edges(judgment))

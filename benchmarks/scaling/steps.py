@@ -32,8 +32,8 @@ Step = Generator[None, None, None]
 
 def validate(job: Job) -> Step:
     """Validate the table against its schema."""
-    from pluralbench_schemas import SCHEMAS  # noqa: PLC0415 - a step imports what it uses
-    from pluralbench_schemas import validate as check  # noqa: PLC0415
+    from pluralbench_schemas import SCHEMAS
+    from pluralbench_schemas import validate as check
 
     frame = pl.read_parquet(Path(job.folder) / PAIRS)
     yield
@@ -42,7 +42,7 @@ def validate(job: Job) -> Step:
 
 def digest(job: Job) -> Step:
     """Compute the content digest of the table."""
-    from pluralbench_release import content_digest  # noqa: PLC0415
+    from pluralbench_release import content_digest
 
     frame = pl.read_parquet(Path(job.folder) / PAIRS)
     yield
@@ -51,8 +51,8 @@ def digest(job: Job) -> Step:
 
 def release(job: Job) -> Step:
     """Write a release of the table, with a ledger of one call."""
-    from pluralbench_calls import Ledger  # noqa: PLC0415
-    from pluralbench_release import (  # noqa: PLC0415
+    from pluralbench_calls import Ledger
+    from pluralbench_release import (
         Builder,
         Card,
         Contents,
@@ -98,7 +98,7 @@ def release(job: Job) -> Step:
 
 def verify(job: Job) -> Step:
     """Verify the release."""
-    from pluralbench_release import verify as check  # noqa: PLC0415
+    from pluralbench_release import verify as check
 
     yield
     problems = check(Path(job.folder) / RELEASE)
@@ -107,7 +107,7 @@ def verify(job: Job) -> Step:
 
 def read(job: Job) -> Step:
     """Read the items of the pairs."""
-    from pluralbench.evaluation.loading import load_benchmark  # noqa: PLC0415
+    from pluralbench.evaluation.loading import load_benchmark
 
     yield
     load_benchmark("pairs", Path(job.folder) / PAIRS, None)
@@ -124,7 +124,7 @@ def score_languages(job: Job) -> Step:
 
 
 def _score(job: Job, benchmark: str, data: str, out: str) -> Step:
-    from pluralbench import score as verb  # noqa: PLC0415
+    from pluralbench import score as verb
 
     folder = Path(job.folder)
     shutil.rmtree(folder / out, ignore_errors=True)
@@ -134,7 +134,7 @@ def _score(job: Job, benchmark: str, data: str, out: str) -> Step:
 
 def go_on(job: Job) -> Step:
     """Resume a run that stopped after scoring."""
-    import pluralbench.evaluation.score as verb  # noqa: PLC0415
+    import pluralbench.evaluation.score as verb
 
     folder = Path(job.folder)
 
@@ -164,9 +164,9 @@ def metrics_languages(job: Job) -> Step:
 
 
 def _measure(job: Job, out: str) -> Step:
-    from pluralbench.data.decisions import decisions_of  # noqa: PLC0415
-    from pluralbench.metrics import measure  # noqa: PLC0415
-    from pluralbench.results.runs import load_run  # noqa: PLC0415
+    from pluralbench.data.decisions import decisions_of
+    from pluralbench.metrics import measure
+    from pluralbench.results.runs import load_run
 
     run = load_run(Path(job.folder) / out)
     yield
@@ -175,8 +175,8 @@ def _measure(job: Job, out: str) -> Step:
 
 def report(job: Job) -> Step:
     """Render the run as a table."""
-    from pluralbench.reports.report import render  # noqa: PLC0415
-    from pluralbench.results.finding import find_runs  # noqa: PLC0415
+    from pluralbench.reports.report import render
+    from pluralbench.results.finding import find_runs
 
     yield
     render(find_runs([Path(job.folder) / RUN]).runs, "markdown")
@@ -184,8 +184,8 @@ def report(job: Job) -> Step:
 
 def submit(job: Job) -> Step:
     """Check the run against its data."""
-    from pluralbench.leaderboard.checks import check_submission  # noqa: PLC0415
-    from pluralbench.results.finding import find_runs  # noqa: PLC0415
+    from pluralbench.leaderboard.checks import check_submission
+    from pluralbench.results.finding import find_runs
 
     yield
     check_submission(find_runs([Path(job.folder) / RUN]).runs[0])
@@ -193,7 +193,7 @@ def submit(job: Job) -> Step:
 
 def ledger_record(job: Job) -> Step:
     """Record answers in batches."""
-    from pluralbench_calls import Ledger  # noqa: PLC0415
+    from pluralbench_calls import Ledger
 
     folder = Path(job.folder)
     _delete(folder / LEDGER)
@@ -208,7 +208,7 @@ def ledger_record(job: Job) -> Step:
 
 def ledger_resume(job: Job) -> Step:
     """Look up all calls, as a resumed build does."""
-    from pluralbench_calls import Ledger  # noqa: PLC0415
+    from pluralbench_calls import Ledger
 
     wanted = [*keys(job.rows)]
     yield
@@ -218,7 +218,7 @@ def ledger_resume(job: Job) -> Step:
 
 def ledger_find(job: Job) -> Step:
     """Read all answers."""
-    from pluralbench_calls import Ledger  # noqa: PLC0415
+    from pluralbench_calls import Ledger
 
     wanted = [*keys(job.rows)]
     yield
@@ -228,7 +228,7 @@ def ledger_find(job: Job) -> Step:
 
 def ledger_export(job: Job) -> Step:
     """Export the ledger of a release."""
-    from pluralbench_calls import Ledger  # noqa: PLC0415
+    from pluralbench_calls import Ledger
 
     folder = Path(job.folder)
     yield
@@ -247,7 +247,7 @@ def ledger_import_sqlite(job: Job) -> Step:
 
 
 def _import(job: Job, source: str) -> Step:
-    from pluralbench_calls import Ledger  # noqa: PLC0415
+    from pluralbench_calls import Ledger
 
     folder = Path(job.folder)
     _delete(folder / "taken.sqlite")

@@ -85,10 +85,10 @@ def best_of_n(settings: Settings) -> Score:
 
 def _pipeline(settings: Settings, entry: str, batch: int) -> Callable[[list[tuple[str, str]]], tuple[list[float], int]]:
     """Load the classifier with an entry of reward-bench's table; the function scores a batch of (prompt, response)."""
-    import torch  # noqa: PLC0415 - from the other environment
-    from rewardbench import prepare_dialogue_from_tokenizer  # noqa: PLC0415
-    from rewardbench.models import REWARD_MODEL_CONFIG  # noqa: PLC0415
-    from transformers import AutoTokenizer  # noqa: PLC0415
+    import torch
+    from rewardbench import prepare_dialogue_from_tokenizer
+    from rewardbench.models import REWARD_MODEL_CONFIG
+    from transformers import AutoTokenizer
 
     if settings.device == "cpu":
         _redirect_cuda()
@@ -125,7 +125,7 @@ def _first(logits: "torch.Tensor") -> list[float]:
 
 
 def _redirect_cuda() -> None:
-    from transformers import BatchEncoding  # noqa: PLC0415
+    from transformers import BatchEncoding
 
     move = BatchEncoding.to
 

@@ -47,8 +47,8 @@ def grouped(settings: Settings) -> Train:
 
 
 def _trainer(settings: Settings, order: str) -> Train:
-    from datasets import Dataset  # noqa: PLC0415 - from the other environment
-    from trl import RewardConfig, RewardTrainer  # type: ignore[attr-defined]  # noqa: PLC0415
+    from datasets import Dataset
+    from trl import RewardConfig, RewardTrainer  # type: ignore[attr-defined]
 
     arguments = RewardConfig(
         output_dir=settings.out,

@@ -73,13 +73,13 @@ def _checked(batch: Batch, *, folder: str, code: str) -> Batch:
 def _translated(text: str, folder: str, code: str) -> tuple[str, str]:
     """The translation and what is wrong with it: the whole text first, then cut, as the builder does."""
     # Here, so that the variant without checks need not load the builder.
-    from build_multilingual.checks import find_problem  # noqa: PLC0415
-    from build_multilingual.masking import PlaceholderLost, mask, strip_marks  # noqa: PLC0415
-    from build_multilingual.pieces import join_pieces, split_pieces  # noqa: PLC0415
-    from build_multilingual.recipe import ChecksTable  # noqa: PLC0415
-    from build_multilingual.translate import STRATEGIES  # noqa: PLC0415
-    from build_multilingual.translators.google import CODE_POINTS  # noqa: PLC0415
-    from pluralbench_schemas import LANGUAGES  # noqa: PLC0415
+    from build_multilingual.checks import find_problem
+    from build_multilingual.masking import PlaceholderLost, mask, strip_marks
+    from build_multilingual.pieces import join_pieces, split_pieces
+    from build_multilingual.recipe import ChecksTable
+    from build_multilingual.translate import STRATEGIES
+    from build_multilingual.translators.google import CODE_POINTS
+    from pluralbench_schemas import LANGUAGES
 
     masked, limits = mask(text), ChecksTable()
     translation = reason = ""
@@ -112,10 +112,10 @@ def _known(folder: str, kind: str, code: str) -> Any:
 
 def _load_identifier() -> None:
     """Load what tells languages before processes are forked, or each would load it again for each language."""
-    from build_multilingual.checks import find_problem  # noqa: PLC0415
-    from build_multilingual.masking import mask  # noqa: PLC0415
-    from build_multilingual.recipe import ChecksTable  # noqa: PLC0415
-    from pluralbench_schemas import LANGUAGES  # noqa: PLC0415
+    from build_multilingual.checks import find_problem
+    from build_multilingual.masking import mask
+    from build_multilingual.recipe import ChecksTable
+    from pluralbench_schemas import LANGUAGES
 
     text = "Each of the two processes gets what its parent had loaded before they were forked."
     assert find_problem(mask(text), text.upper() * 2, LANGUAGES["deu_Latn"], ChecksTable())  # noqa: S101 - it is English

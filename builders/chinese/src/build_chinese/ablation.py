@@ -141,7 +141,7 @@ def _evaluate(
     training: TrainingRows, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, folder: Path, seed: int
 ) -> dict[str, Any]:
     """Train on one variant and evaluate the model on the benchmarks."""
-    from pluralbench_local import TrainingError  # noqa: PLC0415 - an extra
+    from pluralbench_local import TrainingError
 
     size: dict[str, Any] = {"prompts": len(training.rows), "pairs": training.size, "training": reward.training}
     if training.size < reward.least_pairs:

@@ -106,8 +106,8 @@ def draw_lengths(annotators: Sequence[Mapping[str, Any]], path: Path) -> None:
 
     The PNG is 1,350 pixels wide.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - a second that `--help` saves
-    from matplotlib.figure import Figure  # noqa: PLC0415 - the same
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
     bins = _used_bins(annotators)
     figure = Figure(figsize=(9, 4), dpi=150, layout="constrained")

@@ -75,7 +75,7 @@ def messages_of(row: Row) -> list[dict[str, str]]:
 
 def rankings_of(training: TrainingRows) -> "list[Ranking]":
     """Convert training rows for `pluralbench_local.train`. Responses in no pair are left out."""
-    from pluralbench_local import Ranking  # noqa: PLC0415 - an extra
+    from pluralbench_local import Ranking
 
     rankings = []
     for number, row in enumerate(training.rows):
@@ -227,7 +227,7 @@ def train_base(training: TrainingRows, reward: RewardTable, folder: Path) -> Pat
             f"The model in {reward.base} is not that of the recipe's `reward.digest` (another weight, configuration, "
             "tokenizer or chat template); use that model, or remove `digest`."
         )
-    from pluralbench_local import train  # noqa: PLC0415 - an extra
+    from pluralbench_local import train
 
     return train(reward.base, rankings_of(training), folder, options=options, device=reward.device).folder
 
@@ -241,7 +241,7 @@ def training_options(reward: RewardTable) -> "TrainingConfig":
     """
     if find_spec("pluralbench_local") is None:
         raise BuildError(f"Training a reward model needs an extra: {install_command('build-chinese', 'train')}.")
-    from pluralbench_local import TrainingConfig  # noqa: PLC0415 - an extra
+    from pluralbench_local import TrainingConfig
 
     return check_recipe(TrainingConfig, PAPER_DEFAULTS | reward.training, "[reward.training]")
 
@@ -276,7 +276,7 @@ def scores_of(
         For each group and response the score and the number of tokens that were cut off. The score is None if the
         response alone is too long.
     """
-    from pluralbench_local import LocalModel, load  # noqa: PLC0415 - an extra
+    from pluralbench_local import LocalModel, load
 
     local_model, scoring = LocalModel(name=str(folder)), ScoringConfig(on_overflow="truncate-prompt")
     if cluster is None or cluster.address is None:

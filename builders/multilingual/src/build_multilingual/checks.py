@@ -68,7 +68,7 @@ def _wrong_language(text: str, length: int, language: Language, limits: ChecksTa
         if identified != language.langid and confidence >= limits.least_confidence:
             return f"reads as {_language_name(identified)}"
     if language.script in {"Hans", "Hant"}:
-        import hanzidentifier  # noqa: PLC0415 - takes a second, which other languages save
+        import hanzidentifier
 
         other = {"Hans": hanzidentifier.TRADITIONAL, "Hant": hanzidentifier.SIMPLIFIED}[language.script]
         reasons = {other: "in the other Chinese script", hanzidentifier.MIXED: "in both Chinese scripts"}
@@ -92,7 +92,7 @@ def _identify(text: str) -> tuple[str, float]:
 
 @cache
 def _identifier() -> Any:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier  # noqa: PLC0415 - half a second to load
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
     # Only the supported languages: similar other ones would only cause mistakes.

@@ -31,7 +31,7 @@ def detokenize(tokens: str, direction: str | None) -> str:
 
 
 def _join(tokens: str, language: str) -> str:
-    from sacremoses import MosesDetokenizer  # noqa: PLC0415 - takes half a second, which other sources save
+    from sacremoses import MosesDetokenizer
 
     tokens = re.sub(r"(?<=\w) ' s\b", "'s", tokens)
     if tokens.count(" ' ") == 1:  # an apostrophe, which Moses would treat as a quotation mark

@@ -93,8 +93,8 @@ def connected_groups(keys: pl.DataFrame) -> pl.Series:
     Args:
         keys: One column per kind of key; null if a row has none.
     """
-    from scipy.sparse import coo_array  # noqa: PLC0415 - takes half a second to import
-    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - the same
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
     places = keys.with_row_index(PLACE)
     edges = pl.concat(

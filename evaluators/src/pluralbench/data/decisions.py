@@ -97,7 +97,7 @@ def _compared_pairs(pairs: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int
 
 def float_lists(lists: Sequence[Sequence[float]]) -> pl.Series:
     """Convert lists of numbers to a column, ten times as fast as polars does."""
-    import pyarrow as pa  # noqa: PLC0415 - takes half a second to import
+    import pyarrow as pa
 
     sizes = np.fromiter(map(len, lists), np.int64, len(lists))
     flat = np.fromiter(chain.from_iterable(lists), np.float64, int(sizes.sum()))

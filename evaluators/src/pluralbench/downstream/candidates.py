@@ -105,7 +105,7 @@ def resolve_policy(
                 f"The policy {name} runs in this process, where batches are not supported; give "
                 "`policy_connection.base_url=...` or leave out `policy_connection.batch=True`."
             )
-        from pluralbench_policies import Generation, chat_model_of  # noqa: PLC0415 - needs torch
+        from pluralbench_policies import Generation, chat_model_of
 
         model = name if isinstance(name, LocalModel) else LocalModel(name=str(name))
         chat = chat_model_of(model, **options)

@@ -125,7 +125,7 @@ def _optimize_policy(
     start: LocalModel, reward: Scorable, trained: LoadedBenchmark, config: OptimizeRunConfig, work: Path
 ) -> tuple[LocalModel, RewardedRecord, dict[str, Any]]:
     """Return the optimized policy, the record of its reward model, and the record of the training."""
-    from pluralbench_policies import optimize as run  # noqa: PLC0415 - needs torch
+    from pluralbench_policies import optimize as run
 
     model = resolve_model(reward, scoring_config(reward, config.scoring))[1]()
     done = run(start, model, policy_tasks(trained), work / POLICY_FOLDER, options=config.options)

@@ -251,7 +251,7 @@ def _largest(both: pl.DataFrame, gaps: Array, flat: Sequence[Array]) -> LargestD
 def _correlation(first: Array, second: Array) -> Correlation:
     if len(first) < 2 or np.ptp(first) == 0 or np.ptp(second) == 0:
         return Correlation(len(first), None, None)
-    from scipy.stats import rankdata  # noqa: PLC0415 - importing it takes a second
+    from scipy.stats import rankdata
 
     pairs = (first, second), (rankdata(first), rankdata(second))
     return Correlation(len(first), *(float(np.corrcoef(*pair)[0, 1]) for pair in pairs))

@@ -165,7 +165,7 @@ def _try_variants(
     Returns:
         The scores as in the run, those of each change, and the changes that this device cannot compute.
     """
-    from pluralbench_local.variants import quick  # noqa: PLC0415 - needs torch
+    from pluralbench_local.variants import quick
 
     def load(dtype: str | None = None) -> Any:
         source = model if dtype is None else model.model_copy(update={"dtype": dtype})
@@ -222,7 +222,7 @@ def _judge(
 
 def _variants(model: "Classifier | Implicit") -> "Iterator[tuple[str, Classifier | Implicit]]":
     """Yield the model with one change each, and the change in words."""
-    from pluralbench_local.variants import longest, uncut, with_bos, with_cut, without_template  # noqa: PLC0415 - needs torch
+    from pluralbench_local.variants import longest, uncut, with_bos, with_cut, without_template
 
     if model.template.tokenizer.bos_token_id is not None:
         yield "no BOS token", with_bos(model, 0)

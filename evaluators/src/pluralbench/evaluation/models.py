@@ -143,13 +143,13 @@ def base_model_path(name: str) -> str:
     """
     if name != LOCAL:
         return name
-    from platformdirs import user_cache_path  # noqa: PLC0415 - rarely used
+    from platformdirs import user_cache_path
 
     folder = user_cache_path("pluralbench") / EMBEDDED
     if (folder / "config.json").is_file():  # it appears only when it is complete; checking it would import torch
         return str(folder)
     with step(f"Writing {EMBEDDED} to {folder}"):
-        from pluralbench_policies import embedded_folder  # noqa: PLC0415 - needs torch
+        from pluralbench_policies import embedded_folder
 
         return str(embedded_folder(folder))
 

@@ -133,7 +133,7 @@ def suite_without_items(suite: SuiteRun, items: pl.DataFrame) -> SuiteRun:
 
 def _metrics(run: Run, items: pl.DataFrame) -> pl.DataFrame:
     if isinstance(run.config, PersonaJudgeRunConfig):
-        from pluralbench.evaluation.personas import compute_persona_metrics  # noqa: PLC0415 - imports the judge
+        from pluralbench.evaluation.personas import compute_persona_metrics
 
         return compute_persona_metrics(run.config, items)
     return measure(run.config.benchmark.description, decisions_of(items), responses=items)

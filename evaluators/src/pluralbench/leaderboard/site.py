@@ -54,7 +54,7 @@ def folder_of(place: str) -> Path:
     name, _, revision = place.partition("@")
     if folder.exists() or not HUB_REPOSITORY.fullmatch(name):
         return folder
-    from pluralbench.publishing.results import RUNS, fetch_results  # noqa: PLC0415 - the Hub's client is slow to import
+    from pluralbench.publishing.results import RUNS, fetch_results
 
     return fetch_results(name, revision or None) / RUNS
 

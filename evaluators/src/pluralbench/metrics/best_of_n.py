@@ -275,7 +275,7 @@ def _rank_correlation(rewards: Array, values: Array) -> float:
     present = ~np.isnan(rewards) & ~np.isnan(values)
     if present.sum() < MIN_CANDIDATES or len(set(rewards[present])) == 1 or len(set(values[present])) == 1:
         return float("nan")
-    from scipy.stats import spearmanr  # noqa: PLC0415 - takes two seconds to import
+    from scipy.stats import spearmanr
 
     return float(spearmanr(rewards[present], values[present]).statistic)
 

@@ -277,7 +277,7 @@ def _area(source: Resampled, certainty: Array, rated: Mask) -> Array:
     e + (E - N e / n) (H(N + n) - H(N)), where H are the harmonic numbers. They are computed as the digamma function of
     one more, up to a constant, which is also defined between integers.
     """
-    from scipy.special import digamma  # noqa: PLC0415 - takes two seconds to import
+    from scipy.special import digamma
 
     values = np.unique(certainty[rated])[::-1]
     if not len(values):

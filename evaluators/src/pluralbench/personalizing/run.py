@@ -195,11 +195,11 @@ def _train_and_decide(
     models: list[Model],
     embeddings: Path | None,
 ) -> None:
-    from pluralbench_local.personal.backbones import load_backbone  # noqa: PLC0415 - needs torch
-    from pluralbench_local.personal.embedding import embed  # noqa: PLC0415 - the same
-    from pluralbench_local.personal.saved import read_personal  # noqa: PLC0415 - the same
-    from pluralbench_local.personal.store import EmbeddingStore  # noqa: PLC0415 - the same
-    from pluralbench_local.personal.training import train_personal  # noqa: PLC0415 - the same
+    from pluralbench_local.personal.backbones import load_backbone
+    from pluralbench_local.personal.embedding import embed
+    from pluralbench_local.personal.saved import read_personal
+    from pluralbench_local.personal.store import EmbeddingStore
+    from pluralbench_local.personal.training import train_personal
 
     with stopwatch(output.work) as seconds:
         backbone = load_backbone(source, scoring=config.scoring)
@@ -248,8 +248,8 @@ def _decide(
     model: Model, saved: "SavedPersonal", sets: Mapping[str, EmbeddedSplit], config: PersonalizeRunConfig
 ) -> Iterator[pl.DataFrame]:
     """Decide all sets with a model, and with other users' profiles if `profile` is "all"."""
-    from pluralbench_local.personal.items import shuffle_profiles  # noqa: PLC0415 - the same
-    from pluralbench_local.personal.saved import rewards_of  # noqa: PLC0415 - needs torch
+    from pluralbench_local.personal.items import shuffle_profiles
+    from pluralbench_local.personal.saved import rewards_of
 
     shuffled = model.condition == "with" and config.personalizing.profile == "all"
     conditions: list[Condition] = [model.condition, *(["shuffled"] if shuffled else [])]  # type: ignore[list-item]

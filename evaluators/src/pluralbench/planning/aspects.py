@@ -34,7 +34,7 @@ def count_matches(similarity: Array, threshold: float) -> int:
         similarity: From -1 to 1, of shape (rows, columns).
         threshold: Lowest similarity of a pair.
     """
-    from scipy.optimize import linear_sum_assignment  # noqa: PLC0415 - takes a second to import
+    from scipy.optimize import linear_sum_assignment
 
     above = similarity >= threshold
     # Each pair weighs more than all similarities together, so that the size of the matching comes first.
@@ -80,7 +80,7 @@ def embedding_similarity(pairs: Sequence[Pair], encoder: str, ledger: Ledger) ->
     Raises:
         RetrievalError: If the model cannot be loaded; or if sentence-transformers is not installed.
     """
-    from pluralbench_calls.retrieval import Query, rank, retriever  # noqa: PLC0415 - used by few
+    from pluralbench_calls.retrieval import Query, rank, retriever
 
     model = retriever(f"sentence-transformers:{encoder}")
     queries = [

@@ -49,7 +49,7 @@ def train_planner(
         "held_out": held_out,
         LEARNED: sorted(fingerprint for _, fingerprints in train for fingerprint in fingerprints),
     }
-    from pluralbench_policies.planner import train_planner as train_on  # noqa: PLC0415 - needs torch
+    from pluralbench_policies.planner import train_planner as train_on
 
     source = source.model_copy(update={"name": base_model_path(source.name)})
     examples, test_examples = ([example for example, _ in part] for part in (train, test or []))

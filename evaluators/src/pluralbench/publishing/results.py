@@ -103,7 +103,7 @@ def fetch_results(repository: str, revision: str | None = None) -> Path:
         RunError: If the dataset has no runs.
         pluralbench_release.TablesError: If the dataset or the revision does not exist.
     """
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 - reads environment variables when imported
+    from huggingface_hub import snapshot_download
 
     if not HUB_REPOSITORY.fullmatch(repository):
         raise RunError(f"{repository!r} is not the name of a dataset on the Hub (ORG/NAME).")
@@ -152,7 +152,7 @@ def _named(runs: Sequence[Run]) -> dict[str, Run]:
 
 def _fetch_runs(remote: Remote, head: Head, to: Path) -> list[str]:
     """Download the runs of the dataset, and return their names."""
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 - as above
+    from huggingface_hub import snapshot_download
 
     to.mkdir(parents=True)
     if not any(path.startswith(f"{RUNS}/") for path in head.files):

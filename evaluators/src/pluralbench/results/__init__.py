@@ -20,7 +20,7 @@ class _Results(ModuleType):
     """Lets the package be called, since `pluralbench.results` names it as well as the function."""
 
     def __call__(self, folder: str | Path) -> "pl.DataFrame":
-        from pluralbench.results.finding import results  # noqa: PLC0415 - importing the package stays fast
+        from pluralbench.results.finding import results
 
         return results(folder)
 

@@ -156,14 +156,14 @@ class Ledger:
 
     def frame(self, keys: Iterable[str] | None = None) -> "pl.DataFrame":
         """Return the recorded answers (default: all) as a frame, sorted by key."""
-        import polars as pl  # noqa: PLC0415 - slow to import for --help
+        import polars as pl
 
         return pl.concat([pl.DataFrame(schema=COLUMNS), *self._parts(keys)])
 
     def export(self, path: Path, keys: Iterable[str] | None = None) -> None:
         """Write the recorded answers (default: all) as Parquet, sorted by key, with few in memory at a time."""
-        import polars as pl  # noqa: PLC0415 - the same
-        from polars.io.plugins import register_io_source  # noqa: PLC0415 - the same
+        import polars as pl
+        from polars.io.plugins import register_io_source
 
         wanted = None if keys is None else set(keys)
         with translate_sqlite_errors(self.path):

@@ -32,7 +32,7 @@ def read_ledger(path: Path) -> "pl.DataFrame":
     Raises:
         LedgerError: The file is not a ledger of this format version, or is damaged.
     """
-    import polars as pl  # noqa: PLC0415 - slow to import for --help
+    import polars as pl
 
     parts = map(rows_to_frame, _sqlite_rows(path)) if _is_sqlite(path) else _parquet_parts(path)
     return pl.concat([pl.DataFrame(schema=COLUMNS), *parts])
@@ -49,7 +49,7 @@ def ledger_rows(path: Path) -> Iterator[list[Row]]:
 
 def rows_to_frame(rows: Sequence[Row]) -> "pl.DataFrame":
     """Convert rows of `COLUMNS`, at least one, to a frame."""
-    import polars as pl  # noqa: PLC0415 - the same
+    import polars as pl
 
     return pl.DataFrame(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True)), schema=COLUMNS)
 
@@ -77,8 +77,8 @@ def _sqlite_rows(path: Path) -> Iterator[list[Row]]:
 
 
 def _parquet_parts(path: Path) -> "Iterator[pl.DataFrame]":
-    import polars as pl  # noqa: PLC0415 - the same
-    from pluralbench_tables import iter_parquet, parquet_metadata  # noqa: PLC0415 - the same
+    import polars as pl
+    from pluralbench_tables import iter_parquet, parquet_metadata
 
     try:
         version = parquet_metadata(path, LedgerError).get(FORMAT_KEY)

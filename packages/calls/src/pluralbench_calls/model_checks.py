@@ -34,8 +34,8 @@ def check_model(model: str, error: type[UserError], *, revision: str | None = No
 @cache
 def _hub_configs(model: str, revision: str | None, local: bool) -> Path:
     """The folder of the Hub's cache with the configuration files of a model."""
-    from huggingface_hub import snapshot_download, try_to_load_from_cache  # noqa: PLC0415 - of the extras
-    from huggingface_hub.utils.tqdm import tqdm  # noqa: PLC0415 - as above
+    from huggingface_hub import snapshot_download, try_to_load_from_cache
+    from huggingface_hub.utils.tqdm import tqdm
 
     patterns = [CONFIG_FILES, MODULES_FILE]
     bar: Any = partial(tqdm, disable=True)  # a few small files need none
@@ -49,7 +49,7 @@ def _hub_configs(model: str, revision: str | None, local: bool) -> Path:
 
 def unreachable_errors() -> tuple[type[Exception], ...]:
     """Return the errors of the Hub's client without an answer of the Hub."""
-    from huggingface_hub import errors  # noqa: PLC0415 - as above
+    from huggingface_hub import errors
 
     # Without a network, the client raises the error of its HTTP library, which `errors` imports.
     return (errors.HfHubHTTPError, errors.OfflineModeIsEnabled, OSError, getattr(errors, "HTTPError", OSError))

@@ -133,7 +133,7 @@ def bm25_scores(query: str, documents: Sequence[str]) -> list[float]:
 
     Words are separated by spaces or punctuation, so languages without spaces need another retriever.
     """
-    import bm25s  # noqa: PLC0415 - imports take half a second
+    import bm25s
 
     tokens = bm25s.tokenize(list(documents), stopwords="en", return_ids=False, show_progress=False)
     words = bm25s.tokenize([query], stopwords="en", return_ids=False, show_progress=False)[0]
@@ -150,8 +150,8 @@ def _contriever(model: str) -> Scorer:
     """Load Contriever: mean of the last hidden states under the attention mask, dot product, no normalization."""
     local = _is_local(model, "contriever", "torch", "transformers")
     check_model(model, RetrievalError, local=local)
-    import torch  # noqa: PLC0415 - an extra
-    from transformers import AutoModel, AutoTokenizer  # noqa: PLC0415 - an extra
+    import torch
+    from transformers import AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(model, local_files_only=local, trust_remote_code=False)
     encoder = AutoModel.from_pretrained(model, local_files_only=local, trust_remote_code=False)
@@ -180,7 +180,7 @@ def _sentence_transformers(model: str) -> Scorer:
     """Load a sentence-transformers model, with the prompts and the similarity of its configuration."""
     local = _is_local(model, "sentence-transformers", "sentence_transformers")
     check_model(model, RetrievalError, local=local)
-    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an extra
+    from sentence_transformers import SentenceTransformer
 
     encoder = SentenceTransformer(model, local_files_only=local)
 
@@ -203,7 +203,7 @@ def _is_local(model: str, extra: str, *libraries: str) -> bool:
         raise RetrievalError(f"The retriever `{extra}` needs an extra: {command}.")
     if Path(model).is_dir():
         return True
-    from huggingface_hub import HfApi, errors, try_to_load_from_cache  # noqa: PLC0415 - of the extras
+    from huggingface_hub import HfApi, errors, try_to_load_from_cache
 
     hint = HINT.format(extra)
     try:

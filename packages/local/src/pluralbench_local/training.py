@@ -225,7 +225,7 @@ def _run(
     work: Path,
 ) -> None:
     """Take all steps after the checkpoint in `work`."""
-    from transformers import get_cosine_schedule_with_warmup  # noqa: PLC0415 - imports peft, if installed
+    from transformers import get_cosine_schedule_with_warmup
 
     trained = [weights for weights in trainee.whole.parameters() if weights.requires_grad]
     optimizer: Any = torch.optim.AdamW(trained, lr=options.learning_rate, weight_decay=options.weight_decay, fused=True)

@@ -218,7 +218,7 @@ def _network(model: PreTrainedModel) -> ReadableNetwork:
 
 def _add_adapters(model: PreTrainedModel, lora: LoraOptions) -> nn.Module:
     try:
-        from peft import LoraConfig, get_peft_model  # noqa: PLC0415 - an extra
+        from peft import LoraConfig, get_peft_model
     except ImportError:
         raise LocalError(f"LoRA needs an extra: {install_command('pluralbench-local', 'lora')}.") from None
     targets = lora.target_modules if isinstance(lora.target_modules, str) else list(lora.target_modules)

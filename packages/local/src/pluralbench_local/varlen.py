@@ -60,7 +60,7 @@ def has_varlen_kernel(query: Tensor, value: Tensor) -> bool:
 def _torch_has_kernel() -> bool:
     """Whether this torch has the kernel with fewer key heads than query heads; torch before 2.12 does not."""
     try:
-        from torch.nn.attention.varlen import varlen_attn  # noqa: PLC0415 - torch 2.9 does not have it
+        from torch.nn.attention.varlen import varlen_attn
     except ImportError:
         return False
     return "enable_gqa" in signature(varlen_attn).parameters
@@ -82,7 +82,7 @@ def varlen_attention(packed: Packed, query: Tensor, key: Tensor, value: Tensor, 
     Returns:
         The output, of shape (1, rows, heads, width).
     """
-    from torch.nn.attention.varlen import AuxRequest, varlen_attn  # noqa: PLC0415 - CUDA only
+    from torch.nn.attention.varlen import AuxRequest, varlen_attn
 
     own_level, *levels = _levels(packed, query.device)
     q, k, v = (heads[0].transpose(0, 1).contiguous() for heads in (query, key, value))

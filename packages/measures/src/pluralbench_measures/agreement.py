@@ -22,7 +22,7 @@ def share_of(count: int, of: int) -> dict[str, float | None]:
     Returns:
         `count`, `of`, `share`, `low` and `high`; the last three are None if there are no cases.
     """
-    from scipy.stats import binomtest  # noqa: PLC0415 - importing it takes half a second
+    from scipy.stats import binomtest
 
     if not of:
         return {"count": 0, "of": 0, "share": None, "low": None, "high": None}

@@ -52,7 +52,7 @@ def equivalence_test(differences: Sequence[float], margin: float, alpha: float =
     Raises:
         MeasuresError: The margin is not above 0.
     """
-    from scipy.stats import ttest_1samp  # noqa: PLC0415 - importing it takes half a second
+    from scipy.stats import ttest_1samp
 
     if not margin > 0:
         raise MeasuresError(f"The equivalence margin must be above 0; it is {margin:g}.")
@@ -67,7 +67,7 @@ def equivalence_test(differences: Sequence[float], margin: float, alpha: float =
 
 def difference_test(differences: Sequence[float], alpha: float = ALPHA) -> PairedTest:
     """Test by a two-sided paired t-test that the mean difference is not 0."""
-    from scipy.stats import ttest_1samp  # noqa: PLC0415 - importing it takes half a second
+    from scipy.stats import ttest_1samp
 
     values = np.asarray(differences, dtype=np.float64)
     if not _testable(values):
@@ -88,7 +88,7 @@ def equivalence_power(
         difference: True difference.
         alpha: Level of the test.
     """
-    from scipy.special import gammainc, gammaincinv, ndtr, stdtrit  # noqa: PLC0415 - importing it takes a second
+    from scipy.special import gammainc, gammaincinv, ndtr, stdtrit
 
     critical = float(stdtrit(degrees, 1 - alpha))
     # The probability of an estimated variance for which some mean still passes the test.
@@ -109,7 +109,7 @@ def _nodes() -> tuple[Array, Array]:
 
 def difference_power(standard_error: float, degrees: float, difference: float, alpha: float = ALPHA) -> float:
     """Compute the power of the two-sided t-test at a true difference. Arguments as in `equivalence_power`."""
-    from scipy.stats import nct, t  # noqa: PLC0415 - importing it takes half a second
+    from scipy.stats import nct, t
 
     critical, shift = float(t.ppf(1 - alpha / 2, degrees)), abs(difference) / standard_error
     if shift > critical + 30:  # scipy's tails are inaccurate there

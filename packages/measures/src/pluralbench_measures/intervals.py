@@ -314,7 +314,7 @@ def _half_width(influence: Influence) -> float:
 
 
 def _quantile(degrees: float) -> float:
-    from scipy.special import stdtrit  # noqa: PLC0415 - importing it takes two seconds
+    from scipy.special import stdtrit
 
     return float(stdtrit(max(degrees, 1.0), 1 - TAIL))
 
@@ -346,7 +346,7 @@ def _decisions_per_credit(value: float, influence: Influence) -> float:
 
 def _mid_p(value: float, size: float) -> tuple[float, float]:
     """The mid-P interval of a share of `size` independent decisions, which may be fractional."""
-    from scipy.special import betainc  # noqa: PLC0415 - importing it takes two seconds
+    from scipy.special import betainc
 
     won = value * size
     lost = size - won

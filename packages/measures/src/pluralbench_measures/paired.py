@@ -52,7 +52,7 @@ def interval_p_value(difference: Estimate) -> float | None:
     It is below 5 % exactly if the interval excludes 0. The standard error is the distance to the bound nearer to 0,
     divided by the quantile of Student's t with one degree of freedom less than the clusters.
     """
-    from scipy.special import stdtr, stdtrit  # noqa: PLC0415 - importing it takes two seconds
+    from scipy.special import stdtr, stdtrit
 
     value, low, high = difference.value, difference.low, difference.high
     if value is None or low is None or high is None:

@@ -239,7 +239,7 @@ def _difference_bounds(
 
 def _exchanged_differences(first: Array, second: Array, downstream: Array, seed: int) -> dict[str, Array]:
     """By statistic, the difference of the data, then with ranks exchanged model by model. Shape (1 + exchanges,)."""
-    from scipy.stats import rankdata  # noqa: PLC0415 - importing it takes two seconds
+    from scipy.stats import rankdata
 
     ranks = [rankdata(side) for side in (first, second)]
     middle, half = (ranks[0] + ranks[1]) / 2, (ranks[0] - ranks[1]) / 2

@@ -35,7 +35,7 @@ def lengths(completions: Sequence[Sequence[int]], ends: Sequence[int]) -> dict[s
 
 def draw_curves(folder: Path) -> None:
     """Draw reward, length, KL divergence and entropy by step from the log in `folder` into its `curves.png`."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - an extra
+    from matplotlib.figure import Figure
 
     lines = read_log(folder)
     figure = Figure(figsize=(8, 5))

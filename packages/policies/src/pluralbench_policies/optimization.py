@@ -99,10 +99,10 @@ def optimize(
 def _trainer_for(options: OptimizeConfig) -> Callable[..., None]:
     """The function that runs the steps; imported here, since its libraries are an extra."""
     if options.algorithm == "ppo":
-        from pluralbench_policies.ppo import optimize_by_ppo  # noqa: PLC0415
+        from pluralbench_policies.ppo import optimize_by_ppo
 
         return optimize_by_ppo
-    from pluralbench_policies.trl_trainers import optimize_by_trl  # noqa: PLC0415
+    from pluralbench_policies.trl_trainers import optimize_by_trl
 
     return optimize_by_trl
 

@@ -81,7 +81,7 @@ def train_planner(
     )
 
     def train(work: Path) -> Result:
-        from pluralbench_policies.planner_trainer import fit  # noqa: PLC0415 - its libraries are an extra
+        from pluralbench_policies.planner_trainer import fit
 
         source = at_commit(base_model, settings.base)
         tokenizer = chat_tokenizer(source)

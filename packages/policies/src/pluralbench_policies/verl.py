@@ -107,8 +107,8 @@ def verl_files(
 
 
 def _write_tasks(tasks: Sequence[Task], path: Path) -> None:
-    import pyarrow as pa  # noqa: PLC0415 - an extra
-    from pyarrow.parquet import write_table  # noqa: PLC0415 - the same
+    import pyarrow as pa
+    from pyarrow.parquet import write_table
 
     rows = [
         {

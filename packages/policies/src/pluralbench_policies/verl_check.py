@@ -12,12 +12,12 @@ from pluralbench_policies.verl import CONFIG, TASKS
 
 def check(folder: Path) -> tuple[Any, Any, Any]:
     """Load the composed configuration, the dataset and the reward function. Raises verl's own errors."""
-    from hydra import compose, initialize_config_dir  # noqa: PLC0415 - not in this workspace
-    from verl.trainer.ppo.reward import get_custom_reward_fn  # noqa: PLC0415 - not in this workspace
-    from verl.trainer.ppo.utils import need_critic, need_reference_policy  # noqa: PLC0415 - not in this workspace
-    from verl.utils import hf_tokenizer  # noqa: PLC0415 - not in this workspace
-    from verl.utils.config import validate_config  # noqa: PLC0415 - not in this workspace
-    from verl.utils.dataset.rl_dataset import RLHFDataset  # noqa: PLC0415 - not in this workspace
+    from hydra import compose, initialize_config_dir
+    from verl.trainer.ppo.reward import get_custom_reward_fn
+    from verl.trainer.ppo.utils import need_critic, need_reference_policy
+    from verl.utils import hf_tokenizer
+    from verl.utils.config import validate_config
+    from verl.utils.dataset.rl_dataset import RLHFDataset
 
     with initialize_config_dir(str(folder.resolve()), version_base=None):
         config = compose(Path(CONFIG).stem)

@@ -191,7 +191,7 @@ def content_words(text: str) -> set[str]:
 
 @cache
 def _stop_words() -> frozenset[str]:
-    from bm25s.tokenization import STOPWORDS_EN  # noqa: PLC0415 - importing it takes half a second
+    from bm25s.tokenization import STOPWORDS_EN
 
     return frozenset(STOPWORDS_EN)
 
@@ -209,7 +209,7 @@ def overlaps(reference: str, *texts: str) -> list[float]:
 
 def nearly_equal(first: str, second: str) -> bool:
     """Check whether two texts are nearly equal, ignoring the order of words (rapidfuzz, `token_sort_ratio`)."""
-    from rapidfuzz.fuzz import token_sort_ratio  # noqa: PLC0415 - most commands do not need it
+    from rapidfuzz.fuzz import token_sort_ratio
 
     # The cutoff only ends the search early; lower ratios become 0.
     return token_sort_ratio(first, second, score_cutoff=100 * NEAR) / 100 >= NEAR
@@ -222,7 +222,7 @@ def near_duplicates(texts: Sequence[str], owners: Sequence[str] | None = None) -
         texts: The texts.
         owners: Owner of each text; pairs of one owner's texts do not count. Default: each text has its own.
     """
-    from datasketch import MinHashLSH  # noqa: PLC0415 - importing it takes a second
+    from datasketch import MinHashLSH
 
     # Equal texts are compared once.
     groups: dict[frozenset[str], Counter[str]] = {}
@@ -252,7 +252,7 @@ def near_texts(
             `NEAR`; more bands of fewer rows find less similar texts too.
         seed: Seed of the permutations.
     """
-    from datasketch import MinHashLSH  # noqa: PLC0415 - importing it takes a second
+    from datasketch import MinHashLSH
 
     index = MinHashLSH(num_perm=PERMUTATIONS, params=bands or _bands())
     with index.insertion_session() as session:
@@ -272,7 +272,7 @@ def _numbered_sketches(texts: Sequence[str], seed: int) -> Iterator[tuple[int, "
 
 def _sketches(texts: Iterable[frozenset[str]], seed: int = 1) -> Iterator["MinHash"]:
     """The sketch of each text, given its shingles."""
-    from datasketch import MinHash  # noqa: PLC0415 - as above
+    from datasketch import MinHash
 
     # The same hashes as by the library's own function, which takes longer than all the rest.
     sketches: Iterator[MinHash] = MinHash.generator(map(_hashes, texts), num_perm=PERMUTATIONS, seed=seed, hashfunc=int)
@@ -282,7 +282,7 @@ def _sketches(texts: Iterable[frozenset[str]], seed: int = 1) -> Iterator["MinHa
 @cache
 def _bands() -> tuple[int, int]:
     """The optimal bands and rows per band for the similarity `NEAR`, cached since the search is slow."""
-    from datasketch import MinHashLSH  # noqa: PLC0415 - as above
+    from datasketch import MinHashLSH
 
     index = MinHashLSH(threshold=NEAR, num_perm=PERMUTATIONS)
     return index.b, index.r

@@ -40,7 +40,7 @@ class Remote:
     @property
     def api(self) -> "HfApi":
         """A client of the Hub."""
-        from huggingface_hub import HfApi  # noqa: PLC0415 - reads its settings from the environment when imported
+        from huggingface_hub import HfApi
 
         return HfApi()
 
@@ -66,8 +66,8 @@ def open_remote(name: str, *, kind: Kind = "dataset", create: bool = False, priv
         ReleaseError: The name is not ORG/NAME, there is no token, the repository does not exist and `create` is False,
             it is public and `private` is True, or the Hub answers with an error.
     """
-    from huggingface_hub import get_token  # noqa: PLC0415 - as above
-    from huggingface_hub.errors import RepositoryNotFoundError  # noqa: PLC0415 - the same
+    from huggingface_hub import get_token
+    from huggingface_hub.errors import RepositoryNotFoundError
 
     if not HUB_REPOSITORY.fullmatch(name):
         raise ReleaseError(f"{name!r} is not the name of a {kind} on the Hub; write it as ORG/NAME.")
@@ -109,7 +109,7 @@ def tags_of(remote: Remote) -> list[str]:
 
 def text_at(remote: Remote, revision: str, path: str) -> str | None:
     """Read the text of a file at a commit or tag; None if it does not exist. Raises `ReleaseError`."""
-    from huggingface_hub.errors import EntryNotFoundError  # noqa: PLC0415 - as above
+    from huggingface_hub.errors import EntryNotFoundError
 
     with translate_hub_errors(remote):
         try:
@@ -163,7 +163,7 @@ def commit(
         StaleParent: The main branch is at another commit.
         ReleaseError: The Hub answers with an error.
     """
-    from huggingface_hub import CommitOperationAdd, CommitOperationDelete  # noqa: PLC0415 - as above
+    from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
     added = [CommitOperationAdd(path, content) for path, content in files.items()]
     removed = [CommitOperationDelete(path, is_folder=False) for path in sorted(deleted)]
@@ -187,7 +187,7 @@ def put_tag(remote: Remote, tag: str, commit_id: str, message: str) -> None:
 
 def address(remote: Remote, revision: str) -> str:
     """Return the web address of a commit or tag."""
-    from huggingface_hub import constants  # noqa: PLC0415 - as above
+    from huggingface_hub import constants
 
     folder = "datasets/" if remote.kind == "dataset" else ""
     return f"{constants.ENDPOINT}/{folder}{remote.name}/tree/{revision}"
@@ -196,7 +196,7 @@ def address(remote: Remote, revision: str) -> str:
 @contextmanager
 def translate_hub_errors(remote: Remote) -> Iterator[None]:
     """Convert the errors of the Hub's client to `ReleaseError`."""
-    from huggingface_hub.errors import HfHubHTTPError  # noqa: PLC0415 - as above
+    from huggingface_hub.errors import HfHubHTTPError
 
     try:
         yield

@@ -39,7 +39,7 @@ def release_at(location: str | Path) -> Iterator[Path]:
 
 
 def _fetch(repository: str, commit: str, revision: str, folder: Path) -> None:
-    from huggingface_hub import snapshot_download  # noqa: PLC0415 - reads its settings from the environment when imported
+    from huggingface_hub import snapshot_download
 
     name = f"{repository}@{revision}" if revision else repository
     manifest = file_at(repository, commit, MANIFEST)

@@ -53,7 +53,7 @@ def commit_of(repo: str, revision: str | None) -> str:
         TablesError: The dataset or the revision does not exist, or the Hub cannot be reached or serves another commit.
     """
     with translate_read_errors(repo, revision, f"The Hub cannot be reached for {repo} ({{}}); {OFFLINE_FIX}."):
-        from huggingface_hub import HfApi  # noqa: PLC0415 - reads its settings from the environment when imported
+        from huggingface_hub import HfApi
 
         commit = HfApi().dataset_info(repo, revision=revision).sha or ""
         check_commit(repo, revision, commit, TablesError)
@@ -63,7 +63,7 @@ def commit_of(repo: str, revision: str | None) -> str:
 def open_repository(repo: str, commit: str) -> Repository:
     """Read the card and the configs of a dataset, from the cache if offline. Raises `TablesError`."""
     with translate_read_errors(repo, commit):
-        from datasets import get_dataset_config_names  # noqa: PLC0415 - importing it takes two seconds
+        from datasets import get_dataset_config_names
 
         card = _card(repo, commit)
         names = [config["config_name"] for config in card.get("configs") or []]
@@ -99,8 +99,8 @@ def _rows(builder: "DatasetBuilder", split: str) -> pl.DataFrame:
 
 
 def _builder(repository: Repository, config: str) -> "DatasetBuilder":
-    from datasets import load_dataset_builder  # noqa: PLC0415 - importing it takes two seconds
-    from datasets.packaged_modules.cache.cache import Cache  # noqa: PLC0415 - the same
+    from datasets import load_dataset_builder
+    from datasets.packaged_modules.cache.cache import Cache
 
     repo, commit = repository.repo, repository.commit
     try:
@@ -133,8 +133,8 @@ def file_at(repo: str, commit: str, path: str) -> Path | None:
     Raises:
         TablesError: The Hub cannot be reached, and the cache does not have the file; or the Hub serves another commit.
     """
-    from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache  # noqa: PLC0415 - as above
-    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError  # noqa: PLC0415 - the same
+    from huggingface_hub import _CACHED_NO_EXIST, hf_hub_download, try_to_load_from_cache
+    from huggingface_hub.errors import EntryNotFoundError, LocalEntryNotFoundError
 
     with translate_read_errors(repo, commit):
         try:
@@ -166,7 +166,7 @@ def translate_read_errors(repo: str, revision: str | None, template: str = "") -
         revision: Revision that is read.
         template: Message for other errors, with `{}` for the reason. Default: the revision cannot be loaded.
     """
-    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError  # noqa: PLC0415 - as above
+    from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     try:
         yield

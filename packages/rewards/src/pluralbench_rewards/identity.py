@@ -27,7 +27,7 @@ def model_commit(name: str | Path, revision: str | None = None) -> str | None:
     """
     if Path(name).exists() or str(name).count("/") != 1:
         return None
-    from huggingface_hub import HfApi, errors, try_to_load_from_cache  # noqa: PLC0415 - folders need no Hub
+    from huggingface_hub import HfApi, errors, try_to_load_from_cache
 
     try:
         return HfApi().model_info(str(name), revision=revision, timeout=20).sha

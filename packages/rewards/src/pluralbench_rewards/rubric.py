@@ -121,6 +121,6 @@ def stems(text: str, min_letters: int = MIN_LETTERS) -> set[str]:
 
 @cache
 def _stemmer() -> Any:
-    import snowballstemmer  # noqa: PLC0415 - only `overlap` needs it
+    import snowballstemmer
 
     return snowballstemmer.stemmer("english")

@@ -272,11 +272,11 @@ def _worker() -> type:
 
         def call(self, setup: tuple[dict[str, str], str, bytes], method: str = "", *part: Any) -> tuple[bool, Any]:
             """Return True and the method's result, or False with the host and its versions if these differ."""
-            import os  # noqa: PLC0415 - imported in the worker
-            import pickle  # noqa: PLC0415 - the same
-            import socket  # noqa: PLC0415 - the same
-            from contextlib import suppress  # noqa: PLC0415 - the same
-            from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415 - the same
+            import os
+            import pickle
+            import socket
+            from contextlib import suppress
+            from importlib.metadata import PackageNotFoundError, version
 
             if self.target is None:
                 expected, directory, make = setup
@@ -307,14 +307,14 @@ def connect(cluster: ClusterConfig) -> Any:
     address = os.environ.get("RAY_ADDRESS", "") if cluster.address == DEFAULT_CLUSTER else cluster.address or ""
     if address and address not in {"auto", "local"}:
         _check_answer(address)
-    import ray  # noqa: PLC0415 - an extra, imports take seconds
+    import ray
 
     if ray.is_initialized():
         current = ray.get_runtime_context().gcs_address
         if address and not address.startswith(CLIENT) and not _is_same(address, current):
             raise ClusterError(OTHER_CLUSTER.format(address=current))
         return ray
-    import logging  # noqa: PLC0415 - only for Ray
+    import logging
 
     quiet: dict[str, Any] = {"logging_level": logging.CRITICAL, "log_to_driver": False}
     try:
@@ -328,7 +328,7 @@ def connect(cluster: ClusterConfig) -> Any:
 
 def _check_answer(address: str) -> None:
     """Raise `ClusterError` if the address does not answer, or is not Ray; Ray itself would retry for minutes."""
-    import grpc  # noqa: PLC0415 - of the extra
+    import grpc
 
     try:
         host, port = _host_and_port(address)

@@ -50,7 +50,7 @@ def typed_frame(columns: Mapping[str, Sequence[Any] | pl.Series | None], schema:
         columns: Values by column. A missing column, or None, is null.
         schema: Names and types of the columns.
     """
-    import pyarrow as pa  # noqa: PLC0415 - imports take half a second
+    import pyarrow as pa
 
     fields = pl.DataFrame(schema=schema).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
     height = next(len(values) for values in columns.values() if values is not None)

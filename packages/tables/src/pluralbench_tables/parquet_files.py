@@ -26,8 +26,8 @@ READ_ERRORS = (PolarsError, PanicException, OSError, ValueError, TypeError, KeyE
 
 def parquet_metadata(path: Path, error: type[UserError] = TableFileError) -> dict[str, str]:
     """Read the key-value metadata of a Parquet file. Raises `error`."""
-    import pyarrow as pa  # noqa: PLC0415 - imports take half a second
-    from pyarrow.parquet import read_metadata  # noqa: PLC0415 - the same
+    import pyarrow as pa
+    from pyarrow.parquet import read_metadata
 
     try:
         metadata = read_metadata(path).metadata or {}
@@ -52,7 +52,7 @@ def read_parquet(
     """
     check_size(path, error)
     with _opened(path, columns, error) as file:
-        import pyarrow as pa  # noqa: PLC0415 - as above
+        import pyarrow as pa
 
         groups = map(file.metadata.row_group, range(file.num_row_groups))
         values = sum(group.column(number).num_values for group in groups for number in range(group.num_columns))
@@ -90,7 +90,7 @@ def iter_parquet(
 
 def release_memory() -> None:
     """Return the memory of freed tables to the system, which Arrow would keep."""
-    from pyarrow import default_memory_pool  # noqa: PLC0415 - as above
+    from pyarrow import default_memory_pool
 
     default_memory_pool().release_unused()
 
@@ -98,7 +98,7 @@ def release_memory() -> None:
 @contextmanager
 def _opened(path: Path, columns: Sequence[str] | None, error: type[UserError]) -> "Iterator[ParquetFile]":
     """Open a file that has the columns. Raises `error`, also for errors inside the block."""
-    from pyarrow.parquet import ParquetFile  # noqa: PLC0415 - as above
+    from pyarrow.parquet import ParquetFile
 
     try:
         with ParquetFile(path) as file:

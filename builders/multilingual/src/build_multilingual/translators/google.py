@@ -68,9 +68,9 @@ class GoogleTranslator(Translator):
             TranslatorError: The project is missing, or the endpoint is invalid.
             CallsError: There are no credentials.
         """
-        import grpc  # noqa: PLC0415 - takes a second, which a replay saves
-        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415 - the same
-        from google.cloud import translate_v3  # noqa: PLC0415 - the same
+        import grpc
+        from google.auth.exceptions import GoogleAuthError
+        from google.cloud import translate_v3
 
         if not self._connection.project:
             raise TranslatorError("Google Cloud Translation needs a project to bill; set `connection.project=...`.")
@@ -103,8 +103,8 @@ class GoogleTranslator(Translator):
             CallsError: The server keeps failing, or answers with a different number of texts; or the server does not
                 accept the credentials; or the server refuses the request itself, such as the model or the language.
         """
-        from google.api_core import exceptions  # noqa: PLC0415 - the same
-        from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
+        from google.api_core import exceptions
+        from google.auth.exceptions import GoogleAuthError
 
         try:
             yield await self._translate(requests)
@@ -131,8 +131,8 @@ class GoogleTranslator(Translator):
             raise self._failure(error) from None
 
     async def _translate(self, requests: Sequence[Request]) -> list[Answer]:
-        from google.api_core import exceptions, retry_async  # noqa: PLC0415 - the same
-        from google.cloud import translate_v3  # noqa: PLC0415
+        from google.api_core import exceptions, retry_async
+        from google.cloud import translate_v3
 
         body: dict[str, Any] = dict(requests[0].body)
         parent = f"projects/{self._connection.project}/locations/{self._connection.location}"
@@ -178,7 +178,7 @@ class GoogleTranslator(Translator):
         ]
 
     def _failure(self, error: Exception) -> CallsError:
-        from google.api_core import exceptions  # noqa: PLC0415 - the same
+        from google.api_core import exceptions
 
         cause = error.cause if isinstance(error, exceptions.RetryError) and error.cause else error
         if NO_TOKEN in str(cause):

@@ -58,8 +58,8 @@ class Nllb(Translator):
         """Load the model once; raise `TranslatorError` if it or its libraries cannot be loaded."""
         if self._network is None:
             try:
-                import torch  # noqa: PLC0415 - an extra
-                from transformers import AutoModelForSeq2SeqLM, AutoTokenizer  # noqa: PLC0415 - an extra
+                import torch
+                from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
             except ImportError:
                 raise TranslatorError(
                     f"NLLB needs an extra: {install_command('build-multilingual', 'nllb')}."
@@ -124,7 +124,7 @@ class Nllb(Translator):
 
     def _generate(self, batch: Sequence[str], token: int) -> list[tuple[str, bool]]:
         """Return the translations, and whether each reached its end."""
-        import torch  # noqa: PLC0415 - an extra
+        import torch
 
         inputs = self._tokenizer(list(batch), return_tensors="pt", padding=True).to(self._network.device)
         with torch.inference_mode():

@@ -96,7 +96,7 @@ def correlation(correlation: Correlation, among: Iterable[str] = ()) -> dict[str
 
 def _ranks(correlation: Correlation, models: Sequence[Series]) -> Chart:
     """Make a row of each model: its rank on the benchmark and its rank downstream."""
-    from scipy.stats import rankdata  # noqa: PLC0415 - two seconds that `--help` saves
+    from scipy.stats import rankdata
 
     series = {one.name: one for one in series_of_judges({"Benchmark": None, "Downstream": None})}
     sides = {"Benchmark": correlation.benchmark, "Downstream": correlation.downstream}

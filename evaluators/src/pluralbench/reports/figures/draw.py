@@ -30,8 +30,8 @@ CELL, MAP = 0.335, "cividis"  # inches: "100.0" in 8 pt
 
 def figure_of(chart: Chart) -> Figure:
     """Draw a chart that is not empty. Call it within `files.drawing`."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - a second that `--help` saves
-    from matplotlib.figure import Figure  # noqa: PLC0415 - the same
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
 
     figure = Figure(figsize=(1, 1), facecolor="white")  # until `_arrange` knows the size
     FigureCanvasAgg(figure)
@@ -207,9 +207,9 @@ def marker(series: Series, *, hollow: bool = False) -> dict[str, Any]:
 
 def _heat(figure: Figure, chart: Chart) -> Axes:
     """Draw a row for each series; missing values are hatched."""
-    from matplotlib import colormaps  # noqa: PLC0415 - a second that `--help` saves
-    from matplotlib.colors import Normalize  # noqa: PLC0415 - the same
-    from matplotlib.patches import Rectangle  # noqa: PLC0415 - the same
+    from matplotlib import colormaps
+    from matplotlib.colors import Normalize
+    from matplotlib.patches import Rectangle
 
     models = list(dict.fromkeys(mark.series for mark in chart.marks))
     colored = [panel for panel in chart.panels if panel.label == chart.panels[0].label or panel.title]
@@ -266,7 +266,7 @@ def _arrange(figure: Figure, axes: Sequence[Axes], across: int) -> float:
 
 def _legend(ax: Axes, panels: Sequence[Panel], away: float) -> None:
     """Draw a legend right of the axes; a single model and series that are rows have none."""
-    from matplotlib.lines import Line2D  # noqa: PLC0415 - a second that `--help` saves
+    from matplotlib.lines import Line2D
 
     rows = {mark.at for panel in panels for mark in panel.marks}
     several = any(len({mark.series for mark in panel.marks if mark.series.marker}) > 1 for panel in panels)

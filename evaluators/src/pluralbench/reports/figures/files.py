@@ -22,7 +22,7 @@ _one_at_a_time = Lock()
 @contextmanager
 def drawing() -> Iterator[None]:
     """Apply the settings of the figures instead of the user's own; only one thread at a time can draw."""
-    import matplotlib as mpl  # noqa: PLC0415 - a second that `--help` saves
+    import matplotlib as mpl
 
     with _one_at_a_time, mpl.rc_context():
         mpl.rcdefaults()

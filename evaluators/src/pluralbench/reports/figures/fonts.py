@@ -59,7 +59,7 @@ def families(text: str) -> list[str]:
 
 def set_fonts(figure: Figure) -> None:
     """Give each text of a figure fallback fonts for the characters that matplotlib's own font lacks."""
-    from matplotlib.text import Text  # noqa: PLC0415 - a second that `--help` saves
+    from matplotlib.text import Text
 
     for ax in figure.axes:
         for axis in (ax.xaxis, ax.yaxis):
@@ -128,7 +128,7 @@ def _lacking(text: str) -> frozenset[str]:
     """The characters of a text that matplotlib's own font lacks."""
     if text.isascii() and text.isprintable():
         return frozenset()
-    from matplotlib.font_manager import FontProperties, findfont  # noqa: PLC0415 - a second that `--help` saves
+    from matplotlib.font_manager import FontProperties, findfont
 
     available = _characters(str(findfont(FontProperties(family=LETTERS))), 0)
     return frozenset(sign for sign in text if sign != "\n" and ord(sign) not in available)
@@ -136,7 +136,7 @@ def _lacking(text: str) -> frozenset[str]:
 
 def _installed() -> list[tuple[str, str, int]]:
     """Family, file and face of the installed fonts, the best first; without Last Resort, which has only boxes."""
-    from matplotlib.font_manager import fontManager  # noqa: PLC0415 - a second that `--help` saves
+    from matplotlib.font_manager import fontManager
 
     fonts = [font for font in fontManager.ttflist if "last resort" not in font.name.lower()]
     fonts.sort(key=lambda f: (not f.name.startswith("Noto Sans"), f.name, f.style != "normal", f.weight != 400))
@@ -146,7 +146,7 @@ def _installed() -> list[tuple[str, str, int]]:
 @lru_cache(maxsize=1)
 def _newly_installed() -> list[tuple[str, str, int]]:
     """The fonts installed after matplotlib cached its list, as `_installed` returns them."""
-    from matplotlib.font_manager import findSystemFonts, fontManager  # noqa: PLC0415 - a second that `--help` saves
+    from matplotlib.font_manager import findSystemFonts, fontManager
 
     new = set(findSystemFonts()) - {font.fname for font in fontManager.ttflist}
     for path in sorted(new):
@@ -158,7 +158,7 @@ def _newly_installed() -> list[tuple[str, str, int]]:
 @cache
 def _characters(path: str, face: int) -> frozenset[int]:
     """The code points of a font; empty if it cannot be read."""
-    from matplotlib.ft2font import FT2Font  # noqa: PLC0415 - a second that `--help` saves
+    from matplotlib.ft2font import FT2Font
 
     try:
         return frozenset(FT2Font(path, face_index=face).get_charmap())

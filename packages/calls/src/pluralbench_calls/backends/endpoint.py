@@ -85,9 +85,9 @@ class Endpoint:
             if not (self._key.isascii() and self._key.isprintable()):
                 raise CallsError(f"The value of the environment variable {self._key_env} is not a key.")
         # Imported here, because it takes a second, which --help saves.
-        import openai  # noqa: PLC0415
+        import openai
 
-        from pluralbench_calls.backends.bounded import BoundedClient  # noqa: PLC0415
+        from pluralbench_calls.backends.bounded import BoundedClient
 
         try:
             self._http = BoundedClient(
@@ -137,9 +137,9 @@ class Endpoint:
             error: The error.
             absent: Predicate of the message if the server does not have what was requested.
         """
-        import openai  # noqa: PLC0415 - as above
+        import openai
 
-        from pluralbench_calls.backends.bounded import Unreachable  # noqa: PLC0415
+        from pluralbench_calls.backends.bounded import Unreachable
 
         message = self.clean(error.message)
         tries = self.max_retries + 1
@@ -182,6 +182,6 @@ def omit_headers(*, authorization: bool) -> dict[str, Any]:
     """Remove headers that the client would add from the environment, and on request its Authorization header."""
     lines = os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n")
     names = [line.partition(":")[0].strip() for line in lines if ":" in line]
-    import openai  # noqa: PLC0415 - as above
+    import openai
 
     return dict.fromkeys(names + ["Authorization"] * authorization, openai.Omit())

@@ -57,7 +57,7 @@ def _weights() -> Path:
 
 def _start(weights: Path) -> Any:
     try:
-        import xllamacpp  # noqa: PLC0415 - an extra
+        import xllamacpp
     except ImportError:
         raise CallsError(MISSING) from None
     params = xllamacpp.CommonParams()

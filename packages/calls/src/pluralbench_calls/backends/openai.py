@@ -24,9 +24,9 @@ class OpenAIChat(Endpoint):
 
     async def send(self, request: Request) -> Answer:
         """Send one chat request. A rejection (status 400, 413 or 422) becomes an answer of outcome "error"."""
-        import openai  # noqa: PLC0415 - imports take a second
+        import openai
 
-        from pluralbench_calls.backends.bounded import AnswerTooLong  # noqa: PLC0415
+        from pluralbench_calls.backends.bounded import AnswerTooLong
 
         known_refused = self._refused.setdefault(request.model, set())
         refused = frozenset(known_refused)  # a concurrent request may add more

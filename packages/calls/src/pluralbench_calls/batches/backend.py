@@ -84,7 +84,7 @@ class OpenAIBatches(Endpoint):
 
     async def __aenter__(self) -> Self:
         """Open the connections. Raises `CallsError` if the environment has no key."""
-        from pluralbench_calls.batches.service import BatchService  # noqa: PLC0415 - imports openai, which takes a second
+        from pluralbench_calls.batches.service import BatchService
 
         await super().__aenter__()
         self._service = BatchService(self, *self._pauses)

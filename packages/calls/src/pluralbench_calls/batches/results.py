@@ -131,7 +131,7 @@ def _result(request: Request, row: dict[str, Any], without: frozenset[str], secr
     if status != 200 or error:
         reason = _clean(_rejection(error, status).message)
         return BatchResult(request.key, None, f"{reason} (status {status})" if status not in {0, 200} else reason)
-    from openai.types.chat import ChatCompletion  # noqa: PLC0415 - imports take a second
+    from openai.types.chat import ChatCompletion
 
     reply = parse_completion(_construct(ChatCompletion, body))
     if reply is None:

@@ -134,7 +134,7 @@ def load_encoder(source: LocalModel, options: RunOptions) -> SentenceEncoder:
     if find_spec("sentence_transformers") is None:
         how = install_command("pluralbench-local", "sentence-transformers")
         raise LocalError(f"{source.name} is a sentence encoder, which needs an extra: {how}.")
-    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - an extra
+    from sentence_transformers import SentenceTransformer
 
     device = resolve_device(source.device)
     with silence_transformers():

@@ -187,7 +187,7 @@ def order_of(pairs: Sequence[Pair], persons: Sequence[str], seed: int, epoch: in
 
 def _run(network: Network, corpus: Corpus, held_out: Corpus | None, options: PersonalConfig, work: Path) -> BestWeights:
     """Take all epochs after the checkpoint in `work`, on standardized corpora."""
-    from transformers import get_cosine_schedule_with_warmup  # noqa: PLC0415 - imports peft, if installed
+    from transformers import get_cosine_schedule_with_warmup
 
     chosen = options.chosen
     pairs = corpus.pairs()

@@ -71,7 +71,7 @@ class Client(Endpoint):
 
     async def _once(self, method: str, path: str, **body: Any) -> "httpx2.Response":
         """Send a request once and return the response of any status."""
-        import openai  # noqa: PLC0415 - as above
+        import openai
 
         try:
             return await self._send(self.client.with_options(max_retries=0), method, path, **body)
@@ -86,7 +86,7 @@ class Client(Endpoint):
             Rejected: The server rejects the request.
             ServerError: The reply is not JSON.
         """
-        import openai  # noqa: PLC0415 - as above
+        import openai
 
         try:
             response = await self._send(self.client, "post", call.path, body=call.body)
@@ -106,9 +106,9 @@ class Client(Endpoint):
 
     async def _send(self, client: Any, method: str, path: str, **body: Any) -> "httpx2.Response":
         """Send a request and convert connection errors; an error status passes through."""
-        import httpx2  # noqa: PLC0415 - as above
-        import openai  # noqa: PLC0415 - as above
-        from pluralbench_calls.backends.bounded import AnswerTooLong, Unreachable  # noqa: PLC0415 - as above
+        import httpx2
+        import openai
+        from pluralbench_calls.backends.bounded import AnswerTooLong, Unreachable
 
         try:
             response: httpx2.Response = await getattr(client, method)(
