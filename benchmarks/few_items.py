@@ -38,10 +38,10 @@ from pluralbench.errors import DataError
 from pluralbench.metrics.accuracy import (
     accuracy_estimates,
     count,
-    leaves_of,
     perturb_counts,
     resampled_accuracies,
 )
+from pluralbench.metrics.decided import Decided
 from pluralbench_measures.bootstrap import Array
 from pluralbench_runs import run, write_text
 from pluralbench_tables import read_jsonl
@@ -164,10 +164,9 @@ def _predictions(recorded: Recorded, sizes: Sequence[int], seed: int) -> Iterato
 
 def _score(recorded: Recorded, benchmark: Benchmark, places: NDArray[np.int64], model: int) -> float:
     """Return the overall number of a run on drawn items."""
-    decisions = recorded.decisions(model, places)
-    leaves = leaves_of(decisions)
-    _, (source,) = perturb_counts(count(benchmark, decisions, leaves))
-    return float(resampled_accuracies(benchmark, leaves, source)[0].values[0])
+    decided = Decided(benchmark, recorded.decisions(model, places))
+    _, (source,) = perturb_counts(count(decided))
+    return float(resampled_accuracies(benchmark, decided.leaves, source)[0].values[0])
 
 
 class _Fitted:
@@ -207,8 +206,8 @@ def intervals(recorded: Recorded, number: int, seed: int) -> Iterator[dict[str, 
     """Yield for each model whether the interval of its draw contains its score on all items, and its half width."""
     benchmark, places = recorded.draw(number, seed)
     for model, score in enumerate(recorded.scores):
-        decisions = recorded.decisions(model, places)
-        _, estimate = next(iter(accuracy_estimates(benchmark, leaves_of(decisions), decisions)))
+        decided = Decided(benchmark, recorded.decisions(model, places))
+        _, estimate = next(iter(accuracy_estimates(decided)))
         assert estimate.low is not None and estimate.high is not None  # noqa: S101, PT018 - there are many clusters
         covered = estimate.low <= score <= estimate.high
         yield {"items": number, "covered": bool(covered), "half": 50 * (estimate.high - estimate.low)}
@@ -220,9 +219,9 @@ def _compared(recorded: Recorded, number: int, seed: int, pairs: int) -> Iterato
     generator = np.random.default_rng([seed, number])
     for _ in range(pairs):
         first, second = (int(model) for model in generator.choice(len(recorded.scores), 2, replace=False))
-        sides = [recorded.decisions(model, places) for model in (first, second)]
-        leaves = leaves_of(sides[0])
-        perturbed, drawn = perturb_counts(*(count(benchmark, side, leaves) for side in sides))
+        sides = [Decided(benchmark, recorded.decisions(model, places)) for model in (first, second)]
+        leaves = sides[0].leaves
+        perturbed, drawn = perturb_counts(*(count(side, leaves) for side in sides))
         ours, theirs = (resampled_accuracies(benchmark, leaves, one)[0] for one in drawn)
         estimate = perturbed.difference(theirs.values - ours.values, ours.strata, ours.n, ours.clusters)
         assert estimate.value is not None and estimate.low is not None and estimate.high is not None  # noqa: S101, PT018 - the same

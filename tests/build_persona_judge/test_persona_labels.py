@@ -50,6 +50,7 @@ def test_sheets_tell_of_the_person_and_not_of_the_truth(study: Path) -> None:
         assert not [row_id for row_id in key["id"] if row_id in text]
 
 
+@pytest.mark.heavy
 def test_labels_come_in_and_go_beside_a_release(run: Run, study: Path, tmp_path: Path) -> None:
     fill(study, wrong="di")
     status, said = run("label", "--import", study)

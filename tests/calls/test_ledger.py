@@ -261,3 +261,12 @@ def test_work_that_fails_after_rejections_says_how_to_ask_again(tmp_path: Path) 
 
     with pytest.raises(UserError, match=r"^Nothing is left\. The server rejected 1 of the calls; `retry_errors=True`"):
         work()
+
+
+def test_a_value_of_another_type_than_its_column_is_refused(tmp_path: Path) -> None:
+    path = ledger_at(tmp_path / "l.sqlite", answer())
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("UPDATE calls SET text = x'8000'")
+        database.commit()
+    with pytest.raises(LedgerError, match="another type"):
+        read_ledger(path)

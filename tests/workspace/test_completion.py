@@ -18,6 +18,7 @@ echo "${COMPREPLY[@]}"
 """
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
 def test_bash_completes_the_value_of_an_option(tmp_path: Path) -> None:
     path = f"{Path(sys.executable).parent}:/usr/bin:/bin"

@@ -48,10 +48,13 @@ def ledger_rows(path: Path) -> Iterator[list[Row]]:
 
 
 def rows_to_frame(rows: Sequence[Row]) -> "pl.DataFrame":
-    """Convert rows of `COLUMNS`, at least one, to a frame."""
+    """Convert rows of `COLUMNS`, at least one, to a frame. Raises `LedgerError` for a value of another type."""
     import polars as pl
 
-    return pl.DataFrame(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True)), schema=COLUMNS)
+    try:
+        return pl.DataFrame(dict(zip(COLUMNS, zip(*rows, strict=True), strict=True)), schema=COLUMNS)
+    except (TypeError, OverflowError) as error:
+        raise LedgerError(f"A call of the ledger has a value of another type: {one_line(str(error), 80)}.") from None
 
 
 def _is_sqlite(path: Path) -> bool:
