@@ -20,7 +20,7 @@ from session_folder import make_session_folder, one_certificate
 # How long an example takes says how busy the machine is. CI draws more examples, and the same ones in every run.
 IN_CI = "CI" in os.environ
 settings.register_profile(
-    "pluralbench", deadline=None, print_blob=True, max_examples=60 if IN_CI else 25, derandomize=IN_CI
+    "pluralbench", deadline=None, print_blob=True, max_examples=40 if IN_CI else 25, derandomize=IN_CI
 )
 settings.load_profile("pluralbench")
 # What the Hub's, torch's, a provider's and our own libraries read, most of them when they are imported.
