@@ -164,6 +164,7 @@ VOTE = ["preference", "--annotated", "annotated.jsonl", "--prompts", "more.jsonl
 VOTE += ["--judge", "gpt", "--api-key-env", "JUDGE_KEY", "--no-distant"]
 
 
+@pytest.mark.heavy
 def test_a_project_of_ones_own_through_the_four_verbs(run: Run, project: Path) -> None:
     status, said = run(*TASKS, "--out", "tasks")
     # As in the paper, each task has two annotators.

@@ -122,6 +122,7 @@ def test_a_build_from_any_table(run: Run, words: list[str | Path], tmp_path: Pat
     assert recipe["translation"]["rated"] == []  # of the sample only its defaults are taken
 
 
+@pytest.mark.heavy
 def test_a_row_may_go_in_its_language_alone(run: Run, words: list[str | Path], tmp_path: Path) -> None:
     assert run(*words, "--drop", "language", "--out", tmp_path / "out")[0] == 0
     assert list(rows(tmp_path / "out", "spa_Latn")) == [3, 5, 9, 12]
@@ -130,6 +131,7 @@ def test_a_row_may_go_in_its_language_alone(run: Run, words: list[str | Path], t
     assert not any(rebuild(tmp_path / "out", tmp_path / "again", sources=[str(words[1])]))
 
 
+@pytest.mark.heavy
 def test_people_decide(run: Run, words: list[str | Path], tmp_path: Path) -> None:
     path = decisions(tmp_path / "d.csv", "8,spa_Latn,keep,fine", "5,,drop,English grammar", "12,deu_Latn,keep,", "9,,,")
     out = tmp_path / "out"
@@ -144,6 +146,7 @@ def test_people_decide(run: Run, words: list[str | Path], tmp_path: Path) -> Non
     assert files(tmp_path / "again")["provenance/decisions.parquet"] == files(out)["provenance/decisions.parquet"]
 
 
+@pytest.mark.heavy
 def test_decisions_are_bound_by_their_content(run: Run, words: list[str | Path], tmp_path: Path) -> None:
     out, path = tmp_path / "out", decisions(tmp_path / "d.csv", "5,,drop,grammar", "3,spa_Latn,keep,")
     assert run(*words, "--decisions", path, "--out", out)[0] == 0

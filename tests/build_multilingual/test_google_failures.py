@@ -114,6 +114,7 @@ def test_a_refused_text_may_pass_sentence_by_sentence(run: Run, tmp_path: Path) 
     assert [made["prompt"][3]] == by_words([bad], "en", "es")
 
 
+@pytest.mark.heavy
 def test_refused_texts_are_asked_again_on_demand(run: Run, tmp_path: Path) -> None:
     pairs = rows(8)
     pairs[5]["prompt"] = "This forbidden sentence is one that the translator will not take today."

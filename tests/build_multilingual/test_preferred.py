@@ -141,6 +141,7 @@ def test_a_judge_of_another_shape_is_refused(tmp_path: Path) -> None:
         read_preferred([str(path)], judged=str(judged))
 
 
+@pytest.mark.heavy
 def test_a_release_keeps_what_reviewers_preferred(run: Callable[..., tuple[int, str]], tmp_path: Path) -> None:
     review, out = tmp_path / "review", tmp_path / "out"
     words = ("--recipe", "sample", "--language", CODE, "--out", out)

@@ -89,6 +89,7 @@ def test_a_source_a_row_with_candidates_is_the_same_as_a_translation_a_row(tmp_p
     assert rated(tmp_path, as_text, "nested.csv").frame.equals(long.frame)
 
 
+@pytest.mark.heavy
 @given(st.permutations(MAPLE))
 def test_the_digest_is_that_of_the_rows_in_any_order(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> None:
     folder = tmp_path_factory.mktemp("order")

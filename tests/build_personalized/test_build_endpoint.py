@@ -74,6 +74,7 @@ def test_a_model_that_answers_nothing_leaves_no_pair(run: Run, tmp_path: Path) -
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.heavy
 def test_a_broken_limit_of_the_audit_exits_with_1_and_keeps_the_calls(run: Run, tmp_path: Path) -> None:
     with serve(lambda _, number: Reply("word " * (9 if number < 3 else 2) + str(number))) as server:
         words = ["--recipe", recipe(tmp_path, server.base_url, audit={"max_mean_length_gap": 5}), "--out"]

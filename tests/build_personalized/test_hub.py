@@ -38,6 +38,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
         yield Asked(hub, old, new)
 
 
+@pytest.mark.heavy
 def test_three_configs_are_built_from_a_pinned_commit_and_rebuilt_without_a_network(
     run: Run, asked: Asked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,6 +69,7 @@ def test_the_sample_keeps_users_apart_and_rebuilds(run: Run, tmp_path: Path) -> 
     assert "It contains no question of `sample` (24 questions)." in shown
 
 
+@pytest.mark.heavy
 def test_a_corpus_of_the_hub_is_pinned_with_its_benchmark(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -122,6 +122,7 @@ def numbered(body: dict[str, Any], _: int) -> Reply:
     return Reply(f"{name[:12]} " + "word " * (150 if kind < 0.5 else 20))
 
 
+@pytest.mark.heavy
 @either_way
 def test_pairs_of_answers(otherwise: Otherwise, built: Callable[..., Any]) -> None:
     words = ["--source", "sample", "--llm", "m", "--limit", "1"]
@@ -163,6 +164,7 @@ def test_responses_of_several_writers(otherwise: Otherwise, built: Callable[...,
     assert otherwise(built(build_chinese.cli.main, words), lambda: answers) == 3
 
 
+@pytest.mark.heavy
 @either_way
 def test_votes(otherwise: Otherwise, built: Callable[..., Any], project: Path) -> None:
     words = ["preference", "--annotated", "annotated.jsonl", "--prompts", "more.jsonl", "--taxonomy", project]

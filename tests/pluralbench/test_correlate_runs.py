@@ -120,6 +120,7 @@ def test_scores_that_are_nothing_but_noise_have_no_interval() -> None:
     ]
 
 
+@pytest.mark.heavy
 @pytest.mark.parametrize("count", [2, 26])
 def test_every_name_can_be_read_in_the_figures(count: int) -> None:
     draw = np.random.default_rng(count)

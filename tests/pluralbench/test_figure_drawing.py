@@ -75,6 +75,7 @@ def test_small_differences_look_small(width: float, least: float) -> None:
     assert high - low >= least
 
 
+@pytest.mark.heavy
 def test_many_series_have_no_whiskers_and_fit_on_a_page() -> None:
     models = series_of_judges(dict.fromkeys(f"org/model-{n}" for n in range(20)))
     figure = of_panel(*(Mark(f"row {row}", Point(50.0, 40.0, 60.0), one) for row in range(25) for one in models))

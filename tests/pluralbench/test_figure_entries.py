@@ -90,6 +90,7 @@ def test_the_figure_of_position_bias_has_a_row_for_each_judge() -> None:
     assert {at: value for (at, _), value in values(panel).items()} == expected
 
 
+@pytest.mark.heavy
 def test_figures_by_category_are_the_numbers_of_each_category(tmp_path: Path) -> None:
     runs = sorted(chinese_runs(3), key=lambda run: -percent(run.headline))
     charts = figures_of(runs)

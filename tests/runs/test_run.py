@@ -16,6 +16,7 @@ import polars as pl
 import pytest
 import requests
 import typer
+from case_marks import heavy
 from commands import environment, in_process
 from pluralbench_runs import RecipeError, UserError, run
 
@@ -272,10 +273,12 @@ run(app, "pluralbench-runs")
 @pytest.mark.parametrize(
     ("work", "kept", "said"),
     [
-        (
-            "hashlib.pbkdf2_hmac('sha256', b'', b'', 1_500_000)",
-            "pathlib.Path('mine.work/scores').touch()",
-            "Finished work is kept in mine.work; rerun the same command to resume.",
+        *heavy(
+            (
+                "hashlib.pbkdf2_hmac('sha256', b'', b'', 1_500_000)",
+                "pathlib.Path('mine.work/scores').touch()",
+                "Finished work is kept in mine.work; rerun the same command to resume.",
+            ),
         ),
         (
             "while True: pass",

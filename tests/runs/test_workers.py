@@ -64,10 +64,10 @@ def test_cores_are_those_that_this_process_may_use() -> None:
     assert 1 <= usable_cores() <= (os.cpu_count() or 1)
 
 
+@pytest.mark.heavy
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize(
-    "number",
-    [pytest.param(signal.SIGINT, id="Ctrl-C", marks=pytest.mark.heavy), pytest.param(signal.SIGKILL, id="killed")],
+    "number", [pytest.param(signal.SIGINT, id="Ctrl-C"), pytest.param(signal.SIGKILL, id="killed")]
 )
 def test_workers_end_with_their_parent(tmp_path: Path, number: int) -> None:
     script = tmp_path / "script.py"

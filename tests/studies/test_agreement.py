@@ -58,6 +58,7 @@ rows = st.lists(
 )
 
 
+@pytest.mark.heavy
 @given(rows, st.data())
 @settings(max_examples=40)
 def test_the_order_of_rows_changes_nothing(drawn: list[Row], data: st.DataObject) -> None:

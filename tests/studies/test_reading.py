@@ -111,6 +111,7 @@ def test_strange_names_are_counted_and_other_files_refused(tmp_path: Path) -> No
         read_answers([tmp_path / "no.csv"], FORM, ASSIGNED)
 
 
+@pytest.mark.heavy
 @given(st.integers(1, 8), st.integers(1, 2), st.data())
 @settings(max_examples=12)
 def test_from_items_to_sheets_to_answers(

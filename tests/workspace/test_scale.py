@@ -25,6 +25,7 @@ def scale(monkeypatch: pytest.MonkeyPatch) -> Any:
     return import_module("scale")
 
 
+@pytest.mark.heavy
 def test_every_step_runs_and_stands_in_the_table(scale: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made, steps, protocol = (import_module(f"scaling.{name}") for name in ("made", "steps", "protocol"))
     monkeypatch.setattr(made, "SOURCE", 2_000)  # words
