@@ -1,32 +1,18 @@
-"""Texts and tables of a build's dataset card and terminal output."""
+"""Tables of a build for its card and the terminal; the card's texts are in card.toml."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_release import Card, Section, markdown_table, text_table
+from pluralbench_release import Card, card_from, markdown_table, text_table
 from pluralbench_release.audit import wins_text
-from pluralbench_runs import plural, public_location
 
 from build_personalized.audit import SHORT
 from build_personalized.recipe import PersonalizedRecipe
 from build_personalized.sources.lamp_qa import is_original
 
-COLUMNS = {
-    "id": "identifier of the question, unique in its config",
-    "question": "the person's question; besides the answer, the only input of a reward model",
-    "category": "topic of the question",
-    "narrative": "the person's explanation of the question; never show it to a reward model under test",
-    "rubric_aspects": "what the person expects, with evidence from the narrative; never show them either",
-    "profile": "the person's earlier posts, most relevant first",
-    "chosen": "an answer that covers the aspects",
-    "rejected": "an equally good answer that leaves the aspects out",
-    "generator": "the model that wrote both answers, as its server names it",
-    "prompt_version": "version of the prompts",
-    "chosen_call": "key of the recorded call behind `chosen`",
-    "rejected_call": "key of the recorded call behind `rejected`",
-}
-
+TEXTS = Path(__file__).with_name("card.toml")
 STATISTICS = "Statistics: means ± standard deviations, lengths in words"
 STATISTIC_NAMES = {
     "rubric_aspects": "rubric aspects",
@@ -36,18 +22,6 @@ STATISTIC_NAMES = {
     "chosen_words": "length of chosen",
     "rejected_words": "length of rejected",
 }
-
-CITATION = """\
-The method is that of *Personalized RewardBench*; the original takes its questions from LaMP-QA (Salemi and Zamani,
-2025). Cite both, with the version above and the content digests."""
-PAPER = """\
-@misc{ma2026personalized,
-  title = {Personalized {RewardBench}: Evaluating Reward Models with Human Aligned Personalization},
-  author = {Ma, Qiyao and Gao, Dechen and Cai, Rui and Zhao, Boqi and Zhou, Hanchu and Zhang, Junshan and Zhao, Zhe},
-  year = {2026},
-  eprint = {2604.07343},
-  archivePrefix = {arXiv},
-}"""
 
 
 def generator_note(recipe: PersonalizedRecipe) -> str:
@@ -120,51 +94,16 @@ def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
     """Return the dataset card of a release."""
     configs = ", ".join(entry["config"] for entry in figures["by_config"])
     tables = figures_tables(figures)
-    statistics = markdown_table(tables.pop(STATISTICS))
-    audit = "\n\n".join(f"### {title}\n\n{markdown_table(table)}" for title, table in tables.items())
-    built = (
-        f"{plural(figures['questions'], 'question')} gave {plural(figures['pairs'], 'pair')}. Posts are ranked by "
-        f"`{public_location(recipe.retriever)}`; the first {recipe.profile_size} go into a prompt. "
-        f"Both prompts contain the question, these posts and the "
-        f"aspects, and differ only in whether to cover the aspects or leave them out; answers have at most "
-        f"{recipe.word_limit} words. {generator_note(recipe)} Every call is recorded in `provenance/ledger.parquet`, "
-        "the complete recipe in `provenance/recipe.toml`."
-    )
-    limits = (
-        "- `narrative` and `rubric_aspects` define why `chosen` is better: a model that sees them is not being "
-        "tested.\n"
-        "- Evidence is "
-        + (
-            "quoted from the narrative, which is checked"
-            if recipe.source.evidence == "verbatim"
-            else "not checked to be a quotation"
-        )
-        + ".\n- `chosen` is better by construction; no person judged each pair.\n"
-        "- A scorer that recognizes the aspects in the text of an answer can be right for the wrong reason: see the "
-        "audit."
-    )
-    return Card(
-        pretty_name="Personalized RewardBench",
-        summary=(
-            "Pairs of answers for reward models: both are good answers to the question, and only one meets the "
-            "expectations of the person, whose earlier posts are given."
-        ),
-        languages=[recipe.source.language],
-        tasks=["text-generation", "text-ranking"],
-        tags=["reward-model", "personalization", "preference", "pluralbench"],
-        columns=COLUMNS,
-        sections=[
-            Section(title="How it was built", body=built),
-            Section(title=STATISTICS, body=statistics),
-            Section(title="Audit", body=audit.removeprefix("### Audit\n\n")),
-            Section(title="Known limits", body=limits),
-        ],
-        citation=CITATION,
-        papers=(PAPER,),
-    ).of(
-        {_origin(location) for location in recipe.source.locations},
-        f"Personalized pairs of {configs}",
-    )
+    sections: dict[str, pl.DataFrame | str] = {STATISTICS: tables.pop(STATISTICS), "Audit": audit_section(tables)}
+    made = card_from(TEXTS, sections, recipe=recipe, figures=figures, note=generator_note(recipe))
+    made = made.model_copy(update={"languages": [recipe.source.language]})
+    return made.of({_origin(location) for location in recipe.source.locations}, f"Personalized pairs of {configs}")
+
+
+def audit_section(tables: Mapping[str, pl.DataFrame]) -> str:
+    """Return tables as one section of the card, all but the first with their titles."""
+    texts = [f"### {title}\n\n{markdown_table(table)}" for title, table in tables.items()]
+    return "\n\n".join(texts).removeprefix("### Audit\n\n")
 
 
 def _origin(location: str) -> str:

@@ -1,5 +1,5 @@
 from .building import Building, building, reusable_ledgers
-from .card import Card, Section, markdown_table, read_card
+from .card import Card, Section, card_from, markdown_table, read_card
 from .checksums import release_digest
 from .content import ReleaseTable, content_digest
 from .diff import TableDiff, diff
@@ -45,6 +45,7 @@ __all__ = [
     "TablesError",
     "Version",
     "building",
+    "card_from",
     "check_publishable",
     "content_digest",
     "diff",

@@ -2,13 +2,15 @@
 
 import json
 import re
-from collections.abc import Sequence, Set
+import tomllib
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Self
 
 import polars as pl
 from huggingface_hub import CardData, DatasetCard, DatasetCardData
-from pluralbench_runs import one_line, plural
+from jinja2 import Environment, StrictUndefined
+from pluralbench_runs import one_line, plural, public_location
 from yaml import YAMLError
 
 from pluralbench_release.citation import release_entry, software_entry
@@ -67,6 +69,31 @@ class Card(Entry):
         title = f"{self.pretty_name} (sample)" if origins == {"sample"} else own
         citation = type(self).model_fields["citation"].default
         return self.model_copy(update={"pretty_name": title, "citation": citation, "papers": ()})
+
+
+def card_from(path: Path, tables: Mapping[str, pl.DataFrame | str], **values: Any) -> Card:
+    """Read the builder's part of a card.
+
+    Args:
+        path: TOML file with the fields of `Card`. The summary and the bodies of its sections are Jinja
+            templates of Markdown, with the functions `plural` and `public_location`.
+        tables: Figures by title. They become sections after the first one of the file.
+        values: Values of the templates.
+    """
+    texts = tomllib.loads(path.read_text(encoding="utf-8"))
+    environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)  # noqa: S701 - Markdown
+    environment.globals |= {"plural": plural, "public_location": public_location, **values}
+
+    def render(text: str) -> str:
+        return re.sub("\n{3,}", "\n\n", environment.from_string(text).render()).strip()
+
+    first, *others = [Section(title=part["title"], body=render(part["body"])) for part in texts.pop("sections")]
+    figures = [
+        Section(title=title, body=table if isinstance(table, str) else markdown_table(table))
+        for title, table in tables.items()
+    ]
+    sections = [first, *figures, *others]
+    return Card.model_validate(texts | {"summary": render(texts["summary"]), "sections": sections})
 
 
 def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:

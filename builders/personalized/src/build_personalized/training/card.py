@@ -1,38 +1,16 @@
-"""Texts and tables of the dataset card and terminal output for personalized preferences."""
+"""Tables of personalized preferences for the card and the terminal; the card's texts are in card.toml."""
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_release import Card, Section, markdown_table, text_table
+from pluralbench_release import Card, card_from, text_table
 from pluralbench_release.audit import wins_text
-from pluralbench_runs import plural
 
-from build_personalized.card import drops_table
-from build_personalized.training.recipe import HAND_WRITTEN, NO_MODEL, TrainingRecipe
+from build_personalized.card import audit_section, drops_table
+from build_personalized.training.recipe import TrainingRecipe
 
-COLUMNS = {
-    "id": "identifier of the pair, unique in its config",
-    "user_id": "the user who preferred `chosen`; a user is in one split only, and their rows are in order of time",
-    "prompt": "the conversation up to the answer, messages with `role` and `content`",
-    "chosen": "the answer that this user preferred",
-    "rejected": "another answer to the same prompt",
-    "profile": "the user's other questions, most recent first; never the question of the row",
-    "persona": "a model's summary of all questions of the user, written without seeing an answer",
-    "source_id": "id of the conversation or question in the source",
-    "original_split": "the source's split of the row",
-    "chosen_source": "id of `chosen` in the source, if answers have ids",
-    "rejected_source": "id of `rejected` in the source, if answers have ids",
-    "persona_call": "key of the recorded call behind `persona`",
-}
-LIMITS = """\
-- A preference is one person's judgment of one pair. Often the chosen answer is simply the better one, such as an
-  accepted answer; then it reveals little about the person.
-- `persona` is written from all questions of a user, including those of the rows, and from no answer. A profile or
-  persona has only the first question of a conversation: later turns reply to the response that was chosen.
-- Several rows may share a prompt or a conversation (`source_id`). When you show a model a user's earlier pairs, leave
-  out those with the same `source_id`, which would reveal the answer.
-- The builder puts each user into one split. `pluralbench-release verify` checks one table at a time and would not
-  notice a user in two; `rebuild` shows that the split follows the recipe."""
+TEXTS = Path(__file__).with_name("card.toml")
 
 
 def persona_note(recipe: TrainingRecipe) -> str:
@@ -83,37 +61,9 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
 
 def card(recipe: TrainingRecipe, figures: dict[str, Any]) -> Card:
     """Return the dataset card of a release."""
-    audit = "\n\n".join(f"### {title}\n\n{markdown_table(table)}" for title, table in figures_tables(figures).items())
-    against = figures["contamination"]["against"]
-    compared = ", ".join(f"`{entry['location']}` ({plural(entry['questions'], 'question')})" for entry in against)
-    shown = ", ".join(f"{name} {share:g}" for name, share in recipe.splits.shares.items())
-    division = "as in the source" if recipe.splits.own else f"by the seed ({shown})"
-    built = (
-        f"{plural(figures['source_pairs'], 'pair')} of the sources gave {plural(figures['pairs'], 'pair')} of "
-        f"{plural(figures['users'], 'user')}. Users, not rows, are assigned to splits, {division}. "
-        f"{persona_note(recipe)} "
-        + (f"Each has at most {recipe.persona.word_limit} words. " if recipe.persona.provider != NO_MODEL else "")
-        + (f"It contains no question of {compared}. " if against else "It was compared with no benchmark. ")
-        + "The complete recipe is in `provenance/recipe.toml`."
-    )
-    sample = recipe.persona.provider == HAND_WRITTEN
-    return Card(
-        pretty_name="Personalized preferences",
-        summary=(
-            "Pairs of answers with the user who preferred one of them, to train personalized reward models. The user's "
-            "other questions are given as a profile."
-        )
-        + (" These users are invented, and too few to learn from." if sample else ""),
-        languages=[recipe.source.language],
-        tasks=["text-ranking", "text-generation"],
-        tags=["reward-model", "personalization", "preference", "pluralbench"],
-        columns=COLUMNS,
-        sections=[
-            Section(title="How it was built", body=built),
-            Section(title="Audit", body=audit.removeprefix("### Audit\n\n")),
-            Section(title="Known limits", body=LIMITS),
-        ],
-    )
+    audit = audit_section(figures_tables(figures))
+    made = card_from(TEXTS, {"Audit": audit}, recipe=recipe, figures=figures, note=persona_note(recipe))
+    return made.model_copy(update={"languages": [recipe.source.language]})
 
 
 def _splits_table(figures: dict[str, Any]) -> pl.DataFrame:
