@@ -16,8 +16,8 @@ from made_personalize import made_items, made_personalized
 from pluralbench import ConnectionConfig, check_submission, load_run
 from pluralbench.contract import Group
 from pluralbench.evaluation.reloading import RunInputs
-from pluralbench.leaderboard.findings import CheckResult
 from pluralbench.leaderboard.rescoring import Rescoring
+from pluralbench.results.checks import CheckResult
 from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
 from written_tables import write
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
+import pluralbench
 import pytest
 import verbs
 from chat_server import Reply, serve
@@ -19,6 +20,7 @@ from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, ScoringCon
 from pluralbench_calls import Price
 from pluralbench_rewards import FunctionModel
 from pluralbench_runs import FrozenModel, PathText, UserError
+from pluralbench_runs import command as command_module
 from verbs import by_text
 from written_tables import write
 
@@ -83,13 +85,15 @@ def words_and_value(annotation: Any) -> tuple[list[str], Any]:
 @pytest.mark.parametrize("verb", DESCRIPTIONS)
 def test_each_field_of_a_configuration_is_an_option(run: Command, monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     given: dict[str, Any] = {}
-    place = {"score": "score.score", "judge": "judge.judge", "judge-personas": "personas.judge_personas"}[verb]
+    call, function = command_module._call, getattr(pluralbench, verb.replace("-", "_"))
 
-    def stop(**arguments: Any) -> None:
+    def stop(one: Callable[..., Any], arguments: dict[str, Any], *first: Any) -> Any:
+        if one is not function:
+            return call(one, arguments, *first)
         given.update(arguments)
         raise UserError("The end.")
 
-    monkeypatch.setattr(f"pluralbench.evaluation.{place}", stop)
+    monkeypatch.setattr(command_module, "_call", stop)
     words: list[str] = []
     expected = {}
     for parameter, model in DESCRIPTIONS[verb].items():

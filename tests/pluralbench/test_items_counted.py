@@ -11,12 +11,12 @@ from made_runs import Row, keep, run_of
 from made_runs import decision as made
 from pluralbench import find_benchmark
 from pluralbench.errors import BenchmarkError
-from pluralbench.leaderboard.findings import CheckResult, finding_lines
 from pluralbench.publishing.model_card import eval_results
 from pluralbench.reports.detail import details
 from pluralbench.reports.html.report import html_report
 from pluralbench.reports.report import render
 from pluralbench.results import Run
+from pluralbench.results.checks import CheckResult, finding_lines
 from pluralbench.results.finding import FoundRuns
 from pluralbench.results.run_files import METRICS_FILE
 from written_tables import write

@@ -13,9 +13,9 @@ from live_hub import live_hub, point_clients
 from made_runs import changed, keep, scored
 from pluralbench.errors import RunError
 from pluralbench.leaderboard.checks import check_summary, read_check_results
-from pluralbench.leaderboard.findings import CheckResult
 from pluralbench.leaderboard.site import INDEX, write_site
 from pluralbench.publishing import push_results
+from pluralbench.results.checks import CheckResult
 from pluralbench.results.finding import find_runs
 from pluralbench.results.run_files import METRICS_FILE, RUN_FILE
 from pluralbench.results.runs import Run

@@ -10,12 +10,12 @@ from pluralbench import write_site
 from pluralbench.data.benchmarks import known_benchmarks, title_for
 from pluralbench.data.samples import FOLDER
 from pluralbench.errors import RunError
-from pluralbench.leaderboard.findings import CheckResult, finding_lines
 from pluralbench.publishing.model_card import eval_results
 from pluralbench.reports.figures.report import draw
 from pluralbench.reports.html.report import html_report
 from pluralbench.reports.report import render
 from pluralbench.results import Run
+from pluralbench.results.checks import CheckResult, finding_lines
 from pluralbench.results.finding import FoundRuns
 
 Score = Callable[..., Run]

@@ -1,18 +1,27 @@
 from .config import ConnectionConfig, DataConfig, JudgeConfig, LocalModel, PromptConfig, ServedModel
 from .data.benchmarks import find_benchmark, known_benchmarks
 from .data.items import load_items
+from .downstream.best_of_n import best_of_n
+from .downstream.correlate import correlate
+from .downstream.optimization import optimize
 from .errors import UserError
 from .evaluation.compare import compare
+from .evaluation.judge import judge
+from .evaluation.merge import merge
+from .evaluation.personas import judge_personas
+from .evaluation.score import score
+from .evaluation.suite import suite
+from .evaluation.synthesize import synthesize
+from .evaluation.train import train
 from .leaderboard.checks import check_submission
 from .leaderboard.site import write_site
+from .personalizing.run import personalize
+from .planning.plans import plan
+from .planning.training import train_planner
 from .reports.notebook import html, plot
 from .results import results
 from .results.runs import load_run
 from .studying import study
-from .verbs.evaluate import judge, judge_personas, merge, score, suite, synthesize
-from .verbs.policies import best_of_n, optimize
-from .verbs.read import correlate
-from .verbs.train import personalize, plan, train, train_planner
 
 __all__ = [
     "ConnectionConfig",

@@ -70,8 +70,8 @@ def check(
     """
     from pluralbench.evaluation.reloading import RunInputs
     from pluralbench.leaderboard.checks import check_submission, check_summary, location_override
-    from pluralbench.leaderboard.findings import finding_lines
     from pluralbench.leaderboard.rescoring import Rescoring
+    from pluralbench.results.checks import finding_lines
     from pluralbench.results.finding import find_runs
 
     found = find_runs(runs)

@@ -39,8 +39,8 @@ def leaderboard(
     from pluralbench_runs.console import clean
 
     from pluralbench.leaderboard.checks import read_check_results
-    from pluralbench.leaderboard.findings import finding_lines
     from pluralbench.leaderboard.site import folder_of, write_site
+    from pluralbench.results.checks import finding_lines
 
     earlier_checks = None if checked is None else read_check_results(checked)
     done = write_site(

@@ -10,9 +10,8 @@ from pluralbench_runs import check_output
 from pluralbench_runs.options import Flag, Options
 from pydantic import Field
 
+from pluralbench.arguments import HeldOut, PolicyConnection, Undrawn
 from pluralbench.config import PLACE, ConnectionConfig, DataConfig, RuntimeConfig, SamplingConfig, ServingConfig
-from pluralbench.verbs.policies import PolicyConnection, Prompts
-from pluralbench.verbs.train import HeldOut
 
 if TYPE_CHECKING:
     from pluralbench.evaluation.causes import Recheck
@@ -178,7 +177,7 @@ def judged_answers(
 
 def training_prompts(
     *,
-    data: Prompts = None,
+    data: Undrawn = None,
     train_data: Annotated[str | None, Flag(metavar=PLACE, panel="Data")] = None,
     train_split: Annotated[str | None, Flag(panel="Data")] = None,
 ) -> DataConfig | None:

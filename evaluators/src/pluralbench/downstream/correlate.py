@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from pluralbench_measures.bootstrap import CONFIDENCE
@@ -19,7 +19,10 @@ from pluralbench_measures.rank_intervals import (
     models_to_distinguish,
     reliability,
 )
+from pluralbench_runs import Seed
+from pluralbench_runs.options import Flag
 
+from pluralbench.arguments import Columns
 from pluralbench.downstream.score_series import ScoreSeries, first_few, read_series
 from pluralbench.errors import DataError
 
@@ -145,13 +148,45 @@ def correlate(
     benchmark: ScoreSeries | str | Path,
     downstream: ScoreSeries | str | Path,
     *,
-    columns: str | Sequence[str] = (),
-    downstream_columns: str | Sequence[str] = (),
-    baseline_columns: str | Sequence[str] = (),
-    baselines: Mapping[str, ScoreSeries | str | Path] | None = None,
-    seed: int = 0,
+    columns: Columns = (),
+    downstream_columns: Columns = (),
+    baseline_columns: Columns = (),
+    baselines: Annotated[
+        Mapping[str, ScoreSeries | str | Path] | None, Flag("--baseline", "NAME=FILE", example="arena=arena.csv")
+    ] = None,
+    seed: Seed = 0,
 ) -> Correlation:
-    """See `pluralbench.correlate`."""
+    """Correlate a benchmark's scores of reward models with the downstream results of a policy, with intervals.
+
+    A table is a CSV, JSON Lines or Parquet file with a column `model` and one or more columns of scores (higher is
+    better). The score of a run is its overall number. Models are matched by exact name. If the two sides share no name,
+    they are matched by the last part of their paths.
+
+    Args:
+        benchmark: Table with `model` and scores, a run, or a directory or glob pattern of runs. In Python also a
+            `ScoreSeries`.
+        downstream: The same for the downstream results of a policy; also a directory of `best-of-n`, or several of
+            `optimize`.
+        columns: Columns of the benchmark's table whose mean is the score. Default: the only numeric column.
+        downstream_columns: Columns of the downstream table whose mean is the score.
+        baseline_columns: Columns of the baselines' tables.
+        baselines: Another benchmark to compare, by name; repeatable.
+        seed: Random seed, of the resampled items, models and orders.
+
+    Returns:
+        Rank statistics with intervals, p-values and reliabilities, the baselines, and warnings.
+
+    Raises:
+        DataError: Fewer than two models are shared, or a table has no models or no scores.
+        RunError: Runs cannot be read, or are of different benchmarks.
+
+    Examples:
+        pluralbench correlate benchmark.csv best_of_16.csv
+        pluralbench correlate benchmark.csv ppo.csv --columns art,lifestyle,society      # mean of the three
+        pluralbench correlate runs/personalized best_of_16.csv --baseline arena=arena.csv --plots figures
+        pluralbench correlate benchmark.csv best_of_16.csv --html correlation.html
+        pluralbench correlate benchmark.csv best_of_16.csv --json > correlation.json
+    """
     first = _series(benchmark, columns, seed, "columns")
     second = _series(downstream, downstream_columns, seed, "downstream_columns")
     first, second = _with_matching_names(first, second)

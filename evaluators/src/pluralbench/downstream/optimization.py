@@ -2,20 +2,19 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_local import LocalModel
 from pluralbench_policies.config import OptimizeConfig, Task
 from pluralbench_rewards import ScoringConfig
-from pluralbench_runs import Output, digest
+from pluralbench_runs import Output, Seed, digest
+from pluralbench_runs.options import Options
 
+from pluralbench.arguments import JudgeConnection, Undrawn, UserContext
 from pluralbench.config import (
     DataConfig,
     DownstreamPromptConfig,
     OutcomeConfig,
-    Profile,
-    PromptConfig,
     SamplingConfig,
     as_prompt_config,
 )
@@ -51,20 +50,57 @@ def optimize(
     *,
     name: str | None = None,
     benchmark: str = "personalized",
-    data: str | Path | DataConfig | None = None,
+    data: Undrawn = None,
     train: str | Path | DataConfig | None = None,
-    prompt: Profile | PromptConfig | None = None,
-    options: OptimizeConfig | None = None,
+    prompt: UserContext = None,
+    options: Annotated[OptimizeConfig | None, Options("Optimization")] = None,
     sampling: SamplingConfig | None = None,
-    scoring: ScoringConfig | None = None,
-    outcome: OutcomeConfig | None = None,
-    judge_connection: ConnectionConfig | None = None,
-    seed: int = 0,
+    scoring: Annotated[ScoringConfig | None, Options("Reward model")] = None,
+    outcome: Annotated[OutcomeConfig | None, Options("Judge", ("judged",), "judge-")] = None,
+    judge_connection: JudgeConnection = None,
+    seed: Seed = 0,
     reuse: Path | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[OptimizeRunConfig, DownstreamResult]:
-    """See `pluralbench.optimize`."""
+    """Optimize a policy against a reward model with PPO, RLOO or GRPO, and judge its answers before and after.
+
+    Personalized RewardBench, section 5.1 and appendix B. Requires the extra `optimize`; in a clone: uv sync --inexact
+    --package pluralbench --extra optimize. The result's directory `policy` is an ordinary language model with the
+    training curves (curves.png) and log (log.jsonl). Repeat it with the same arguments to resume.
+
+    Args:
+        policy: Language model to optimize: a directory or ORG/NAME on the Hub.
+        reward: Reward model, as `pluralbench.score` takes it.
+        name: Name of the reward model in results. Default: the last part of its path.
+        benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
+            all), or a TOML file. Its responses are not used.
+        data: Location of the prompts that are answered and judged, or a `DataConfig`. Default: the benchmark's data on
+            the Hub.
+        train: Location of the training prompts, or a `DataConfig`. Default: the prompts of `data`.
+        prompt: User context that the policy and the reward model read. Default: ten posts of the profile.
+        options: Algorithm and training options.
+        sampling: Sampling of the judged answers. Default: one answer per prompt.
+        scoring: Options of a reward model that runs in this process.
+        outcome: Judge of the answers and the measure that it applies. Default: no judge.
+        judge_connection: Endpoint of the judge. Default: OpenAI's.
+        seed: Random seed, of training and of the judged answers, if the policy takes seeds, and of the response order
+            in comparisons. In Python training has its own seed in `options`.
+        reuse: Ledger (or directory with one) whose recorded calls are not repeated.
+        out: Run directory. Default: a name under runs/ that lists the policy and the other settings.
+        fresh: Start over, and replace existing output.
+
+    Returns:
+        The run, with the frames `candidates`, `rewards`, `selected`, `candidates_start` and, with a judge, `outcomes`
+        and `outcomes_start`. Frames ending in `_start` are of the policy before optimization.
+
+    Raises:
+        UserError: An argument, the data, the policy, the reward model or the judge cannot be used.
+
+    Examples:
+        pluralbench optimize --policy ./policy --reward ./rm-a --data dist/personalized-rewardbench --judge gpt-5-mini
+        pluralbench optimize --policy ./policy --reward ./rm-a --algorithm rloo --max-steps 20 --batch-size 8
+    """
     prompt, options = as_prompt_config(prompt or DownstreamPromptConfig()), options or OptimizeConfig()
     sampling, outcome, scoring = sampling or ONE, outcome or OutcomeConfig(), scoring or ScoringConfig()
     loaded = load_benchmark(benchmark, data, prompt, prompts_only=True)

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from math import nan
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Array
+from pluralbench_runs.options import Flag
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import DECISIONS, decide
@@ -26,6 +27,7 @@ from pluralbench.results.runs import Run, load_run
 
 KEYS = ["config", "id", "chosen", "rejected"]
 LEAST_FOR_SCALE = 6  # scores that a line is fitted to
+FILES = "Published files"  # heading of options
 ROUNDING = 1e-6  # largest difference that needs no explanation, relative to the largest score
 
 
@@ -135,14 +137,39 @@ class Agreement:
 
 def agree(
     run: str | Path | Run,
-    published: str | Path | Run,
+    published: Annotated[str | Path | Run, Flag("--published", "FILE|RUN", FILES)],
     *,
-    where: Sequence[str] = (),
-    where_run: Sequence[str] = (),
-    columns: Sequence[str] = (),
+    where: Annotated[Sequence[str], Flag(metavar="COLUMN=VALUE", panel=FILES)] = (),
+    where_run: Annotated[Sequence[str], Flag(metavar="COLUMN=VALUE", panel=FILES)] = (),
+    columns: Annotated[Sequence[str], Flag("--score-column", "FIELD=COLUMN", FILES)] = (),
     recheck: Recheck | None = None,
 ) -> Agreement:
-    """See `pluralbench.verbs.read.agree`."""
+    """Compare the scores of a run with published ones, item by item, and find out why they differ.
+
+    The result has both accuracies, the correlation of scores and margins, the largest difference, and the decisions
+    that differ. If the model is at hand, some items are scored again with other BOS tokens, without the chat template,
+    with other maximum lengths and in other dtypes; what comes closest to the published scores is named.
+
+    Args:
+        run: A run directory, or a file of scores as `published`.
+        published: Scores by item: files of reward-bench and JudgeBench, a table with id and scores, or another run.
+        where: Rows of `published` to read, such as model=NAME; repeatable. Default: all.
+        where_run: The same for `run`, if it is a file.
+        columns: Name of a column of the files, such as id=uid or score=reward; repeatable.
+        recheck: How items are scored again, to find the cause of the differences. Default: `Recheck()`, 8 items of a
+            model in a directory of this machine.
+
+    Returns:
+        The agreement, with the likely cause of the differences if items could be scored again.
+
+    Raises:
+        UserError: A file has an unknown shape, no id is in both, or an argument does not apply.
+
+    Examples:
+        pluralbench agree runs/a --published scores.jsonl
+        pluralbench agree runs/a --published scores.jsonl --where model=org/name --rescore 16
+        pluralbench agree ours.csv --published theirs.json --format json > agreement.json
+    """
     ours, theirs = _open(run), _open(published)
     first = _scores(ours, where_run, columns, "where_run")
     second = _scores(theirs, where, columns, "where")

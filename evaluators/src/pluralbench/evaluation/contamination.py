@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 import polars as pl
 from pluralbench_release import read_tables
-from pluralbench_runs import UserError, check_output, output_file, progress
+from pluralbench_runs import Seed, UserError, check_output, output_file, progress
+from pluralbench_runs.options import Flag
 from pluralbench_tables import write_jsonl
+from pydantic import Field
 
 from pluralbench.config import DataConfig
 from pluralbench.data.benchmarks import benchmark_entries, find_benchmark, known_benchmarks, title_for
@@ -101,15 +103,44 @@ class Contamination:
 
 def contamination(
     dataset: str | Path,
-    benchmarks: Sequence[str] = (),
+    benchmarks: Annotated[Sequence[str], Flag("--benchmark", "NAME|FILE.toml")] = (),
     *,
     data: Mapping[str, str] | None = None,
-    columns: Sequence[str] = (),
+    columns: Annotated[Sequence[str], Flag("--column", "FIELD=COLUMN")] = (),
     split: str = "all",
-    ngram: int = NGRAM,
-    seed: int = 0,
+    ngram: Annotated[int, Field(ge=2), Flag(metavar="N")] = NGRAM,
+    seed: Seed = 0,
 ) -> Contamination:
-    """See `pluralbench.verbs.read.contamination`."""
+    """Find prompts and responses of benchmarks in a training set, or in another benchmark.
+
+    Prompts are compared with prompts, responses with responses: texts are equal (same words), near-duplicates (MinHash,
+    verified) or share n-grams of words; see `pluralbench.data.overlap`. Pairs, conversations, instructions and the
+    transcripts of HH-RLHF are read. `report --without` reads the file of --out.
+
+    Args:
+        dataset: Directory, file or ORG/NAME on the Hub; or the name or TOML file of a benchmark.
+        benchmarks: Benchmark to look for; repeatable. Default: all that are published on the Hub or named in `data`;
+            those that cannot be read are skipped.
+        data: Location of the data of each benchmark, by its name; "" is for all others.
+        columns: Column of the dataset with prompts, responses or conversations, such as prompt=text; repeatable.
+            Default: common names.
+        split: Split of the dataset; all: every split.
+        ngram: Number of words of a shared n-gram.
+        seed: Random seed, of MinHash.
+
+    Returns:
+        The contaminated items and what was compared.
+
+    Raises:
+        UserError: If an argument or the data cannot be used.
+
+    Examples:
+        pluralbench contamination my-pairs.jsonl --benchmark reward-bench --out contaminated.jsonl
+        pluralbench contamination ORG/NAME --split train      # all benchmarks on the Hub
+        pluralbench contamination train.parquet --benchmark my-benchmark.toml --column conversation=dialog
+        pluralbench contamination reward-bench --benchmark pairs --data pairs=my-pairs.jsonl
+        pluralbench report runs --without contaminated.jsonl
+    """
     dataset, data = str(dataset), data or {}
     is_benchmark = _is_benchmark(dataset)
     names = list(dict.fromkeys(benchmarks or _default_benchmarks(data)))

@@ -10,7 +10,9 @@ from pluralbench_calls.verdicts import legacy_score
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import prompts_digest
+from pluralbench_runs import Seed
 
+from pluralbench.arguments import ShardText
 from pluralbench.config import DataConfig, JudgeConfig, PersonaJudgeConfig, Profile, PromptConfig, SynthesizeConfig
 from pluralbench.data.decisions import decisions_of
 from pluralbench.evaluation.folders import run_folder
@@ -34,12 +36,43 @@ def judge(
     prompt: Profile | PromptConfig | None = None,
     judging: JudgeConfig | None = None,
     connection: ConnectionConfig | None = None,
-    seed: int = 0,
-    shard: str | None = None,
+    seed: Seed = 0,
+    shard: ShardText = None,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[JudgeRunConfig, JudgeResult]:
-    """See `pluralbench.judge`."""
+    """Let a language model judge a benchmark.
+
+    Every call is recorded in the run directory; repeat it with the same arguments to resume without repeating calls. A
+    reply that cannot be parsed is retried at a higher temperature. If no attempt gives a readable verdict, it is
+    invalid and counts as wrong.
+
+    Args:
+        model: Name of a model at the endpoint, or `local` (small embedded model).
+        benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
+            all), or a TOML file. Default: the benchmark in the manifest of `data`, else personalized.
+        data: Location of the dataset, or a `DataConfig`, which also selects configs, columns and a limit, or draws
+            items. Default: the benchmark's dataset on the Hub.
+        prompt: User context that the judge sees, such as "raw", or a `PromptConfig`. Default: none.
+        judging: The judge's question and reply: orders, criterion, oracle, reply format, sampling. Default:
+            `JudgeConfig()`. Benchmarks with legacy rules for rankings (`legacy=True`) are judged in one order.
+        connection: Endpoint, rate limits and maximum cost. Default: `ConnectionConfig()`, which is OpenAI's API.
+        seed: Random seed, of draws such as the order of the responses.
+        shard: Process only shard I of N (from 1); `pluralbench merge` joins the shards.
+        out: Run directory. Default: a name under runs/ that lists the benchmark, the model and the other settings.
+        fresh: Start over, and replace existing output.
+
+    Returns:
+        The run in `out`, as `load_run` reads it.
+
+    Raises:
+        UserError: If an argument, the data, the endpoint or the directory cannot be used. The message names the fix.
+
+    Examples:
+        pluralbench judge gpt-5-mini --benchmark personalized --limit 50 --price 0.25/2 --max-cost 1
+        pluralbench judge my-model --base-url http://localhost:8000/v1 --data dist/personalized-rewardbench
+            --oracle titles
+    """
     options = judging or JudgeConfig()
     judging = options.for_model(model)
     loaded = load_benchmark(benchmark, data, prompt, shard=shard)

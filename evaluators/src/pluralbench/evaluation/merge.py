@@ -8,13 +8,16 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 from pluralbench_calls import read_ledger, working_ledger
 from pluralbench_rewards import ModelRecord, Work, sum_work
 from pluralbench_runs import FrozenModel, Output, describe_difference, plural
+from pluralbench_runs.options import Flag
 
+from pluralbench.arguments import Runs
+from pluralbench.config import PLACE
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.persona_items import PersonaItemSet
 from pluralbench.data.shards import Shard, parse_shard
@@ -47,13 +50,34 @@ COMMON_FIELDS = {"against", "price"}
 
 
 def merge(
-    runs: Sequence[str | Path],
+    runs: Runs,
     *,
-    data: str | None = None,
+    data: Annotated[str | None, Flag(metavar=PLACE)] = None,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run:
-    """See `pluralbench.merge`."""
+    """Join the shards of `score`, `judge` or `judge-personas` into one run.
+
+    Items and metrics equal those of a run without shards; to the bit if scores do not depend on the other items of a
+    batch (`ScoringConfig(mode="exact")`).
+
+    Args:
+        runs: Directories of all shards of a run, in any order.
+        data: Current location of the run's data, if it has moved.
+        out: Run directory. Default: the name of the shards without the shard number.
+        fresh: Start over, and replace existing output.
+
+    Returns:
+        The joined run, as `load_run` reads it.
+
+    Raises:
+        RunError: If a shard is missing or there twice, a run is not a shard, or shards differ in settings or model.
+        DataError: If the data is not what the shards read.
+
+    Examples:
+        pluralbench merge runs/mine-shard*
+        pluralbench merge runs/mine-shard1of2 runs/mine-shard2of2 --out runs/whole
+    """
     shards = _load_shards([Path(run) for run in runs])
     config, model = _without_shard(shards[0]), _model(shards)
     target = Path(out or _default_folder(shards))

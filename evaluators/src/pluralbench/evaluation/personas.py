@@ -17,9 +17,10 @@ from pluralbench_calls import Backend, Ledger, Message, ParsedReply, Request
 from pluralbench_calls.chat import ChatModel, ConnectionConfig
 from pluralbench_calls.verdicts import Verdict, parse_certain_choice, parse_choice, parse_verdict, require_single_marker
 from pluralbench_rewards.judge import Judge
-from pluralbench_runs import Output, write_text
+from pluralbench_runs import Output, Seed, write_text
 from pluralbench_tables import csv_text
 
+from pluralbench.arguments import ShardText
 from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, Setting, Variables
 from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
 from pluralbench.data.decisions import JUDGED_PERSONAS
@@ -84,12 +85,41 @@ def judge_personas(
     data: str | Path | PersonaDataConfig | None = None,
     judging: PersonaJudgeConfig | None = None,
     connection: ConnectionConfig | None = None,
-    seed: int = 0,
-    shard: str | None = None,
+    seed: Seed = 0,
+    shard: ShardText = None,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[PersonaJudgeRunConfig, PersonaJudgeResult]:
-    """See `pluralbench.judge_personas`."""
+    """Let a language model predict the choices of people from their personas, with its certainty.
+
+    Every call is recorded in the run directory; repeat it with the same arguments to resume without repeating calls.
+
+    If both orders are judged, a verdict that changes with the order is wrong, even if the true answer is a tie, and the
+    certainty is the mean of the two. A person without any sentence of the chosen variables is judged without persona,
+    and counted in the result. A verdict that no attempt could parse is invalid and counts as wrong.
+
+    Args:
+        model: Name of a model at the endpoint, or `local` (small embedded model).
+        data: A release of `build-persona-judge` (directory, file or ORG/NAME[@REVISION]), or "sample"; a
+            `PersonaDataConfig` also selects configs and a split. Required: there is no default dataset.
+        judging: Setting, variables, sampling and reply format; `sample_items` explains which items a setting leaves
+            out. Default: `PersonaJudgeConfig()`.
+        connection: Endpoint, rate limits and maximum cost. Default: `ConnectionConfig()`, which is OpenAI's API.
+        seed: Random seed, of draws such as the order of the responses.
+        shard: Process only shard I of N (from 1); `pluralbench merge` joins the shards.
+        out: Run directory. Default: a name under runs/ that lists the benchmark, the model and the other settings.
+        fresh: Start over, and replace existing output.
+
+    Returns:
+        The run in `out`, as `load_run` reads it.
+
+    Raises:
+        UserError: If an argument, the data, the endpoint or the directory cannot be used. The message names the fix.
+
+    Examples:
+        pluralbench judge-personas gpt-5-mini --data dist/persona-judge --price 0.25/2 --max-cost 2
+        pluralbench judge-personas gpt-5-mini --data dist/persona-judge --variables none --limit 200
+    """
     part = None if shard is None else parse_shard(shard)
     data = (
         data if isinstance(data, PersonaDataConfig) else PersonaDataConfig(location=None if data is None else str(data))

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from pluralbench_rewards import ScoringConfig
 from pluralbench_runs import (
@@ -21,7 +21,9 @@ from pluralbench_runs import (
     resolve_output_path,
     write_recipe,
 )
+from pluralbench_runs.options import Flag, Options
 
+from pluralbench.arguments import ShardText
 from pluralbench.config import OF_ONE_BENCHMARK, DataConfig, Profile, PromptConfig, as_prompt_config
 from pluralbench.data.benchmarks import find_benchmark
 from pluralbench.data.samples import SAMPLE
@@ -42,19 +44,53 @@ DEFAULT_SUITE = "release"
 
 def suite(
     model: Scorable,
-    suite: str | Path | Suite = DEFAULT_SUITE,
+    suite: Annotated["str | Path | Suite", Flag("--suite")] = DEFAULT_SUITE,
     *,
-    only: Sequence[str] = (),
+    only: Annotated[Sequence[str], Flag(metavar="NAME")] = (),
     data: str | Mapping[str, str] | None = None,
-    options: DataConfig | None = None,
+    options: Annotated[DataConfig | None, Options("Data", left_out=OF_ONE_BENCHMARK)] = None,
     prompt: Profile | PromptConfig | None = None,
     scoring: ScoringConfig | None = None,
     cluster: ClusterConfig | None = None,
-    shard: str | None = None,
+    shard: ShardText = None,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> SuiteRun:
-    """See `pluralbench.suite`."""
+    """Score a reward model on the benchmarks of a suite and print the row of results.
+
+    Each benchmark is an ordinary run in a subdirectory of the suite's directory. All data are read first, and the model
+    is loaded once, if a run is not finished. Repeat it with the same arguments to resume; finished runs are only read.
+    If `fresh` starts over, runs of another suite or model move to `OUT.kept-...`.
+
+    Args:
+        model: The model, as for `score`.
+        suite: "release", "plural", "all", a TOML file, or (in Python) a `Suite`.
+        only: Benchmark or column to run; repeatable. Default: all.
+        data: "sample" for the bundled rows of every benchmark, or the location of the data by benchmark; the key ""
+            stands for all other benchmarks. Default: the locations that the suite names.
+        options: Selection of items of every benchmark, such as a limit. Default: that of the suite.
+        prompt: User context in the prompts of benchmarks whose items have some, such as "raw", or a `PromptConfig`.
+            Default: none.
+        scoring: How the model runs, as for `score`.
+        cluster: Ray cluster that loads the model and scores. Default: this process.
+        shard: Process only shard I of N (from 1); `pluralbench merge` joins the shards.
+        out: Directory of the suite. Default: a name under runs/ that lists the suite, the model and the other settings.
+        fresh: Start over, and replace existing output.
+
+    Returns:
+        The finished runs in `out`, with the row of numbers.
+
+    Raises:
+        UserError: If an argument, data, the model or a directory cannot be used. The message names the fix.
+
+    Examples:
+        pluralbench suite Skywork/Skywork-Reward-V2-Llama-3.2-1B
+        pluralbench suite local --suite plural --data sample
+        pluralbench suite ./my-model --suite all --data chinese=downloads/cheems_bench --html report.html
+        pluralbench suite ./my-model --only JudgeBench --only rm-bench --format latex
+        pluralbench suite ./my-model --without contaminated.jsonl
+        pluralbench suite ORG/NAME --server http://gpu1:8000 --suite my-suite.toml --out runs/mine
+    """
     name, chosen = ("suite", suite) if isinstance(suite, Suite) else (Path(suite).stem, find_suite(suite))
     shared = _shared_options(options)
     benchmarks = _select(chosen, only)

@@ -11,9 +11,10 @@ from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import prompts_digest as judge_digest
 from pluralbench_rewards.synthesize_me import Synthesized, prompts_digest
 from pluralbench_rewards.synthesize_me import synthesize as synthesize_people
-from pluralbench_runs import Output
+from pluralbench_runs import Output, Seed
 
-from pluralbench.config import DataConfig, SynthesizeConfig
+from pluralbench.arguments import Undrawn
+from pluralbench.config import SynthesizeConfig
 from pluralbench.data.personas import PERSONAS_FILE
 from pluralbench.data.prompts import UserContext
 from pluralbench.errors import DataError
@@ -32,14 +33,46 @@ def synthesize(
     model: str,
     *,
     benchmark: str | None = None,
-    data: str | Path | DataConfig | None = None,
+    data: Undrawn = None,
     synthesizing: SynthesizeConfig | None = None,
     connection: ConnectionConfig | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Synthesis:
-    """See `pluralbench.synthesize`."""
+    """Let a language model write personas and choose demonstrations for a judge (SynthesizeMe).
+
+    The model predicts each user's older pairs with reasons, and writes a persona from the reasons of its correct
+    predictions. The newer pairs select the demonstrations. Users without earlier pairs are described by their posts. A
+    person gets one persona if the same is known of them at all of their items; otherwise each item gets its own, so
+    that no persona uses later choices.
+
+    Writes personas.jsonl (for --personas) with the recorded calls. Repeat it with the same arguments to resume.
+
+    Args:
+        model: Name of a model at the endpoint, or `local` (small embedded model).
+        benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
+            all), or a TOML file. Default: the benchmark in the manifest of `data`, else personalized.
+        data: Location of the dataset, or a `DataConfig`, which also selects configs, columns and a limit. Default: the
+            benchmark's dataset on the Hub.
+        synthesizing: Numbers of pairs, personas and demonstrations, sampling and reply format. Default:
+            `SynthesizeConfig()`.
+        connection: Endpoint, rate limits and maximum cost. Default: `ConnectionConfig()`, which is OpenAI's API.
+        seed: Random seed, of draws such as the order of the responses.
+        out: Run directory. Default: a name under runs/ that lists the benchmark, the model and the other settings.
+        fresh: Start over, and replace existing output.
+
+    Returns:
+        The synthesis in `out`. Its `personas.jsonl` is what `PromptConfig(profile="persona", personas=...)` takes.
+
+    Raises:
+        DataError: If no person of the data has earlier pairs or posts.
+        UserError: If another argument, the endpoint or the directory cannot be used. The message names the fix.
+
+    Examples:
+        pluralbench synthesize gpt-5-mini --benchmark prism-personalized --price 0.25/2 --max-cost 5 --out personas
+        pluralbench judge gpt-5-mini --benchmark prism-personalized --profile persona --personas personas
+    """
     options = synthesizing or SynthesizeConfig()
     synthesizing = options.for_model(model)
     loaded = load_benchmark(benchmark, data, None, with_draw=False)

@@ -3,13 +3,15 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import pluralbench_local
 from pluralbench_local import LocalModel, TrainingConfig
 from pluralbench_runs import rng_for
+from pluralbench_runs.options import Options
 
-from pluralbench.config import DataConfig, Profile, PromptConfig
+from pluralbench.arguments import HeldOut, Out, Undrawn
+from pluralbench.config import Profile, PromptConfig
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 from pluralbench.evaluation.models import base_model_path
@@ -21,18 +23,50 @@ Item = TypeVar("Item")
 
 
 def train(
-    base: str | Path | LocalModel,
-    out: str | Path,
+    base: Annotated[str | Path | LocalModel, Options("Model", ("kind", "reference", "label", "dtype"))],
+    out: Out,
     *,
-    data: str | Path | DataConfig | None = None,
+    data: Undrawn = None,
     benchmark: str = "pairs",
     prompt: Profile | PromptConfig | None = None,
-    held_out: float | str | Path | None = None,
+    held_out: HeldOut = None,
     label_noise: float = 0.0,
-    options: TrainingConfig | None = None,
+    options: Annotated[TrainingConfig | None, Options("Training")] = None,
     fresh: bool = False,
 ) -> "Trained":
-    """See `pluralbench.train`."""
+    """Train a reward model on the items of a benchmark.
+
+    Writes a directory with a sequence classifier, a log of the steps, and training.json with the data, the options and
+    the held-out accuracy. Repeat it with the same arguments to resume.
+
+    Args:
+        base: Language model (gets a new head) or classifier with one logit: directory, ORG/NAME on the Hub, or `local`
+            (small embedded language model). In Python also a `LocalModel`.
+        out: Directory of the trained model.
+        data: Location of the dataset, or a `DataConfig`, which also selects configs, columns and a limit. Default: the
+            benchmark's dataset on the Hub, if it has one.
+        benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
+            all), or a TOML file.
+        prompt: User context in the prompt, such as "raw", or a `PromptConfig`. Default: none.
+        held_out: Measure accuracy on this fraction of the clusters (prompts or users), such as 0.2, drawn by the seed,
+            or on the items of a file. Default: none.
+        label_noise: Reverse the order of this fraction of the training items, drawn by the seed. Held-out items are
+            never reversed.
+        options: Training options such as epochs and learning rate. Its seed also draws `held_out` and `label_noise`.
+            Default: `TrainingConfig()`.
+        fresh: Start over, and replace existing output.
+
+    Returns:
+        The directory, the training record and the held-out accuracy.
+
+    Raises:
+        UserError: If an argument, the data, the model or the directory cannot be used. The message names the fix.
+
+    Examples:
+        pluralbench train ./base --data pairs.jsonl --held-out 0.2 --learning-rate 5e-5 --out my-model
+        pluralbench train ./base --data pairs.jsonl --trainable head --epochs 20 --learning-rate 0.01 --out my-model
+        pluralbench train ORG/NAME --benchmark personalized --profile raw --data dist/train --lora 16/32 --out my-model
+    """
     options = options or TrainingConfig()
     if not 0 <= label_noise <= 1:
         raise DataError(f"`label_noise={label_noise}` is not between 0 and 1.")

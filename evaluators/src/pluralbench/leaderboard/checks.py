@@ -19,9 +19,9 @@ from pluralbench.leaderboard.comparisons import (
     compare_user_context,
     notes_of,
 )
-from pluralbench.leaderboard.findings import STATES, CheckResult, Finding, State, has_errors
 from pluralbench.leaderboard.reproduction import recompute_metrics, reproduce_run
 from pluralbench.leaderboard.rescoring import Rescoring, check_rescored
+from pluralbench.results.checks import STATES, CheckResult, Finding, State, has_errors
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.personalize import PersonalizeRunConfig
 from pluralbench.results.run_files import ITEMS_FILE

@@ -10,9 +10,9 @@ from pluralbench.data.benchmarks import Benchmark, known_benchmarks
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
-from pluralbench.leaderboard.findings import Finding
 from pluralbench.leaderboard.reproduction import Reproduced
 from pluralbench.metrics.frame import KEY, key_text
+from pluralbench.results.checks import Finding
 from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
 from pluralbench.results.item_rows import item_columns
 from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE

@@ -23,8 +23,8 @@ from pluralbench.errors import RunError
 from pluralbench.evaluation.judge import judge_chat_model
 from pluralbench.evaluation.models import Scorable, resolve_model
 from pluralbench.evaluation.reloading import RunData, check_prompts, check_same_model, reload_model
-from pluralbench.leaderboard.findings import Finding
 from pluralbench.leaderboard.reproduction import judge_from_ledger, recorded_scores
+from pluralbench.results.checks import Finding
 from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
 from pluralbench.results.runs import Run
 

@@ -13,9 +13,9 @@ from pluralbench.data.benchmarks import is_published_data
 from pluralbench.errors import RunError
 from pluralbench.evaluation.reloading import DataCache, RunInputs
 from pluralbench.leaderboard.checks import check_submission, files_digest, location_override
-from pluralbench.leaderboard.findings import CheckResult
 from pluralbench.reports.html.board import Listed
 from pluralbench.reports.html.report import html_report
+from pluralbench.results.checks import CheckResult
 from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench.results.runs import Run
 

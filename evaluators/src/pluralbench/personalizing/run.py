@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -12,8 +12,10 @@ from pluralbench_local import LocalModel
 from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_rewards import ScoringConfig, model_digest
 from pluralbench_runs import FrozenModel, Output, log_status, plural, write_text
+from pluralbench_runs.options import Flag, Options
 
-from pluralbench.config import DataConfig, PersonalizeConfig, PromptConfig, as_data_config
+from pluralbench.arguments import WITHOUT_DRAW, HeldOut
+from pluralbench.config import PLACE, DataConfig, PersonalizeConfig, PromptConfig, as_data_config
 from pluralbench.data.decisions import decide
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, run_folder
@@ -97,22 +99,60 @@ class EmbeddedSplit(NamedTuple):
 
 
 def personalize(
-    backbone: str | Path | LocalModel,
+    backbone: Annotated[str | Path | LocalModel, Options("Backbone", ("kind", "reference", "label"))],
     *,
-    data: str | Path | DataConfig | None,
-    benchmark: str = BENCHMARK,
-    held_out: float | str | Path | None = None,
-    score_on: str | Path | DataConfig | None = None,
+    data: Annotated[str | Path | DataConfig | None, Options(left_out=("split", *WITHOUT_DRAW))],
+    benchmark: str = "personalized-training",
+    held_out: HeldOut = None,
+    score_on: Annotated[str | Path | None, Flag(metavar=PLACE)] = None,
     score_benchmark: str = "personalized",
-    personalizing: PersonalizeConfig | None = None,
-    options: PersonalConfig | None = None,
+    personalizing: Annotated[PersonalizeConfig | None, Options("Methods")] = None,
+    options: Annotated[PersonalConfig | None, Options("Training", ("method", "profile", "persona", "seed"))] = None,
     personas: Path | None = None,
     scoring: ScoringConfig | None = None,
     embeddings: Path | None = None,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Personalized:
-    """See `pluralbench.personalize`."""
+    """Train personalized reward models with and without a user profile, and compare their accuracy.
+
+    Follows the ablation of Personalized RewardBench (appendices A.3 and B; the report has the layout of its Table 6).
+    Pairs of new users are decided, and the latest pairs of training users with three or more pairs ("known users").
+
+    Writes a run directory with the models, which `score` accepts, decisions, metrics and report.md. Repeat it with the
+    same arguments to resume.
+
+    Args:
+        backbone: Frozen language model or sentence encoder that computes the embeddings: directory, ORG/NAME on the
+            Hub, or `local` (small embedded language model). In Python also a `LocalModel`.
+        data: Location of the users' items, or a `DataConfig`. Its splits are training users and new users, unless
+            `held_out` says otherwise.
+        benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
+            all), or a TOML file.
+        held_out: Measure accuracy on this fraction of the training users, such as 0.2, or on the items of a file.
+            Default: the test split.
+        score_on: Also score the items of another benchmark at this location. Default: none.
+        score_benchmark: Benchmark of `score_on`.
+        personalizing: Methods, conditions and seeds. Default: `PersonalizeConfig()`.
+        options: Training of each model, except what it reads of the user. Default: `PersonalConfig()`.
+        personas: Output of `synthesize`, or JSON Lines with persona and the id of an item or a user. Default: the
+            data's personas.
+        scoring: How the backbone runs. Default: `ScoringConfig()`.
+        embeddings: Directory of embeddings, which runs can share. Default: in the run directory.
+        out: Run directory. Default: a name under runs/ that lists the backbone and the other settings.
+        fresh: Start over, and replace existing output.
+
+    Returns:
+        The run, as `load_run` reads it.
+
+    Raises:
+        UserError: An argument or the data is not valid.
+
+    Examples:
+        pluralbench personalize local --data sample --methods bt,pal --seeds 1 --out personal
+        pluralbench personalize ORG/NAME --data dist/training --score-on dist/personalized-rewardbench --out personal
+        pluralbench personalize ORG/ENCODER --data pairs.parquet --held-out 0.2 --methods bt,gpo,vpl,pal --profile all
+    """
     personalizing, options = personalizing or PersonalizeConfig(), options or PersonalConfig()
     held_out = str(held_out) if isinstance(held_out, Path) else held_out
     models = models_to_train(personalizing, options)

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import polars as pl
 from pluralbench_calls import Ledger, ask, chat_request, working_ledger
@@ -12,10 +12,12 @@ from pluralbench_local import LocalModel
 from pluralbench_policies.planner_options import PLANNER_FILE
 from pluralbench_policies.planner_prompts import planner_prompts_digest, read_plan
 from pluralbench_rewards import model_digest
-from pluralbench_runs import Output
+from pluralbench_runs import Output, Seed
+from pluralbench_runs.options import Options
 from pluralbench_tables import parse_json, read_text
 
-from pluralbench.config import AspectMatchingConfig, DataConfig, PlanConfig, as_data_config
+from pluralbench.arguments import PlannerItems, ProfileSize
+from pluralbench.config import AspectMatchingConfig, PlanConfig, as_data_config
 from pluralbench.data.column_types import schema_of
 from pluralbench.downstream.candidates import Policy, answer_fields, resolve_policy
 from pluralbench.errors import DataError, EvaluationError
@@ -44,16 +46,47 @@ def plan(
     planner: str | Path | LocalModel,
     *,
     benchmark: str = "personalized",
-    data: str | Path | DataConfig | None = None,
-    profile_size: int = 10,
-    sampling: PlanConfig | None = None,
-    matching: AspectMatchingConfig | None = None,
+    data: PlannerItems = None,
+    profile_size: ProfileSize = 10,
+    sampling: Annotated[PlanConfig | None, Options("Planner")] = None,
+    matching: Annotated[AspectMatchingConfig | None, Options("True aspects")] = None,
     connection: ConnectionConfig | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Plans:
-    """See `pluralbench.plan`."""
+    """Let a planner infer what each user expects of an answer, and measure how many true aspects it finds.
+
+    Writes a directory with plans.jsonl for `score` and `judge` (--profile plan --plans). A plan that is not a list is
+    kept as text, as the paper does for all plans (Personalized RewardBench, section 4.3). Calls are recorded; repeat it
+    with the same arguments to resume.
+
+    Args:
+        planner: Directory or ORG/NAME on the Hub to run here, a model of the endpoint, if there is one, or `local`
+            (embedded). In Python also a `LocalModel`.
+        benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
+            all), or a TOML file.
+        data: Location of the items, or a `DataConfig`. Default: the benchmark's data on the Hub. Questions and
+            profiles are read, and the true rubric aspects only to evaluate the plans.
+        profile_size: Maximum number of posts per user.
+        sampling: Sampling of the plans. Default: `PlanConfig()`.
+        matching: When an aspect of a plan matches a true aspect. Default: `AspectMatchingConfig()`.
+        connection: Endpoint of the planner. Default: none.
+        seed: Random seed, sent to models that take one.
+        out: Run directory. Default: a name under runs/ that lists the planner and the other settings.
+        fresh: Start over, and replace existing output.
+
+    Returns:
+        The plans, as `load_run` reads them.
+
+    Raises:
+        UserError: An argument or the data is not valid.
+
+    Examples:
+        pluralbench plan ./planner --data dist/personalized-rewardbench
+        pluralbench plan gpt-5-mini --base-url https://api.openai.com/v1 --price 0.25/2 --max-cost 2 --out plans
+        pluralbench score ./my-model --data dist/personalized-rewardbench --profile plan --plans plans
+    """
     sampling, matching, connection = (
         sampling or PlanConfig(),
         matching or AspectMatchingConfig(),

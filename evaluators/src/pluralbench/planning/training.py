@@ -1,13 +1,15 @@
 """`train-planner`: a language model learns to write what people expect, from the aspects that a benchmark knows."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pluralbench_local import LocalModel
 from pluralbench_policies.planner_options import PlanExample, PlannerConfig
 from pluralbench_policies.planner_prompts import plan_text
 from pluralbench_runs import log_status
+from pluralbench_runs.options import Flag, Options
 
+from pluralbench.arguments import Out, PlannerItems, ProfileSize
 from pluralbench.config import DataConfig, as_data_config
 from pluralbench.data.benchmarks import benchmark_entries
 from pluralbench.errors import DataError
@@ -20,17 +22,47 @@ TRAIN = "train"
 
 
 def train_planner(
-    base: str | Path | LocalModel,
-    out: str | Path,
+    base: Annotated[str | Path | LocalModel, Options("Model", ("kind", "reference", "label"))],
+    out: Out,
     *,
-    data: str | Path | DataConfig | None = None,
+    data: PlannerItems = None,
     benchmark: str = "personalized",
-    profile_size: int = 10,
-    held_out: float | None = None,
-    options: PlannerConfig | None = None,
+    profile_size: ProfileSize = 10,
+    held_out: Annotated[float | None, Flag(metavar="SHARE")] = None,
+    options: Annotated[PlannerConfig | None, Options("Training")] = None,
     fresh: bool = False,
 ) -> Any:
-    """See `pluralbench.train_planner`."""
+    """Train a language model to infer what a user expects of an answer, from their posts and question.
+
+    The targets are the rubric aspects of a benchmark's items (Personalized RewardBench, section 4.3); responses are not
+    read. Training uses LoRA with TRL, of the extra `optimize` (in a clone: uv sync --inexact --package pluralbench
+    --extra optimize). Writes a directory with an ordinary language model, a log of the steps, and planner.json with the
+    data and options. Repeat it with the same arguments to resume.
+
+    Args:
+        base: Language model with a chat template: directory, ORG/NAME on the Hub, or `local` (small embedded model). In
+            Python also a `LocalModel`.
+        out: Directory of the trained planner.
+        data: Location of the items, or a `DataConfig`. Default: the benchmark's data for training planners, never what
+            it scores on. The default split is the train split.
+        benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
+            all), or a TOML file.
+        profile_size: Maximum number of posts per user.
+        held_out: Measure the loss on this fraction of the users, such as 0.05, drawn by the seed. Default: none.
+        options: Training options. Default: `PlannerConfig()`.
+        fresh: Start over, and replace existing output.
+
+    Returns:
+        The trained planner, a `pluralbench_local.Trained`.
+
+    Raises:
+        UserError: An argument or the data is not valid.
+
+    Examples:
+        pluralbench train-planner Qwen/Qwen2.5-0.5B-Instruct --held-out 0.05 --out planner
+        pluralbench train-planner local --data people.jsonl --max-steps 40 --warmup-steps 4 --batch-size 2
+            --learning-rate 3e-3 --out planner
+    """
     options = options or PlannerConfig()
     data = _training_data(benchmark, as_data_config(data))
     source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))

@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from pluralbench_runs.console import clean
 
-from pluralbench.leaderboard.findings import STATES, CheckResult
 from pluralbench.reports.figures.series import kind_name
 from pluralbench.reports.ranking import Ranking
 from pluralbench.reports.sheets import Sheet
+from pluralbench.results.checks import STATES, CheckResult
 from pluralbench.results.runs import Run
 
 SIZES = (

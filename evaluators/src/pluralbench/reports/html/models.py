@@ -8,7 +8,6 @@ from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_runs.console import clean
 from pluralbench_schemas.languages import LANGUAGES
 
-from pluralbench.leaderboard.findings import CheckResult, State
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.figures.series import kind_name
 from pluralbench.reports.html.board import FEW_ITEMS, NO_CONTEXT, Board, Listed, user_context_of
@@ -27,6 +26,7 @@ from pluralbench.reports.html.components import (
 from pluralbench.reports.html.runs import benchmarks_table
 from pluralbench.reports.html.sources import sources
 from pluralbench.reports.sheets import RunRow, Sheet
+from pluralbench.results.checks import CheckResult, State
 from pluralbench.results.runs import MISSING, Run
 
 CHECKED: Mapping[State, str] = {

@@ -11,7 +11,6 @@ from pluralbench_runs.console import clean
 from pluralbench_runs.progress import progress
 
 from pluralbench.errors import EvaluationError
-from pluralbench.leaderboard.findings import State
 from pluralbench.reports.figures.files import drawing
 from pluralbench.reports.figures.report import figures_of
 from pluralbench.reports.html.board import Board, Listed, benchmark_key, choices_of
@@ -42,6 +41,7 @@ from pluralbench.reports.html.summary import summary
 from pluralbench.reports.html.tables import modes_table, sheet_table, suite_tables
 from pluralbench.reports.ranking import rank_sheet
 from pluralbench.reports.sheets import sheets_of, title_of
+from pluralbench.results.checks import State
 from pluralbench.results.finding import FoundRuns
 from pluralbench.results.runs import Run
 

@@ -8,7 +8,6 @@ from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
-from pluralbench.leaderboard.findings import STATES
 from pluralbench.reports.figures.series import kind_name
 from pluralbench.reports.html.board import (
     FEW_ITEMS,
@@ -22,6 +21,7 @@ from pluralbench.reports.html.board import (
 )
 from pluralbench.reports.html.components import Cell, Head, Row, details, join, number, scale_of, table
 from pluralbench.reports.html.tables import count_cells, counts_shown, headline_cell, rank_cell
+from pluralbench.results.checks import STATES
 from pluralbench.results.examples import MOVED
 
 
