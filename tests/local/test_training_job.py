@@ -219,7 +219,7 @@ def test_too_little_memory_is_said_in_a_sentence_and_binds_no_next_run(out: Path
 def test_the_progress_shows_the_loss_and_the_last_measure(
     out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(importlib.import_module("pluralbench_runs.progress"), "LINE_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(importlib.import_module("pluralbench_runs.meters"), "LINE_SECONDS", (0.0, 0.0))
     made(out)
     said = [line for line in capsys.readouterr().err.splitlines() if " of 10, " in line]
     fourth, sixth = (next(line for line in said if line.startswith(f"adding: {number} of ")) for number in (4, 6))

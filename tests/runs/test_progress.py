@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from pluralbench_runs import log_status, progress, step
-from pluralbench_runs.progress import current_progress
+from pluralbench_runs.meters import current_progress
 from rich.console import Console
 
 
@@ -214,7 +214,7 @@ def test_work_that_goes_on_counts_on(sleep: Callable[[float], None]) -> None:
 def test_a_step_is_named_once_it_takes_a_second_and_then_now_and_then(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    module = import_module("pluralbench_runs.progress")
+    module = import_module("pluralbench_runs.meters")
     monkeypatch.setattr(module, "STEP_SECONDS", 0.01)
     monkeypatch.setattr(module, "LINE_SECONDS", (0.0, 0.0))
     shown = ""

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import Recipe, output_directory
-from pluralbench_runs.progress import progress
+from pluralbench_runs.meters import progress
 
 from pluralbench.data.benchmarks import is_published_data
 from pluralbench.errors import RunError

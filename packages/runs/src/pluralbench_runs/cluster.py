@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pluralbench_runs.errors import UserError, one_line
 from pluralbench_runs.install_hints import install_command
-from pluralbench_runs.progress import log_status, step
+from pluralbench_runs.meters import log_status, step
 from pluralbench_runs.recipe import FrozenModel
 from pluralbench_runs.software import versions
 

@@ -21,8 +21,8 @@ from typer.main import get_command
 from pluralbench_runs.console import plain_streams
 from pluralbench_runs.errors import RecipeError, UserError
 from pluralbench_runs.guard import run_cli
+from pluralbench_runs.meters import log_status
 from pluralbench_runs.options import CommandLine, name_options
-from pluralbench_runs.progress import log_status
 from pluralbench_runs.regular_files import noted_inputs
 
 SECTION = re.compile(r"^(Args|Returns|Raises|Examples):\n", re.MULTILINE)

@@ -18,7 +18,7 @@ import typer
 from pluralbench_runs.console import make_console
 from pluralbench_runs.errors import UserError, one_line, shorten
 from pluralbench_runs.interruption import announced_interrupts
-from pluralbench_runs.progress import await_announcement
+from pluralbench_runs.meters import await_announcement
 from pluralbench_runs.secrets import PROXY, redact
 from pluralbench_runs.usage import usage_sentence
 

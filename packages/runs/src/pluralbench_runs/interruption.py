@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from pluralbench_runs.progress import announcements, await_announcement, current_progress, log_status
+from pluralbench_runs.meters import announcements, await_announcement, current_progress, log_status
 
 _kept_in: list[tuple[Path, Callable[[], bool]]] = []  # directories and whether they have work, the innermost last
 

@@ -17,7 +17,7 @@ from typing import Any, Protocol, Self, TypeVar
 
 from pluralbench_runs.cluster import ClusterConfig, Workers
 from pluralbench_runs.errors import UserError
-from pluralbench_runs.progress import log_status
+from pluralbench_runs.meters import log_status
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_runs import plural
 from pluralbench_runs.console import clean
-from pluralbench_runs.progress import progress
+from pluralbench_runs.meters import progress
 
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures.files import drawing
