@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_runs import log_status
-from pluralbench_runs.regular_files import walk
 
 from pluralbench.errors import RunError
 from pluralbench.results.downstream import DownstreamRunConfig
@@ -169,11 +168,15 @@ def _load(path: Path, *, explicit: bool) -> Run[Any, Any] | None:
 
 
 def _below(path: Path) -> Iterator[Path]:
-    for folder, inside, files in walk(path, follow_links=True):
-        if RUN_FILE in files:
+    entered = set()
+    for place, inside, files in os.walk(path, followlinks=True):
+        folder = Path(place)
+        is_new = folder.resolve() not in entered
+        entered.add(folder.resolve())
+        if is_new and RUN_FILE in files:
             yield folder
-            inside.clear()
-        inside[:] = [name for name in inside if not name.endswith(UNFINISHED) and _is_entered(folder / name, path)]
+        names = sorted(inside) if is_new and RUN_FILE not in files else []
+        inside[:] = [name for name in names if not name.endswith(UNFINISHED) and _is_entered(folder / name, path)]
 
 
 def _is_entered(folder: Path, top: Path) -> bool:

@@ -1,8 +1,7 @@
 """List and read the files of a release directory without following links out of it."""
 
+import os
 from pathlib import Path
-
-from pluralbench_runs.regular_files import walk
 
 from pluralbench_release.errors import ReleaseError
 
@@ -13,8 +12,8 @@ IGNORED = (".git", ".gitattributes", ".cache/huggingface")
 def directory_contents(directory: Path) -> tuple[list[str], list[str]]:
     """List the paths of the files at any depth that are not ignored (see `IGNORED`), and of all links."""
     files, links = [], []
-    for folder, folders, others in walk(directory):
-        for entry in (folder / name for name in (*folders, *others)):
+    for folder, folders, others in os.walk(directory):
+        for entry in (Path(folder, name) for name in (*folders, *others)):
             path = entry.relative_to(directory).as_posix()
             if entry.is_symlink():
                 links.append(path)

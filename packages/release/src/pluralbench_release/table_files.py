@@ -1,12 +1,12 @@
 """Local table files: map the files of a directory to configs and splits, and read them."""
 
+import os
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 from pluralbench_runs import one_line
-from pluralbench_runs.regular_files import walk
 from pluralbench_tables import SPREADSHEET, Dialect, frame_from_rows, read_csv, read_objects, read_parquet
 from polars.exceptions import PolarsError
 
@@ -41,7 +41,7 @@ def find_tables(directory: Path, split: str) -> dict[str, dict[str, list[Path]]]
         Files by config and split, sorted by name.
     """
     tables: dict[str, dict[str, list[Path]]] = {}
-    for path in sorted(place / name for place, _, files in walk(directory) for name in files):
+    for path in sorted(Path(folder, name) for folder, _, files in os.walk(directory) for name in files):
         *folders, _ = path.relative_to(directory).parts
         ignored = any(name == "provenance" or name.startswith(".") for name in folders)
         if kind_of(path) and not ignored and path.is_file():

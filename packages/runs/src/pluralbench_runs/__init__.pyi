@@ -1,7 +1,7 @@
 from .atomic_files import atomic_write, check_output, output_file, write_text
 from .canonical import Json, Seed, canonical_json, digest, file_digest, rng_for
 from .cluster import ClusterConfig, ClusterError
-from .command import Program, run
+from .command import Program
 from .errors import OutputError, RecipeError, UserError, did_you_mean, one_line, plural
 from .install_hints import install_command, install_weights_command, shell_command
 from .interruption import keeping_work
@@ -109,7 +109,6 @@ __all__ = [
     "redact",
     "resolve_output_path",
     "rng_for",
-    "run",
     "safe_join",
     "shell_command",
     "step",

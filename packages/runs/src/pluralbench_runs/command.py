@@ -69,8 +69,11 @@ class Program(NamedTuple):
     mistakes: tuple[type[Exception], ...] = ()
 
     def run(self) -> NoReturn:
-        """Run the command and exit; see `pluralbench_runs.run`."""
-        run(lambda: command_of(self)(standalone_mode=False), self.distribution or self.name, mistakes=self.mistakes)
+        """Run the command and exit with the status of `run_cli`."""
+        # It warns of a home that it cannot write to, and then uses a temporary directory.
+        logging.getLogger("matplotlib").setLevel(logging.ERROR)
+        program = self.distribution or self.name
+        sys.exit(run_cli(lambda: command_of(self)(standalone_mode=False), program, self.mistakes))
 
 
 class Docstring(NamedTuple):
@@ -125,19 +128,6 @@ class Command:
         except UserError as error:
             error.args = (name_options(str(error), self.options.flags), *error.args[1:])
             raise
-
-
-def run(command: Callable[[], object], distribution: str, *, mistakes: tuple[type[Exception], ...] = ()) -> NoReturn:
-    """Run a command and exit with the status of `run_cli`.
-
-    Args:
-        command: The command.
-        distribution: Name of the program in internal errors.
-        mistakes: Further exceptions whose message is meant for the user.
-    """
-    # It warns of a home that it cannot write to, and then uses a temporary directory.
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)
-    sys.exit(run_cli(command, distribution, mistakes))
 
 
 def command_of(program: Program) -> Any:

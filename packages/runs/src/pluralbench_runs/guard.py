@@ -11,7 +11,6 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from urllib.parse import urlsplit
 
 import typer
 
@@ -19,7 +18,7 @@ from pluralbench_runs.console import make_console
 from pluralbench_runs.errors import UserError, one_line, shorten
 from pluralbench_runs.interruption import announced_interrupts
 from pluralbench_runs.meters import await_announcement
-from pluralbench_runs.secrets import PROXY, redact
+from pluralbench_runs.secrets import redact
 from pluralbench_runs.usage import usage_sentence
 
 USER_ERROR = 2  # exit statuses; this one is also that of click
@@ -33,19 +32,6 @@ ENCODING = (
     "A name or text cannot be written in this system's encoding {encoding}; set the environment variable LC_ALL to "
     "C.UTF-8 and rerun the same command."
 )
-NO_PROXY = (
-    "The environment variable {name} is not a proxy of the form http://HOST:PORT; correct or unset it, and rerun the "
-    "same command."
-)
-# What to do about an error of SQLite, by its code.
-LEDGER_FIXES = {
-    "SQLITE_IOERR": "recorded work is not lost; check the disk",
-    "SQLITE_READONLY": "recorded work is not lost; make the file writable",
-    "SQLITE_CANTOPEN": "make its folder writable",
-    "SQLITE_BUSY": "another process is writing it; wait for it and rerun the same command",
-    "SQLITE_CORRUPT": "it is damaged; restore a copy, or start over",
-    "SQLITE_NOTADB": "it is damaged; restore a copy, or start over",
-}
 # What to do about an error of the system, by its number.
 SYSTEM_FIXES = {
     **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "choose another place, or change its permissions"),
@@ -58,7 +44,6 @@ SYSTEM_FIXES = {
 DEFAULT_FIX = "recorded work is not lost; fix the cause and rerun the same command"
 
 RUST = re.compile(r"\(os error (\d+)\)")  # where libraries in Rust (polars, safetensors) put the number of the error
-CLIENTS = {"aiohttp", "httpcore", "httpcore2", "httpx", "httpx2", "requests", "urllib", "urllib3"}
 USER = re.compile(r"(?<=://)[^/\s?#@]+(?=@)")  # user and password in a URL
 
 
@@ -86,7 +71,10 @@ def _status(
     work: Callable[[], object], program: str, mistakes: tuple[type[Exception], ...], announced: Sequence[str]
 ) -> int:
     try:
-        status = _exit_status_of(work)
+        try:
+            status = work()
+        except SystemExit as error:
+            status = error.code
         if sys.stdout is not None:
             sys.stdout.flush()  # a full disk can still be reported here
     except BrokenPipeError:  # the reader of the output closed it
@@ -103,14 +91,6 @@ def _status(
             if announced:
                 return INTERRUPTED  # what an interrupt became, such as a panic of polars while it called Python
         _print_error(error, sentence)
-    return status
-
-
-def _exit_status_of(work: Callable[[], object]) -> int:
-    try:
-        status = work()
-    except SystemExit as error:
-        return error.code if isinstance(error.code, int) else int(error.code is not None)
     return status if isinstance(status, int) else 0
 
 
@@ -160,8 +140,7 @@ def _error_sentence(error: BaseException, program: str, mistakes: tuple[type[Exc
         return shorten(str(error)), USER_ERROR
     if isinstance(error, typer.TyperException):
         return usage_sentence(error), USER_ERROR
-    message = _proxy_message(error) or _encoding_message(error) or _ledger_message(error) or _system_message(error)
-    if message:
+    if message := _system_message(error):
         return message, USER_ERROR
     return (
         f"Internal error in {program} ({one_line(f'{type(error).__name__}: {error}')}). Recorded work is not lost. "
@@ -170,50 +149,31 @@ def _error_sentence(error: BaseException, program: str, mistakes: tuple[type[Exc
     )
 
 
-def _proxy_message(error: BaseException) -> str:
-    """Return the message if an HTTP client failed and a proxy variable is not valid; otherwise ""."""
-    raised_in = {str(frame.f_globals.get("__name__")) for frame, _ in traceback.walk_tb(error.__traceback__)}
-    if not CLIENTS & {module.partition(".")[0] for module in raised_in}:
-        return ""
-    bad = next((name for name, url in os.environ.items() if PROXY.fullmatch(name) and not _is_proxy(url)), "")
-    return NO_PROXY.format(name=bad) if bad else ""
-
-
-def _is_proxy(url: str) -> bool:
-    try:
-        parts = urlsplit(url if "://" in url else f"http://{url}")
-        return not url or (parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0)
-    except ValueError:
-        return False
-
-
-def _encoding_message(error: BaseException) -> str:
-    return ENCODING.format(encoding=error.encoding) if isinstance(error, UnicodeEncodeError) else ""
-
-
-def _ledger_message(error: BaseException) -> str:
-    code = str(getattr(error, "sqlite_errorname", ""))
-    if code == "SQLITE_FULL":
-        return FULL_DISK.format(where=error)
-    fix = next((fix for name, fix in LEDGER_FIXES.items() if code.startswith(name)), "")
-    return f"The ledger cannot be used ({error}); {fix}." if fix else ""
-
-
 def _system_message(error: BaseException) -> str:
     """Return the message for an error of the system, with its files; "" for other errors."""
     if isinstance(error, MemoryError):
         return NO_MEMORY
+    if isinstance(error, UnicodeEncodeError):
+        return ENCODING.format(encoding=error.encoding)
     if not isinstance(error, OSError):
-        match = RUST.search(str(error))
-        if match is None:
+        number = _system_error_number(error)
+        if number is None:
             return ""
-        error = OSError(int(match[1]), os.strerror(int(match[1])))
+        error = OSError(number, os.strerror(number))
     if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
         return FULL_DISK.format(where=error.filename or "while writing")
     places = [os.fsdecode(name) for name in (error.filename, error.filename2) if isinstance(name, str | bytes)]
     place = f" ({' to '.join(places)})" if places else ""
     fix = SYSTEM_FIXES.get(errno.EACCES if isinstance(error, PermissionError) else error.errno or 0, DEFAULT_FIX)
     return f"{one_line(error.strerror or str(error) or type(error).__name__)}{place}; {fix}."
+
+
+def _system_error_number(error: BaseException) -> int | None:
+    """Return the number of the system's error behind one of SQLite or of a library in Rust."""
+    if getattr(error, "sqlite_errorname", "") == "SQLITE_FULL":
+        return errno.ENOSPC
+    match = RUST.search(str(error))
+    return int(match[1]) if match else None
 
 
 def _print_error(error: BaseException, sentence: str) -> None:

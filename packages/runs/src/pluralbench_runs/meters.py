@@ -7,16 +7,15 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeRemainingColumn
 from rich.table import Column
-from rich.text import Text
 
 from pluralbench_runs.console import PlainConsole, make_console
 
 LINE_SECONDS = (3.5, 15.0)  # between two lines: at first, and once work has taken LONG_SECONDS
 LONG_SECONDS = 120.0
 STEP_SECONDS = 1.0  # shorter steps print nothing
-BATCH_SECONDS = 0.5  # items that finish within this time are one observation of the pace
+PACE_SECONDS = 3600.0  # over which the pace is measured; one item may take minutes
 
 ANNOUNCEMENT_SECONDS = 0.5  # an interrupt without a signal is never announced
 
@@ -28,39 +27,35 @@ class Meter:
     """Counts finished items and their cost in US dollars."""
 
     def __init__(self, label: str, total: int, console: Console, done: int = 0) -> None:
-        self._label, self._total, self.console = label, total, console
-        self._before, self._done, self._cost, self._started = done, done, 0.0, time.monotonic()
-        self._last_line, self._note = self._started, ""
-        # Start, last item and count of each batch: the first, which includes warming up, the last full one, the newest.
-        self._batches: list[tuple[float, float, int]] = []
+        self.console, self.is_bar = console, _draws(console)
+        self._before, self._done, self._cost = done, done, 0.0
+        self._started = self._last_line = time.monotonic()
         self._lock = threading.Lock()
-        self._bar: Progress | None = None
-        if _draws(console):
-            no_wrap = Column(no_wrap=True)  # in a narrow terminal the bar shrinks first
-            columns = (
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(table_column=no_wrap),
-                TextColumn("{task.fields[rate]}"),
-                _TimeLeft(table_column=no_wrap),
-                TextColumn("{task.fields[cost]}"),
-                TextColumn("{task.fields[note]}", markup=False),
-            )
-            self._bar = Progress(*columns, console=console, transient=True)
-            self._task = self._bar.add_task(
-                label, total=total, completed=done, rate="", cost="", note="", started=self._started, end=None
-            )
+        no_wrap = Column(no_wrap=True)  # in a narrow terminal the bar shrinks first
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(table_column=no_wrap),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(table_column=no_wrap),
+            TextColumn("{task.fields[cost]}"),
+            TextColumn("{task.fields[note]}", markup=False),
+        )
+        self._bar = Progress(
+            *columns, console=console, transient=True, speed_estimate_period=PACE_SECONDS, get_time=time.monotonic
+        )
+        self._bar.add_task(label, total=total, completed=done, rate="", cost="", note="")
+        if self.is_bar:
             self._bar.start()
 
     @property
-    def is_bar(self) -> bool:
-        """Whether a bar is drawn."""
-        return self._bar is not None
+    def _task(self) -> Task:
+        return self._bar.tasks[0]
 
     @property
     def state(self) -> str:
         """The number of finished items, such as "66 of 224 (scoring)"."""
-        return f"{self._done:,} of {self._total:,} ({self._label})"
+        return f"{self._done:,} of {self._task.total:,.0f} ({self._task.description})"
 
     def advance(self, cost: float = 0.0, note: str = "") -> None:
         """Count one more finished item.
@@ -71,45 +66,22 @@ class Meter:
         """
         self._done += 1
         self._cost += cost
-        self._note = note
-        now = time.monotonic()
-        if not self._batches or now - self._batches[-1][0] >= BATCH_SECONDS:
-            self._batches = [*self._batches[:1], *self._batches[1:][-1:], (now, now, self._done)]
-        else:
-            self._batches[-1] = (self._batches[-1][0], now, self._done)
-        if self._bar is None:
-            self.show_line()
-            return
-        pace, end = self._pace(now)
         money = f"${self._cost:.2f}" if self._cost else ""
-        rate = "" if pace is None else _rate(pace)
-        self._bar.update(self._task, completed=self._done, rate=rate, cost=money, note=note, end=end)
-
-    def _pace(self, now: float) -> tuple[float | None, float | None]:
-        """Return the seconds per item and the time when all are finished; None before two batches are.
-
-        The first batch only starts the clock: it includes what is done once. The newest may be incomplete.
-        """
-        full = self._batches if self._batches and now - self._batches[-1][0] >= BATCH_SECONDS else self._batches[:-1]
-        if len(full) < 2:
-            return None, None
-        (_, began, before), (_, last, count) = full[0], full[-1]
-        pace = (last - began) / (count - before)
-        return pace, self._batches[-1][1] + (self._total - self._done) * pace
+        self._bar.update(self._task.id, completed=self._done, cost=money, note=note)
+        self._bar.update(self._task.id, rate=_rate(self._task.speed) if self._task.speed else "")
+        if not self.is_bar:
+            self.show_line()
 
     def show_line(self) -> None:
         """Print a line, if no bar is drawn and the last line is some seconds old."""
         with self._lock:
             now = time.monotonic()
-            if self._bar is not None or now - self._last_line < _interval(now - self._started):
+            if self.is_bar or now - self._last_line < _interval(now - self._started):
                 return
-            self._last_line = now
-            pace, end = self._pace(now)
-            money = f"${self._cost:.2f}" if self._cost else ""
-            rate = "" if pace is None else _rate(pace)
-            count = f"{self._label}: {self._done} of {self._total}"
-            parts = [count, rate, _time_left(self._started, end), money, self._note]
-            self._print(", ".join(part for part in parts if part))
+            self._last_line, left = now, self._task.time_remaining
+            duration = f"{_duration(left)} left" if left else f"{_duration(now - self._started)} so far"
+            fields = self._task.fields
+            self._print(f"{self._done} of {self._task.total}", fields["rate"], duration, fields["cost"], fields["note"])
 
     def show_remote(self, done: int, note: str) -> None:
         """Show how many of the remaining items are finished at a remote service, before they are fetched and counted.
@@ -118,52 +90,35 @@ class Meter:
             done: Number of finished items that were not yet counted by `advance`.
             note: Text to show after the numbers.
         """
-        shown = min(self._done + done, self._total)
-        if self._bar is not None:
-            self._bar.update(self._task, completed=shown, note=note)
-        elif note != self._note and time.monotonic() - self._last_line >= LINE_SECONDS[-1]:
-            self._last_line, self._note = time.monotonic(), note
-            self._print(f"{self._label}: {shown} of {self._total}, {note}")
+        shown = min(self._done + done, int(self._task.total or 0))
+        if self.is_bar:
+            self._bar.update(self._task.id, completed=shown, note=note)
+        elif note != self._task.fields["note"] and time.monotonic() - self._last_line >= LINE_SECONDS[-1]:
+            self._last_line = time.monotonic()
+            self._bar.update(self._task.id, note=note)
+            self._print(f"{shown} of {self._task.total}", note)
 
     def stop(self) -> None:
         """Remove the bar; if lines were printed instead, print a last one."""
-        if self._bar is not None:
+        if self.is_bar:
             self._bar.stop()
         elif self._last_line != self._started:
-            seconds = time.monotonic() - self._started
             before = f" ({self._before} before)" if self._before else ""
-            self._print(f"{self._label}: {self._done} of {self._total}{before} in {_duration(seconds)}")
+            self._print(f"{self._done} of {self._task.total}{before} in {_duration(time.monotonic() - self._started)}")
 
-    def _print(self, line: str) -> None:
+    def _print(self, *parts: str) -> None:
+        line = f"{self._task.description}: {', '.join(filter(None, parts))}"
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-class _TimeLeft(ProgressColumn):
-    """The time left, counting down between items; the time elapsed while it is not known.
-
-    Unlike rich's own column, it also works if an item takes longer than half a minute.
-    """
-
-    def render(self, task: Task) -> Text:
-        """Render the column."""
-        return Text(_time_left(task.fields["started"], task.fields["end"]))
-
-
-def _time_left(started: float, end: float | None) -> str:
-    """Format the time left; the time elapsed if the end is not known or has passed."""
-    now = time.monotonic()
-    return f"{_duration(now - started)} so far" if end is None or end < now else f"{_duration(end - now)} left"
-
-
 def _rate(pace: float) -> str:
-    """Format a rate in the smallest unit of time with at least one item. pace: seconds per item."""
-    unit, seconds = next(((unit, s) for unit, s in (("s", 1), ("min", 60)) if pace <= s), ("h", 3600))
-    return f"{seconds / pace:.1f}/{unit}"
+    """Format a rate in the smallest unit of time with at least one item. pace: items per second."""
+    unit, seconds = next(((unit, s) for unit, s in (("s", 1), ("min", 60)) if pace * s >= 1), ("h", 3600))
+    return f"{pace * seconds:.1f}/{unit}"
 
 
 def _duration(seconds: float) -> str:
     """Format a duration in the unit that gives a short number."""
-    seconds = max(seconds, 0.0)
     if seconds < 100:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 100 * 60 else f"{seconds / 3600:.1f} h"

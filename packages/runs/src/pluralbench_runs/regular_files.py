@@ -4,7 +4,7 @@ import errno
 import io
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -72,46 +72,6 @@ def read_small(path: Path) -> bytes:
     return data
 
 
-def walk(
-    folder: Path, *, follow_links: bool = False, onerror: Callable[[OSError], object] = lambda error: None
-) -> Iterator[tuple[Path, list[str], list[str]]]:
-    """Walk down a folder like `os.walk`, which before Python 3.12 fails at a depth of some 1,000 folders.
-
-    Args:
-        folder: The folder.
-        follow_links: Enter each folder that a link leads to, too. No folder is entered twice.
-        onerror: Called with the error of a folder that cannot be listed.
-
-    Yields:
-        Each folder, and the sorted names of the folders and of the other files in it. Folders that the caller removes
-        from the list are not entered.
-    """
-    waiting, entered = [folder], set()
-    while waiting:
-        place = waiting.pop()
-        try:
-            status = place.stat()
-            with os.scandir(place) as listed:
-                entries = sorted(listed, key=lambda entry: entry.name)
-        except OSError as error:
-            onerror(error)
-            continue
-        if (status.st_dev, status.st_ino) in entered:
-            continue
-        entered.add((status.st_dev, status.st_ino))
-        inside = [entry.name for entry in entries if _is_folder(entry)]
-        links = {entry.name for entry in entries if entry.is_symlink()}
-        yield place, inside, [entry.name for entry in entries if not _is_folder(entry)]
-        waiting += [place / name for name in reversed(inside) if follow_links or name not in links]
-
-
-def _is_folder(entry: "os.DirEntry[str]") -> bool:
-    try:
-        return entry.is_dir()
-    except OSError:  # a link to where this user may not look
-        return False
-
-
 def walk_files(folder: Path, error: type[UserError]) -> Iterator[Path]:
     """Yield the files of a folder at any depth for a library that reads the folder. Links are followed.
 
@@ -123,10 +83,10 @@ def walk_files(folder: Path, error: type[UserError]) -> Iterator[Path]:
         UserError: Of the type `error`: there is a pipe, a device, a socket or a link to nothing, or there are more
             than `MAX_FOLDERS` folders.
     """
-    for number, (place, _, files) in enumerate(walk(folder, follow_links=True)):
-        if number == MAX_FOLDERS:
+    for number, (place, _, files) in enumerate(os.walk(folder, followlinks=True)):
+        if number == MAX_FOLDERS:  # also if a link leads to a folder above it
             raise error(f"{folder} has more than {MAX_FOLDERS:,} folders; give one with the model alone.")
-        for path in (place / name for name in files):
+        for path in (Path(place, name) for name in sorted(files)):
             if not path.is_file():
                 raise error(f"{path} is not a regular file; remove it.")
             yield path

@@ -16,7 +16,7 @@ from pluralbench_calls.errors import BatchRejected, CallsError, Interrupted
 from pluralbench_calls.records import Answer, Request, max_prompt_tokens
 
 if TYPE_CHECKING:
-    from pluralbench_calls.batches.service import Batch
+    from openai.types import Batch
 
 MAX_TRIES = 3  # of a call in one command, if its batch expires, is canceled or fails
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between two polls of a batch, with backoff

@@ -3,74 +3,27 @@
 import asyncio
 from collections.abc import Awaitable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import httpx2
 import openai
-from pluralbench_runs import first_validation_error
-from pydantic import BaseModel, Field, ValidationError
 
 from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.batches.files import URL
 from pluralbench_calls.errors import BatchRejected, CallsError
 
+if TYPE_CHECKING:
+    from openai.types import Batch
+
 WINDOW: Literal["24h"] = "24h"  # completion window of a batch, the only value that OpenAI accepts
 PAGE_SIZE = 100  # batches in a page of the list
-MAX_PAGES = 100  # of the list, from its newest batch; the one that is looked for was just made
 NO_BATCHES = (
     "has no Batch API at this base URL; write the calls to a file with `connection.pending=...`, run them, for example "
     "with vLLM's run_batch, and read the results with `connection.results=...`"
 )
+MAY_PASS = (openai.APIConnectionError, openai.InternalServerError, openai.RateLimitError)
+REJECTED = {400, 422}
 NOT_SUPPORTED = {404, 405, 501}  # HTTP statuses of a server without this path
-
-Reply = TypeVar("Reply", bound=BaseModel)
-Id = Annotated[str, Field(min_length=1)]
-
-
-class UploadedFile(BaseModel):
-    """The reply to an upload."""
-
-    id: Id
-
-
-class RequestCounts(BaseModel):
-    """Numbers of calls of a batch."""
-
-    completed: int = 0
-    failed: int = 0
-
-
-class BatchProblem(BaseModel):
-    """Why a batch failed."""
-
-    message: str | None = None
-    code: str | int | None = None
-    line: int | None = None
-
-
-class BatchProblems(BaseModel):
-    """The list of reasons."""
-
-    data: list[BatchProblem] | None = None
-
-
-class Batch(BaseModel):
-    """A batch at the server, of which only these fields are read."""
-
-    id: Id
-    status: str
-    input_file_id: str | None = None
-    output_file_id: str | None = None
-    error_file_id: str | None = None
-    request_counts: RequestCounts | None = None
-    errors: BatchProblems | None = None
-
-
-class BatchPage(BaseModel):
-    """A page of the list of batches, from the newest."""
-
-    data: list[Batch]
-    has_more: bool | None = None
 
 
 class BatchService:
@@ -101,10 +54,8 @@ class BatchService:
         """Upload a file of calls and return its ID. This is free, so it may be repeated."""
         async with self._upload_lock:
             file = (f"pluralbench-{name}.jsonl", b"".join(lines), "application/jsonl")
-            call = self._endpoint.client.files.with_raw_response.create(
-                file=file, purpose="batch", extra_headers=self._endpoint.headers
-            )
-            return (await self._read(UploadedFile, "file", call, NO_BATCHES)).id
+            call = self._endpoint.client.files.create(file=file, purpose="batch", extra_headers=self._endpoint.headers)
+            return str((await self._reply("file", call, NO_BATCHES)).id)
 
     async def create(self, file: str, name: str, state: Path) -> str:
         """Create the batch of an uploaded file, exactly one, and return its ID.
@@ -121,68 +72,54 @@ class BatchService:
         once = self._endpoint.client.with_options(max_retries=0)
         for number, pause in enumerate(self.pauses()):
             try:
-                response = await once.batches.with_raw_response.create(
+                call = once.batches.create(
                     input_file_id=file,
                     endpoint=URL,
                     completion_window=WINDOW,
                     metadata={"pluralbench": name},
                     extra_headers=self._endpoint.headers,
                 )
-                return self._parse(Batch, "batch", response.content).id
-            except openai.RateLimitError as error:  # no batch was created
-                if number >= self._endpoint.max_retries:
-                    raise self._failure(error, NO_BATCHES) from None
-                await asyncio.sleep(max(pause, min(_retry_after(error), self._longest)))
-            except (openai.APIConnectionError, openai.InternalServerError) as error:
-                if error_status(error) in NOT_SUPPORTED:
-                    raise self._batch_rejected(error) from None
-                if number >= self._endpoint.max_retries:
+                return str((await self._reply("batch", call)).id)
+            except openai.APIError as error:
+                if error_status(error) in REJECTED | NOT_SUPPORTED:
+                    raise BatchRejected(str(self._failure(error, NO_BATCHES))) from None
+                if number >= self._endpoint.max_retries or not isinstance(error, MAY_PASS):
                     raise self._failure(error, NO_BATCHES) from None
                 await asyncio.sleep(pause)
-                if batch_id := await self.find(file, state):
+                # After a rate limit no batch was created.
+                if not isinstance(error, openai.RateLimitError) and (batch_id := await self.find(file, state)):
                     return batch_id
-            except (openai.BadRequestError, openai.NotFoundError, openai.UnprocessableEntityError) as error:
-                raise self._batch_rejected(error) from None
-            except openai.APIError as error:
-                raise self._failure(error, NO_BATCHES) from None
-            except openai.OpenAIError as error:  # too long
-                raise self._unexpected("batch", error) from None
         raise AssertionError("pauses never end")
 
     async def find(self, file: str, state: Path) -> str | None:
         """Return the ID of a file's batch, or None. Raises `CallsError` if the endpoint does not list batches."""
-        after: dict[str, Any] = {}
-        batches = self._endpoint.client.batches.with_raw_response
+        batches = self._endpoint.client.batches
         try:
-            for _ in range(MAX_PAGES):
-                response = await batches.list(limit=PAGE_SIZE, extra_headers=self._endpoint.headers, **after)
-                page = BatchPage.model_validate_json(response.content)
-                for batch in page.data:
-                    if batch.input_file_id == file:
-                        return batch.id
-                if page.has_more is False or not page.data:
-                    return None
-                after = {"after": page.data[-1].id}
+            page = await batches.list(limit=PAGE_SIZE, extra_headers=self._endpoint.headers)
+            if "data" in page.model_fields_set:
+                matches = [batch.id async for batch in page if batch.input_file_id == file]
+                return matches[0] if matches else None
         except openai.APIError as error:
             if error_status(error) not in NOT_SUPPORTED:
                 raise self._failure(error, NO_BATCHES) from None
-        except (ValidationError, openai.OpenAIError):
-            pass  # not a list, or too long
+        except Exception:  # noqa: BLE001, S110 - not a list, for which the client raises errors of several libraries
+            pass
         raise CallsError(
             f"{self._endpoint.host} does not list its batches, so the batch of the file {file} may or may not exist; "
             f"check there, then write the batch's ID into {state}, or remove that file if there is no batch."
         )
 
-    async def poll(self, batch: str, state: Path) -> Batch:
+    async def poll(self, batch: str, state: Path) -> "Batch":
         """Fetch the status of a batch.
 
         Args:
             batch: ID of the batch.
             state: File with the state of the batch, for error messages.
         """
-        call = self._endpoint.client.batches.with_raw_response.retrieve(batch, extra_headers=self._endpoint.headers)
+        call = self._endpoint.client.batches.retrieve(batch, extra_headers=self._endpoint.headers)
         absent = f"has no batch {batch} any more; remove {state} to send and pay for its calls again"
-        return await self._read(Batch, "batch", call, absent)
+        reply: Batch = await self._reply("batch", call, absent)
+        return reply
 
     async def download(self, file: str, path: Path) -> None:
         """Download a file in pieces, since results may have gigabytes.
@@ -209,26 +146,17 @@ class BatchService:
             else:
                 return
 
-    async def _read(self, model: type[Reply], what: str, call: Awaitable[Any], absent: str) -> Reply:
+    async def _reply(self, what: str, call: Awaitable[Any], absent: str = "") -> Any:
+        """Return a reply with an ID. Without `absent`, errors of the client are raised as they are."""
         try:
-            response = await call
+            reply = await call
         except openai.APIError as error:
-            raise self._failure(error, absent) from None
-        except openai.OpenAIError as error:  # too long
+            raise self._failure(error, absent) if absent else error from None
+        except Exception as error:  # noqa: BLE001 - too long or not JSON, which raises errors of several libraries
             raise self._unexpected(what, error) from None
-        return self._parse(model, what, response.content)
-
-    def _parse(self, model: type[Reply], what: str, content: bytes) -> Reply:
-        """Parse a reply. Raises `CallsError` for anything else, such as a page of HTML."""
-        try:
-            return model.model_validate_json(content)
-        except ValidationError as error:
-            is_field = error.errors()[0]["loc"]
-            text = first_validation_error(model, error) if is_field else content.decode(errors="replace") or "nothing"
-            raise self._unexpected(what, text) from None
-
-    def _batch_rejected(self, error: openai.APIError) -> BatchRejected:
-        return BatchRejected(str(self._failure(error, NO_BATCHES)))
+        if not isinstance(getattr(reply, "id", None), str):
+            raise self._unexpected(what, reply)
+        return reply
 
     def _failure(self, error: openai.APIError, absent: str) -> CallsError:
         status, host = error_status(error), self._endpoint.host
@@ -239,17 +167,10 @@ class BatchService:
         return self._endpoint.failure(error, absent)
 
     def _unexpected(self, what: str, reason: object) -> CallsError:
-        reason = self._endpoint.clean(reason or type(reason).__name__, 120)
+        reason = self._endpoint.clean(str(reason) or type(reason).__name__, 120)
         return CallsError(f"{self._endpoint.host} sent something that is not a {what} ({reason}); check the URL.")
 
 
 def error_status(error: openai.APIError) -> int:
     """Return the HTTP status of an error; 0 if there was no response."""
     return int(getattr(error, "status_code", 0))
-
-
-def _retry_after(error: openai.APIStatusError) -> float:
-    try:
-        return float(error.response.headers.get("retry-after", "0"))
-    except ValueError:
-        return 0.0  # a date, which only the client's own retries support
