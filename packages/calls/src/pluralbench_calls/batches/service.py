@@ -97,8 +97,10 @@ class BatchService:
         try:
             page = await batches.list(limit=PAGE_SIZE, extra_headers=self._endpoint.headers)
             if "data" in page.model_fields_set:
-                matches = [batch.id async for batch in page if batch.input_file_id == file]
-                return matches[0] if matches else None
+                async for batch in page:
+                    if batch.input_file_id == file:
+                        return batch.id
+                return None
         except openai.APIError as error:
             if error_status(error) not in NOT_SUPPORTED:
                 raise self._failure(error, NO_BATCHES) from None
