@@ -27,7 +27,7 @@ from unittest import mock
 
 import psutil
 from commands import environment
-from pluralbench_runs.guard import run_cli
+from pluralbench_runs import run
 from pluralbench_schemas import TableError
 
 PATIENCE, PAUSE = 20.0, 5.0
@@ -191,7 +191,7 @@ def _call(words: list[str]) -> None:
     name, *rest = words
     function = getattr(import_module("subjects"), name, None)
     if function is not None:
-        sys.exit(run_cli(lambda: function(*rest), name, (TableError,)))
+        run(lambda: function(*rest), name, mistakes=(TableError,))
     if name == "python":
         sys.argv = rest
         sys.path.insert(0, str(Path.cwd()))

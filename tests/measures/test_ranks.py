@@ -2,12 +2,11 @@
 
 from itertools import combinations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.paired import interval_p_value
-from pluralbench_measures.ranks import RankInterval, mean_of_independent, ranks
+from pluralbench_measures.ranks import RankInterval, ranks
 
 VALUES = st.lists(st.integers(0, 12).map(float), min_size=2, max_size=6)
 
@@ -64,14 +63,3 @@ def test_many_pairs_ask_for_more() -> None:
 def test_what_has_no_interval_is_not_told_apart() -> None:
     assert interval_p_value(Estimate(0.5)) is None
     assert ranks(2, {(0, 1): Estimate(0.5)}) == [RankInterval(1, 2)] * 2
-
-
-def test_the_mean_of_independent_numbers_is_surer_than_each() -> None:
-    one = Estimate(0.5, 0.4, 0.7, clusters=10)
-    alone = mean_of_independent([one])
-    assert (alone.value, alone.low, alone.high, alone.clusters) == pytest.approx((0.5, 0.4, 0.7, 10))
-    four = mean_of_independent([one] * 4)
-    assert (four.value, four.low, four.high) == pytest.approx((0.5, 0.45, 0.6))
-    assert four.clusters == 40
-    assert mean_of_independent([one, Estimate(0.7)]) == Estimate(0.6)
-    assert mean_of_independent([one, Estimate(None)]) == mean_of_independent([]) == Estimate(None)

@@ -6,15 +6,15 @@ import logging
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 import typer
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_runs import Program, progress
+from pluralbench_runs import Program, progress, run
 from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console, plain_streams, sanitize, terminal_json
-from pluralbench_runs.guard import run_cli
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table
@@ -110,8 +110,8 @@ def test_whatever_a_command_writes_is_text(
     write: Callable[[str], object], debug: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PLURALBENCH_DEBUG", debug)
-    with plain_streams():
-        run_cli(lambda: write(HOSTILE), "x")
+    with plain_streams(), suppress(SystemExit):
+        run(lambda: write(HOSTILE), "x")
     written = "".join(capsys.readouterr())
     assert {"bcde", "link"} & set(re.findall("bcde|link", written))
     assert not set(written) & set("\x07\x9b\x85\u202e\u2066")

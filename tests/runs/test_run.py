@@ -16,8 +16,7 @@ import pytest
 import typer
 from case_marks import heavy
 from commands import environment, in_process
-from pluralbench_runs import RecipeError, UserError
-from pluralbench_runs.guard import run_cli
+from pluralbench_runs import RecipeError, UserError, run
 
 FULL = ". Recorded work is not lost; free some space and rerun the same command.\n"
 MENDS = "; choose another place, or change its permissions.\n"
@@ -46,9 +45,7 @@ def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
         def command(number: int = 1) -> None:
             work()
 
-        return in_process(
-            "command", lambda: sys.exit(run_cli(app, "pluralbench-runs", (Broken,))), monkeypatch, capsys
-        )()
+        return in_process("command", lambda: run(app, "pluralbench-runs", mistakes=(Broken,)), monkeypatch, capsys)()
 
     return status_and_text
 
@@ -169,7 +166,7 @@ def test_a_wrong_option_is_a_users_mistake(monkeypatch: pytest.MonkeyPatch) -> N
     for words, part in ((["--number", "many"], "Invalid value for '--number'"), (["--nmber"], "No such option")):
         monkeypatch.setattr(sys, "argv", ["command", *words])
         with pytest.raises(SystemExit) as exit_:
-            sys.exit(run_cli(app, "pluralbench-runs"))
+            run(app, "pluralbench-runs")
         assert exit_.value.code == 2, part
 
 
@@ -225,8 +222,7 @@ def test_sigterm_ends_the_work_as_an_interrupt_does(told: Told, *, interruptible
 
 INTERRUPTED = """
 import hashlib, pathlib, signal, sys, typer
-from pluralbench_runs import Recipe, output_directory, progress
-from pluralbench_runs.guard import run_cli
+from pluralbench_runs import Recipe, output_directory, progress, run
 app = typer.Typer()
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 @app.command()
@@ -235,7 +231,7 @@ def command() -> None:
         KEPT
         print("begun", flush=True)
         WORK
-sys.exit(run_cli(app, "pluralbench-runs"))
+run(app, "pluralbench-runs")
 """
 
 
@@ -276,13 +272,13 @@ def test_ctrl_c_says_at_once_what_is_kept_and_how_to_resume(work: str, kept: str
 PRINTS = """
 import sys
 import typer
-from pluralbench_runs.guard import run_cli
+from pluralbench_runs import run
 app = typer.Typer()
 @app.command()
 def command(times: int) -> None:
     for _ in range(times):
         print("\\u4e2d\\u6587 \\U0001f600 \\udcff")
-sys.exit(run_cli(app, "pluralbench-runs"))
+run(app, "pluralbench-runs")
 """
 
 

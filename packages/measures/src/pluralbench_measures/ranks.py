@@ -1,7 +1,6 @@
 """Rank intervals of several models, from the intervals of their differences."""
 
-from collections.abc import Mapping, Sequence
-from math import hypot
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
@@ -56,24 +55,3 @@ def distinct_pairs(differences: Mapping[Pair, Estimate]) -> list[Pair]:
         if difference.value is not None and p is not None and p < 1 - CONFIDENCE:
             pairs.append((second, first) if difference.value > 0 else (first, second))
     return pairs
-
-
-def mean_of_independent(numbers: Sequence[Estimate]) -> Estimate:
-    """Average independent estimates, such as those of different datasets.
-
-    The interval combines the distances to the bounds (MOVER: Zou and Donner 2008).
-
-    Returns:
-        The mean; without a value if one is missing, without an interval if an estimate has none.
-    """
-    values = [number.value for number in numbers if number.value is not None]
-    if not numbers or len(values) < len(numbers):
-        return Estimate(None)
-    mean = sum(values) / len(values)
-    clusters = [number.clusters for number in numbers if number.clusters is not None]
-    total = sum(clusters) if len(clusters) == len(numbers) else None
-    below = [number.value - number.low for number in numbers if number.value is not None and number.low is not None]
-    above = [number.high - number.value for number in numbers if number.value is not None and number.high is not None]
-    if len(below) < len(numbers) or len(above) < len(numbers):
-        return Estimate(mean, clusters=total)
-    return Estimate(mean, mean - hypot(*below) / len(values), mean + hypot(*above) / len(values), None, total)

@@ -3,6 +3,7 @@ from .canonical import Json, Seed, canonical_json, digest, file_digest, rng_for
 from .cluster import ClusterConfig, ClusterError
 from .command import Program
 from .errors import OutputError, RecipeError, UserError, did_you_mean, one_line, plural
+from .guard import run
 from .install_hints import install_command, install_weights_command, shell_command
 from .interruption import keeping_work
 from .locations import Location, PathText, check_commit, public_location
@@ -109,6 +110,7 @@ __all__ = [
     "redact",
     "resolve_output_path",
     "rng_for",
+    "run",
     "safe_join",
     "shell_command",
     "step",

@@ -5,9 +5,7 @@ are their help, and the paragraphs before it, with the section `Examples`, are t
 """
 
 import inspect
-import logging
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -20,7 +18,7 @@ from typer.main import get_command
 
 from pluralbench_runs.console import plain_streams
 from pluralbench_runs.errors import RecipeError, UserError
-from pluralbench_runs.guard import run_cli
+from pluralbench_runs.guard import run
 from pluralbench_runs.meters import log_status
 from pluralbench_runs.options import CommandLine, name_options
 from pluralbench_runs.regular_files import noted_inputs
@@ -69,11 +67,8 @@ class Program(NamedTuple):
     mistakes: tuple[type[Exception], ...] = ()
 
     def run(self) -> NoReturn:
-        """Run the command and exit with the status of `run_cli`."""
-        # It warns of a home that it cannot write to, and then uses a temporary directory.
-        logging.getLogger("matplotlib").setLevel(logging.ERROR)
-        program = self.distribution or self.name
-        sys.exit(run_cli(lambda: command_of(self)(standalone_mode=False), program, self.mistakes))
+        """Run the command and exit with the status of `pluralbench_runs.run`."""
+        run(lambda: command_of(self)(standalone_mode=False), self.distribution or self.name, mistakes=self.mistakes)
 
 
 class Docstring(NamedTuple):

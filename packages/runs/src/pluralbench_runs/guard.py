@@ -2,6 +2,7 @@
 
 import errno
 import io
+import logging
 import os
 import re
 import signal
@@ -11,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
+from typing import NoReturn
 
 import typer
 
@@ -47,24 +49,24 @@ RUST = re.compile(r"\(os error (\d+)\)")  # where libraries in Rust (polars, saf
 USER = re.compile(r"(?<=://)[^/\s?#@]+(?=@)")  # user and password in a URL
 
 
-def run_cli(work: Callable[[], object], program: str, mistakes: tuple[type[Exception], ...] = ()) -> int:
-    """Run a command, print any error as one sentence to standard error, and return the exit status.
+def run(work: Callable[[], object], program: str, *, mistakes: tuple[type[Exception], ...] = ()) -> NoReturn:
+    """Run a command, print any error as one sentence to standard error, and exit.
 
-    With PLURALBENCH_DEBUG=1 a traceback precedes the sentence. Neither shows a secret of the environment.
+    The status is 0 after success, `UserError.exit_status`, 2 for `mistakes` and system errors, 70 for an internal
+    error, 130 after Ctrl-C, 143 after SIGTERM, or that of `SystemExit`. With PLURALBENCH_DEBUG=1 a traceback precedes
+    the sentence. Neither shows a secret of the environment.
 
     Args:
         work: The command.
         program: Name of the program, for internal errors.
         mistakes: Further exceptions whose message is meant for the user.
-
-    Returns:
-        0 after success, `UserError.exit_status`, 2 for `mistakes` and system errors, 70 for an internal error, 130
-        after Ctrl-C, 143 after SIGTERM, or the status of `SystemExit`.
     """
+    # It warns of a home that it cannot write to, and then uses a temporary directory.
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     _allow_any_character()
     with announced_interrupts() as announced, _sigterm_interrupts() as terminated:
         status = _status(work, program, mistakes, announced)
-        return TERMINATED if terminated and status == INTERRUPTED else status
+    sys.exit(TERMINATED if terminated and status == INTERRUPTED else status)
 
 
 def _status(

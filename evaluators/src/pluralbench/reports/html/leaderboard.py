@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
-from pluralbench_measures.ranks import mean_of_independent
+from pluralbench_measures.independent import independent_mean
 from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
@@ -72,7 +72,7 @@ def standings_of(board: Board) -> Standings:
     differences = {}
     for one, other in combinations(scored, 2):
         by_benchmark = [board.ranks[at].difference(entries[other].rows[at], entries[one].rows[at]) for at in main]
-        differences[one, other] = mean_of_independent(by_benchmark)
+        differences[one, other] = independent_mean(by_benchmark)
     return Standings(entries, main, means, Ranking(ranks_of_rows(len(entries), scored, differences), differences))
 
 
@@ -183,7 +183,7 @@ def _mean(entry: Entry, board: Board, main: Sequence[int]) -> Estimate:
     runs = [board.sheets[at].runs[entry.rows[at]] for at in main if at in entry.rows]
     if len(runs) < len(main):
         return MISSING
-    return mean_of_independent([run.headline for run in runs])
+    return independent_mean([run.headline for run in runs])
 
 
 def _order(standings: Standings, place: int, board: Board, columns: Sequence[int]) -> tuple[float, ...]:
