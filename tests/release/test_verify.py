@@ -95,7 +95,9 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
     "no ids": (rows(lambda frame: frame.drop("id")), [f"{ART} has rows without an `id`."]),
     "dates": (
         rows(lambda frame: frame.with_columns(category=pl.date(2020, 1, 1))),
-        [f"{ART}: Column `category` has the type Date, which JSON cannot represent."],
+        [
+            f"{ART}: The row with id 'q1' has a value that JSON cannot represent (unsupported type: <class 'datetime.date'>)."
+        ],
     ),
     "no Parquet": (overwrite(ART, b"garbage"), [f"{ART} cannot be read as Parquet."]),
     "a cut file": (
