@@ -96,7 +96,8 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
     "dates": (
         rows(lambda frame: frame.with_columns(category=pl.date(2020, 1, 1))),
         [
-            f"{ART}: The row with id 'q1' has a value that JSON cannot represent (unsupported type: <class 'datetime.date'>)."
+            f"{ART}: The row with id 'q1' has a value that JSON cannot represent (unsupported type: "
+            "<class 'datetime.date'>)."
         ],
     ),
     "no Parquet": (overwrite(ART, b"garbage"), [f"{ART} cannot be read as Parquet."]),
