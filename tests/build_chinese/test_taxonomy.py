@@ -5,9 +5,7 @@ from pathlib import Path
 
 import build_chinese
 import pytest
-from build_chinese import judge_prompts
-from build_chinese.judge_prompts import CRITERIA
-from build_chinese.taxonomy import read_taxonomy
+from build_chinese.taxonomy import JUDGE_PROMPTS, read_taxonomy
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import UserError, digest
 from pluralbench_schemas import CATEGORIES
@@ -44,17 +42,17 @@ def test_the_sample_has_criteria_for_each_of_its_categories() -> None:
     taxonomy = read_taxonomy(SAMPLE)
     assert len(taxonomy.categories) == 8 == len(tomllib.loads(SAMPLE.read_text("utf-8"))["category"])
     for name, category in taxonomy.categories.items():
-        assert category.criteria in CRITERIA
-        assert taxonomy.criteria(name) == CRITERIA[category.criteria]
+        assert category.criteria in JUDGE_PROMPTS["criteria"]
+        assert taxonomy.criteria(name) == JUDGE_PROMPTS["criteria"][category.criteria]
         assert category.english == CATEGORIES[name], "figures call it the same"
         names = [sub.name for sub in category.sub]
         assert len(set(names)) == len(names) > 0
-    assert {category.criteria for category in taxonomy.categories.values()} == set(CRITERIA)
+    assert {category.criteria for category in taxonomy.categories.values()} == set(JUDGE_PROMPTS["criteria"])
 
 
 def test_changed_words_for_the_judge_need_another_version() -> None:
-    words = digest([judge_prompts.SYSTEM, judge_prompts.REPLIES, judge_prompts.USER, CRITERIA])
-    assert (judge_prompts.PROMPT_VERSION, words[:16]) == ("1", "ba2c819742fd66ad")
+    words = digest([*(JUDGE_PROMPTS[name] for name in ("system", "replies", "user", "criteria"))])
+    assert (JUDGE_PROMPTS["version"], words[:16]) == ("1", "ba2c819742fd66ad")
 
 
 @pytest.mark.parametrize(

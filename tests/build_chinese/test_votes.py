@@ -8,10 +8,9 @@ from typing import Any, Self
 
 import polars as pl
 import pytest
-from build_chinese.judge_prompts import CRITERIA
 from build_chinese.preference_set import NO_VOTE, TIE, build_preference_set
 from build_chinese.recipe import JudgeTable, PreferenceTable
-from build_chinese.taxonomy import Taxonomy, read_taxonomy
+from build_chinese.taxonomy import JUDGE_PROMPTS, Taxonomy, read_taxonomy
 from build_chinese.votes import VOTES, votes
 from chinese_project import Row, read_rows, unlabeled, write_taxonomy
 from chinese_prompts import SAMPLE
@@ -123,9 +122,10 @@ def test_the_judge_sees_the_criteria_of_the_category_and_both_answers(taxonomy: 
         [messages] = [one for one in everything if all(part in one[1]["content"] for part in shown)]
         assert [message["role"] for message in messages] == ["system", "user"]
         asked = messages[1]["content"]
-        criteria, other = (CRITERIA["knowledge"], "一看语句是否通顺自然，二看意思是否忠实于原文，三看篇幅是否合适。")[
-            :: 1 if prompt == "n0" else -1
-        ]
+        criteria, other = (
+            JUDGE_PROMPTS["criteria"]["knowledge"],
+            "一看语句是否通顺自然，二看意思是否忠实于原文，三看篇幅是否合适。",
+        )[:: 1 if prompt == "n0" else -1]
         assert criteria in asked
         assert other not in asked
         assert f"【用户提问】\n{rows[prompt == 'n1']['input']}\n" in asked

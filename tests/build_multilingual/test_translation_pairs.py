@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 from build_multilingual.rated import RATED, SCALES, RatedTranslations, read
 from build_multilingual.recipe import RatedTable, Scale
-from build_multilingual.templates import TEMPLATES
-from build_multilingual.translation_pairs import CANDIDATES, LEVELS, PAIRS, candidates, draw
+from build_multilingual.translation_pairs import CANDIDATES, LEVELS, PAIRS, TEMPLATES, candidates, draw
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_release import Source

@@ -4,11 +4,8 @@ import math
 
 import pytest
 from build_persona_judge.persona import (
-    EMPATHIC_CONVERSATIONS,
     MISSING,
-    OPINION_QA,
-    PERSONAL_REDDIT,
-    PRISM,
+    PERSONAS,
     SETS,
     Variable,
     clean_value,
@@ -20,7 +17,6 @@ from build_persona_judge.persona import (
 from hypothesis import given
 from hypothesis import strategies as st
 
-TASKS = {"prism": PRISM, "opinion_qa": OPINION_QA, "empathic": EMPATHIC_CONVERSATIONS, "reddit": PERSONAL_REDDIT}
 WORK = Variable("work", "work", "The person works in {}.")
 
 
@@ -68,14 +64,17 @@ def test_every_value_is_either_missing_or_told(value: object) -> None:
 
 
 def test_the_absence_of_a_religion_is_known() -> None:
-    told = {entry["variable"]: entry["sentence"] for entry in render({"religion.simplified": "No Affiliation"}, PRISM)}
+    told = {
+        entry["variable"]: entry["sentence"]
+        for entry in render({"religion.simplified": "No Affiliation"}, PERSONAS["prism"])
+    }
     assert told["religion"] == "The person belongs to no religion."
     assert [name for name, sentence in told.items() if sentence] == ["religion"]
 
 
 def test_citizenship_is_told_either_way() -> None:
     for value, said in (("Yes", "is a citizen"), ("No", "is not a citizen")):
-        assert f"The person {said} of the United States." == text_of(render({"CITIZEN": value}, OPINION_QA))
+        assert f"The person {said} of the United States." == text_of(render({"CITIZEN": value}, PERSONAS["opinion_qa"]))
 
 
 def test_codes_become_words_and_numbers_stay_numbers() -> None:
@@ -87,7 +86,7 @@ def test_codes_become_words_and_numbers_stay_numbers() -> None:
         "income": 1_250_000,
         "personality_openess": 4,
     }
-    told = {entry["variable"]: entry for entry in render(values, EMPATHIC_CONVERSATIONS)}
+    told = {entry["variable"]: entry for entry in render(values, PERSONAS["empathic_conversations"])}
     assert told["gender"]["value"] == "female"
     assert told["ethnicity"]["value"] == "Black"
     assert (told["age"]["value"], told["age"]["number"]) == ("41", 41.0)
@@ -97,34 +96,36 @@ def test_codes_become_words_and_numbers_stay_numbers() -> None:
 
 
 def test_a_code_that_means_nothing_is_missing() -> None:
-    assert is_empty(render({"gender": "9"}, EMPATHIC_CONVERSATIONS))
+    assert is_empty(render({"gender": "9"}, PERSONAS["empathic_conversations"]))
 
 
 def test_a_number_in_words_is_told_as_it_is() -> None:
-    [age, *_] = render({"age": "in their forties"}, PERSONAL_REDDIT)
+    [age, *_] = render({"age": "in their forties"}, PERSONAS["personal_reddit"])
     assert (age["value"], age["number"]) == ("in their forties", None)
 
 
 def test_the_sets_are_the_papers_and_the_codes() -> None:
     """Paper, section 5: education, location and ethnicity; religion. D4 has what the code shows instead."""
     places = ["birth_country", "residence_country"]
-    assert in_set(PRISM, "key") == ["education", "ethnicity", *places] == in_set(PRISM, "key-code")
-    assert (in_set(PRISM, "least"), in_set(PRISM, "least-code")) == (["religion"], ["age"])
-    assert in_set(OPINION_QA, "key") == ["ethnicity", "region", "education"]
-    assert in_set(OPINION_QA, "key-code") == ["age", "education", "party", "ideology"]
-    assert in_set(OPINION_QA, "least") == ["religion", "religious_attendance"]
-    assert in_set(OPINION_QA, "least-code") == ["marital_status"]
+    assert (
+        in_set(PERSONAS["prism"], "key") == ["education", "ethnicity", *places] == in_set(PERSONAS["prism"], "key-code")
+    )
+    assert (in_set(PERSONAS["prism"], "least"), in_set(PERSONAS["prism"], "least-code")) == (["religion"], ["age"])
+    assert in_set(PERSONAS["opinion_qa"], "key") == ["ethnicity", "region", "education"]
+    assert in_set(PERSONAS["opinion_qa"], "key-code") == ["age", "education", "party", "ideology"]
+    assert in_set(PERSONAS["opinion_qa"], "least") == ["religion", "religious_attendance"]
+    assert in_set(PERSONAS["opinion_qa"], "least-code") == ["marital_status"]
 
 
 def test_the_other_tasks_have_no_set_of_the_codes() -> None:
-    for task in ("empathic", "reddit"):
-        assert in_set(TASKS[task], "key")
-        assert not any(in_set(TASKS[task], name) for name in SETS if name != "key")
+    for task in ("empathic_conversations", "personal_reddit"):
+        assert in_set(PERSONAS[task], "key")
+        assert not any(in_set(PERSONAS[task], name) for name in SETS if name != "key")
 
 
-@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("task", PERSONAS)
 def test_a_full_persona_has_a_sentence_of_its_own_for_each_variable(task: str) -> None:
-    variables = TASKS[task]
+    variables = PERSONAS[task]
     persona = render({variable.column: "1" for variable in variables}, variables)
     sentences = [entry["sentence"] for entry in persona]
     assert len(set(sentences)) == len(variables) == len({variable.name for variable in variables})

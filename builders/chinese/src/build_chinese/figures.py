@@ -8,7 +8,6 @@ from pluralbench_measures.agreement import share_of
 from pluralbench_release import share_text, text_table
 
 from build_chinese.audit import audit_tables
-from build_chinese.judge_prompts import PROMPT_VERSION
 from build_chinese.lengths import (
     LENGTHS,
     SIZES,
@@ -22,6 +21,7 @@ from build_chinese.lengths import (
 from build_chinese.preference_set import JudgedPart
 from build_chinese.preferences import resolve
 from build_chinese.rankings import Row, published_pairs, with_annotations
+from build_chinese.taxonomy import JUDGE_PROMPTS
 
 PEOPLE = "people"
 JUDGES = "Conflict rate, and how often the longer or the first response wins (95 % intervals)"
@@ -74,7 +74,7 @@ def figures_of(people: Mapping[str, Sequence[Row]], dropped: pl.DataFrame, judge
         figures["dropped"] += _count_reasons(preferences.dropped, judged.judge)
         pairs = annotator_figures(preferences.rows)
         figures["preference"] = {
-            "prompt_version": PROMPT_VERSION,
+            "prompt_version": JUDGE_PROMPTS["version"],
             "votes_dropped": preferences.votes,
             "steps": preferences.steps,
             "longer": pairs["longer"],

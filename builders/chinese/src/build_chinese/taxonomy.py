@@ -1,14 +1,18 @@
 """The taxonomy of prompts: main categories, sub-categories, and the judge's criteria for each main category."""
 
+import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import FrozenModel, RecipeError, check_recipe, parse_toml
 from pluralbench_tables import read_text
 from pydantic import Field
 
-from build_chinese.judge_prompts import CRITERIA
+JUDGE_PROMPTS: dict[str, Any] = tomllib.loads(
+    Path(__file__).with_name("judge_prompts.toml").read_text(encoding="utf-8")
+)
 
 
 class SubCategory(FrozenModel):
@@ -26,7 +30,7 @@ class Category(FrozenModel):
     """A main category.
 
     Attributes:
-        criteria: A key of `judge_prompts.CRITERIA`, or the text of the criteria in Chinese.
+        criteria: A key of the `criteria` in judge_prompts.toml, or the text of the criteria in Chinese.
         sub: Its sub-categories.
     """
 
@@ -56,7 +60,7 @@ class Taxonomy:
     def criteria(self, main: str) -> str:
         """Return the judge's criteria for a main category. Raises `SourceError` if it does not exist."""
         criteria = self.get(main).criteria
-        return CRITERIA.get(criteria, criteria)
+        return str(JUDGE_PROMPTS["criteria"].get(criteria, criteria))
 
     def get(self, main: str) -> Category:
         """Return a main category. Raises `SourceError` if it does not exist."""
@@ -85,10 +89,14 @@ def read_taxonomy(path: Path) -> Taxonomy:
     except RecipeError as error:
         raise SourceError(str(error).replace("Recipe ", "The taxonomy ", 1)) from None
     for category in categories:
-        if category.criteria.isascii() and category.criteria.isidentifier() and category.criteria not in CRITERIA:
+        if (
+            category.criteria.isascii()
+            and category.criteria.isidentifier()
+            and category.criteria not in JUDGE_PROMPTS["criteria"]
+        ):
             raise SourceError(
                 f"{path}: the criteria {category.criteria!r} of {category.name} do not exist; use one of "
-                f"{', '.join(CRITERIA)}, or write your own in Chinese."
+                f"{', '.join(JUDGE_PROMPTS['criteria'])}, or write your own in Chinese."
             )
     by_name = {category.name: category for category in categories}
     if len(by_name) < len(categories):

@@ -18,12 +18,11 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import rng_for
 from pluralbench_tables import read_jsonl
 
-from build_chinese.judge_prompts import REPLIES, SYSTEM, USER
 from build_chinese.preferences import Mark
 from build_chinese.rankings import Row
 from build_chinese.recipe import JudgeTable
 from build_chinese.source import FOLDER
-from build_chinese.taxonomy import Taxonomy
+from build_chinese.taxonomy import JUDGE_PROMPTS, Taxonomy
 
 VOTES = pl.Schema(dict.fromkeys(("prompt", "first", "second", "mark", "reason", "call"), pl.String))
 """A vote: the responses in the order that the judge saw; `mark` is "1", "2" or "s", or null with a `reason`."""
@@ -84,7 +83,9 @@ def votes(
     Returns:
         Columns of `VOTES`.
     """
-    ballots = [ballot for row in rows for ballot in _ballots(row, taxonomy, REPLIES[judge.reply], seed)]
+    ballots = [
+        ballot for row in rows for ballot in _ballots(row, taxonomy, JUDGE_PROMPTS["replies"][judge.reply], seed)
+    ]
 
     def request(ballot: Ballot, attempt: int) -> Request:
         schema = VERDICT if judge.reply == "structured" else None
@@ -120,6 +121,9 @@ def _ballots(row: Row, taxonomy: Taxonomy, how: str, seed: int) -> Iterable[Ball
     criteria = taxonomy.criteria(row["category"][0])
     for pair in combinations(sorted(content), 2):
         first, second = pair if rng_for(seed, "order", row["id"], *pair).random() < 0.5 else reversed(pair)
-        user = USER.format(criteria=criteria, question=row["input"], answer_a=content[first], answer_b=content[second])
-        messages = [{"role": "system", "content": SYSTEM.format(how=how)}, {"role": "user", "content": user}]
+        texts = {"question": row["input"], "answer_a": content[first], "answer_b": content[second]}
+        messages = [
+            {"role": "system", "content": JUDGE_PROMPTS["system"].format(how=how)},
+            {"role": "user", "content": JUDGE_PROMPTS["user"].format(criteria=criteria, **texts)},
+        ]
         yield Ballot(row["id"], first, second, messages)

@@ -4,8 +4,10 @@ The minimum differences are those of the score's scale. On MAPLE's scale the pap
 (0.50) than for easy ones (0.25), although hard pairs should be close to each other. Both can be set.
 """
 
+import tomllib
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -15,8 +17,10 @@ from pluralbench_schemas import TranslationPairs
 
 from build_multilingual.rated import RATED, RatedTranslations, merge_repeated
 from build_multilingual.recipe import Scale
-from build_multilingual.templates import TEMPLATES
 
+TEMPLATES: list[str] = tomllib.loads(Path(__file__).with_name("templates.toml").read_text(encoding="utf-8"))[
+    "templates"
+]
 LEVELS = ("easy", "hard")
 DECIMALS = 9  # of differences, so that 1.2 - 0.2 equals 1
 

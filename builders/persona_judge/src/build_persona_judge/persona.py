@@ -1,21 +1,18 @@
 """Personas: the variables of a person, a sentence for each, and the sets of variables of the paper's ablation.
 
-The paper's ablation (section 5) shows education, location and ethnicity (`key`), or religion alone (`least`; in
-OpinionQA with attendance of services). The authors' code shows other variables (`key-code` and `least-code`). Both used
-PRISM and OpinionQA only. For the other two tasks, `key` has the available ones of the paper's three, and the other sets
-are empty.
+The variables of the four tasks are in personas.toml.
 """
 
 import math
+import tomllib
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 SETS = ("key", "least", "key-code", "least-code")
 UNKNOWN = ("", "nan", "unknown", "refused", "prefer not to say")  # also for ids and texts
 MISSING = (*UNKNOWN, "na", "n/a", "n.a.", "#n/a", "null", "-", "--", "–", "—", ".", "?")
-KEY, LEAST, KEY_CODE, LEAST_CODE = ((name,) for name in SETS)
-BOTH_KEYS = (*KEY, *KEY_CODE)
 Persona = list[dict[str, Any]]
 
 
@@ -36,7 +33,7 @@ class Variable:
     name: str
     column: str
     sentence: str
-    sets: tuple[str, ...] = ()
+    sets: Sequence[str] = ()
     instead: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     number: bool = False
@@ -112,107 +109,11 @@ def text_of(persona: Persona) -> str:
     return " ".join(entry["sentence"] for entry in persona if entry["sentence"] is not None)
 
 
-BORN, LIVES = "The person was born in {}.", "The person lives in {}."
-AGE, GENDER, ETHNICITY = "The person's age is {}.", "The person's gender is {}.", "The person's ethnicity is {}."
-EDUCATION, RELIGION = "The person's highest level of education is {}.", "The person's religion is {}."
-MARRIED, WORKS = "The person's marital status is {}.", "The person's employment status is {}."
-TRAIT = "On a scale from 1 to 7, the person scores {} for NAME in a personality test."
-
-PRISM = (
-    Variable("age", "age", "The person is {}.", LEAST_CODE),
-    Variable("gender", "gender", GENDER, lower=True),
-    Variable("employment", "employment_status", WORKS, lower=True),
-    Variable("education", "education", EDUCATION, BOTH_KEYS, lower=True),
-    Variable("marital_status", "marital_status", MARRIED, lower=True),
-    Variable("ethnicity", "ethnicity.simplified", ETHNICITY, BOTH_KEYS),
-    Variable(
-        "religion",
-        "religion.simplified",
-        RELIGION,
-        LEAST,
-        instead={"no affiliation": "The person belongs to no religion."},
-    ),
-    Variable("birth_country", "location.birth_country", BORN, BOTH_KEYS),
-    Variable("residence_country", "location.reside_country", LIVES, BOTH_KEYS),
-)
-OPINION_QA = (
-    Variable("ethnicity", "RACE", ETHNICITY, KEY),
-    Variable("region", "CREGION", "The person lives in this region of the United States: {}.", KEY),
-    Variable("age", "AGE", "The person is in the age group {}.", KEY_CODE),
-    Variable("sex", "SEX", "The person's sex is {}.", lower=True),
-    Variable("education", "EDUCATION", EDUCATION, BOTH_KEYS, lower=True),
-    Variable(
-        "citizenship",
-        "CITIZEN",
-        "Is the person a citizen of the United States? {}.",
-        instead={
-            "yes": "The person is a citizen of the United States.",
-            "no": "The person is not a citizen of the United States.",
-        },
-    ),
-    Variable("marital_status", "MARITAL", MARRIED, LEAST_CODE, lower=True),
-    Variable("religion", "RELIG", RELIGION, LEAST),
-    Variable("religious_attendance", "RELIGATTEND", "The person attends religious services: {}.", LEAST, lower=True),
-    Variable("party", "POLPARTY", "The person's political party is {}.", KEY_CODE),
-    Variable("ideology", "POLIDEOLOGY", "The person's political views are {}.", KEY_CODE, lower=True),
-    Variable("income", "INCOME", "The person's yearly income is {}."),
-)
-# Fixed words begin here, which spelling rules leave alone.
-EMPATHIC_CONVERSATIONS = (
-    Variable("gender", "gender", GENDER, labels={"1": "male", "2": "female", "5": "other"}),
-    Variable(
-        "ethnicity",
-        "race",
-        ETHNICITY,
-        KEY,
-        labels={
-            "1": "White",
-            "2": "Hispanic or Latino",
-            "3": "Black",
-            "4": "Native American",
-            "5": "Asian or Pacific Islander",
-            "6": "other",
-        },
-    ),
-    Variable("age", "age", AGE, number=True),
-    Variable(
-        "education",
-        "education",
-        EDUCATION,
-        KEY,
-        labels={
-            "1": "less than a high school diploma",
-            "2": "a high school diploma",
-            "3": "technical or vocational school",
-            "4": "some college",
-            "5": "a two-year associate degree",
-            "6": "a bachelor's degree",
-            "7": "a postgraduate or professional degree",
-        },
-    ),
-    Variable("income", "income", "The person earns {} US dollars a year.", number=True),
-    *(
-        Variable(name, f"personality_{column}", TRAIT.replace("NAME", shown), number=True)
-        for name, column, shown in (
-            ("openness", "openess", "openness to experience"),  # spelled so in the source
-            ("conscientiousness", "conscientiousness", "conscientiousness"),
-            ("extraversion", "extraversion", "extraversion"),
-            ("agreeableness", "agreeableness", "agreeableness"),
-            ("stability", "stability", "emotional stability"),
-        )
-    ),
-)
-# Fixed words end here.
-PERSONAL_REDDIT = (
-    Variable("age", "age", AGE, number=True),
-    Variable("sex", "sex", "The person's sex is {}."),
-    Variable("residence", "city_country", LIVES, KEY),
-    Variable("birth_place", "birth_city_country", BORN, KEY),
-    Variable("education", "education", EDUCATION, KEY),
-    Variable("occupation", "occupation", "The person works as: {}."),
-    Variable("income", "income", "The person's yearly income is {}."),
-    Variable("relationship_status", "relationship_status", "The person's relationship status is {}."),
-)
+PERSONAS = {
+    task: [Variable(**values) for values in variables]
+    for task, variables in tomllib.loads(Path(__file__).with_name("personas.toml").read_text(encoding="utf-8")).items()
+}
+"""The variables of each task's personas."""
 
 
 def variables_of(
@@ -230,7 +131,7 @@ def variables_of(
             name,
             name,
             sentences.get(name, f"The person's {name.replace('_', ' ')}: {{}}."),
-            tuple(chosen for chosen in SETS if name in sets.get(chosen, ())),
+            [chosen for chosen in SETS if name in sets.get(chosen, ())],
         )
         for name in columns
     ]

@@ -16,7 +16,7 @@ from typing import Any
 from pluralbench_tables import Dialect
 
 from build_persona_judge.pairing import Essay
-from build_persona_judge.persona import EMPATHIC_CONVERSATIONS, clean_value, to_number
+from build_persona_judge.persona import PERSONAS, clean_value, to_number
 from build_persona_judge.recipe import EmpathicTable
 from build_persona_judge.sources.loaded import Loaded, location_of, merge_people, personas_of, read_file, source_of
 
@@ -25,7 +25,8 @@ HOW = (
     "shared task; ask its organizers."
 )
 ESSAYS = ("article_id", "person_id", "person_essay", "person_empathy", "person_distress")
-VARIABLES = [variable.column for variable in EMPATHIC_CONVERSATIONS]
+PERSONA = PERSONAS["empathic_conversations"]
+VARIABLES = [variable.column for variable in PERSONA]
 
 
 def load(table: EmpathicTable) -> Loaded[Essay]:
@@ -34,9 +35,9 @@ def load(table: EmpathicTable) -> Loaded[Essay]:
     articles = [row for rows in _read_files(table, table.articles, ["article_id", "text"]).values() for row in rows]
     persons = _read_files(table, table.persons, ["person_id", *VARIABLES])
     people = merge_people(persons, "person_id", VARIABLES, table.missing_values)
-    personas, dropped = personas_of(people, EMPATHIC_CONVERSATIONS, table.missing_values)
+    personas, dropped = personas_of(people, PERSONA, table.missing_values)
     for person in personas:
-        for variable in EMPATHIC_CONVERSATIONS:
+        for variable in PERSONA:
             code = people[person][variable.column]
             if variable.labels and code is not None and _code_text(code) not in variable.labels:
                 dropped.append(("value", person, f"no known {variable.column}: {code}"))

@@ -17,7 +17,7 @@ from typing import Any
 from pluralbench_release.errors import SourceError
 
 from build_persona_judge.pairing import Dropped, Wave
-from build_persona_judge.persona import OPINION_QA, Persona, clean_value
+from build_persona_judge.persona import PERSONAS, Persona, clean_value
 from build_persona_judge.recipe import OpinionQaTable
 from build_persona_judge.sources.loaded import Loaded, location_of, personas_of, read_file, source_of
 
@@ -25,7 +25,8 @@ HOW = (
     "OpinionQA's answers are `human_resp` of tatsu-lab/opinions_qa: a folder for each wave, with info.csv and "
     "responses.csv in it."
 )
-DEMOGRAPHICS = [variable.column for variable in OPINION_QA]
+PERSONA = PERSONAS["opinion_qa"]
+DEMOGRAPHICS = [variable.column for variable in PERSONA]
 PERSON = "QKEY"
 
 
@@ -43,7 +44,7 @@ def load(table: OpinionQaTable) -> Loaded[Wave]:
     all_rows: list[dict[str, Any]] = []
     for folder in folders:
         wave, people, wave_dropped, rows = _read_wave(folder)
-        wave_personas, people_dropped = personas_of(people, OPINION_QA, table.missing_values)
+        wave_personas, people_dropped = personas_of(people, PERSONA, table.missing_values)
         waves.append(
             Wave(
                 wave.name,

@@ -15,13 +15,14 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest
 
 from build_persona_judge.pairing import Post
-from build_persona_judge.persona import PERSONAL_REDDIT, Persona, clean_value, text_of
+from build_persona_judge.persona import PERSONAS, Persona, clean_value, text_of
 from build_persona_judge.recipe import RedditTable
 from build_persona_judge.sources.loaded import Loaded, as_object, location_of, personas_of, read_file, source_of
 
 HOW = "Personal Reddit is synthetic_dataset.jsonl of eth-sri/llmprivacy."
 COLUMNS = ("personality", "question_asked", "response")
-VARIABLES = [variable.column for variable in PERSONAL_REDDIT]
+PERSONA = PERSONAS["personal_reddit"]
+VARIABLES = [variable.column for variable in PERSONA]
 SHORT = 12
 
 
@@ -37,7 +38,7 @@ def load(table: RedditTable) -> Loaded[Post]:
             )
     rows = [_row(line) for line in lines]
     people = {_user(row): row["personality"] for row in rows}
-    personas, dropped = personas_of(people, PERSONAL_REDDIT, table.missing_values)
+    personas, dropped = personas_of(people, PERSONA, table.missing_values)
     posts: dict[str, Post] = {}
     for row in rows:
         user, question, text = _user(row), row["question_asked"], row["response"]

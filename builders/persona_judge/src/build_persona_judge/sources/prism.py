@@ -14,7 +14,7 @@ from pluralbench_release import read_tables
 from pluralbench_release.errors import SourceError
 
 from build_persona_judge.pairing import Response
-from build_persona_judge.persona import PRISM, clean_value, to_number
+from build_persona_judge.persona import PERSONAS, clean_value, to_number
 from build_persona_judge.recipe import PrismTable
 from build_persona_judge.sources.loaded import Loaded, check_columns, location_of, merge_people, personas_of, source_of
 
@@ -24,7 +24,8 @@ HOW = (
 )
 COLUMNS = ("interaction_id", "user_id", "turn", "user_prompt", "model_name", "model_response", "score")
 NAMES = ("interaction_id", "user_id", "model_name")  # required in each response
-DEMOGRAPHICS = [variable.column for variable in PRISM]
+PERSONA = PERSONAS["prism"]
+DEMOGRAPHICS = [variable.column for variable in PERSONA]
 
 
 def load(table: PrismTable) -> Loaded[Response]:
@@ -37,7 +38,7 @@ def load(table: PrismTable) -> Loaded[Response]:
     check_columns(tables.frames["utterances"], COLUMNS, tables.paths["utterances"], HOW)
     survey = {tables.paths["survey"]: tables.frames["survey"].iter_rows(named=True)}
     people = merge_people(survey, "user_id", DEMOGRAPHICS, table.missing_values)
-    personas, dropped = personas_of(people, PRISM, table.missing_values)
+    personas, dropped = personas_of(people, PERSONA, table.missing_values)
     rows = []
     for number, row in enumerate(tables.frames["utterances"].select(COLUMNS).iter_rows(named=True), start=1):
         if to_number(row["turn"]) == 0:
