@@ -16,7 +16,7 @@ from typing import Annotated, Any
 
 import polars as pl
 import typer
-from build_chinese.preferences import Judgment, Mark, resolve
+from build_chinese.rankings import Judgment, Mark, resolve
 from pluralbench.reports.figures import chart
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.series import series_of_judges

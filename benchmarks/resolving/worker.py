@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from build_chinese.preferences import Judgment, resolve
+from build_chinese.rankings import Judgment, resolve
 
 from resolving.protocol import GRAPHS, RANKINGS, REPORT, Job, Report
 

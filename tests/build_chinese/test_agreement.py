@@ -6,8 +6,7 @@ from collections.abc import Sequence
 import krippendorff
 import polars as pl
 import pytest
-from build_chinese.annotation.agreement import mark_agreement
-from build_chinese.annotation.annotations import MARKS, read_annotations, read_checks
+from build_chinese.annotation.annotations import MARKS, mark_agreement, read_annotations, read_checks
 from build_chinese.annotation.tasks import read_tasks
 from chinese_prompts import SAMPLE, sample_prompts
 from hypothesis import given, settings

@@ -6,11 +6,12 @@ from random import Random
 
 import numpy as np
 import pytest
-from build_chinese.preferences import MARKS, Judgment, Mark, Resolved, resolve
+from build_chinese.rankings import Judgment, Mark, Resolved, resolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 NAMES = "abcdefghijkl"
+MARKS: tuple[Mark, ...] = ("1", "2", "s")
 SWAPPED: dict[Mark, Mark] = {"1": "2", "2": "1", "s": "s"}
 Node = frozenset[str]
 Graph = dict[Node, set[Node]]

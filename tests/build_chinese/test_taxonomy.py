@@ -5,7 +5,7 @@ from pathlib import Path
 
 import build_chinese
 import pytest
-from build_chinese.taxonomy import JUDGE_PROMPTS, read_taxonomy
+from build_chinese.source import JUDGE_PROMPTS, read_taxonomy
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import UserError, digest
 from pluralbench_schemas import CATEGORIES

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from build_chinese.preference_set import NO_VOTE, TIE, build_preference_set
 from build_chinese.recipe import JudgeTable, PreferenceTable
-from build_chinese.taxonomy import JUDGE_PROMPTS, Taxonomy, read_taxonomy
+from build_chinese.source import JUDGE_PROMPTS, Taxonomy, read_taxonomy
 from build_chinese.votes import VOTES, votes
 from chinese_project import Row, read_rows, unlabeled, write_taxonomy
 from chinese_prompts import SAMPLE

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from build_persona_judge.labels.results import LABELS, figures_of, figures_table
+from build_persona_judge.labels import LABELS, figures_of, figures_table
 from commands import refused
 from pluralbench_release import rebuild, verify
 from pluralbench_studies import read_rows

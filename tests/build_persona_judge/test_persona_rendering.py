@@ -1,6 +1,7 @@
 """Personas: a sentence a variable, missing values before anything is rendered, and the sets of the ablations."""
 
 import math
+from collections.abc import Sequence
 
 import pytest
 from build_persona_judge.persona import (
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 WORK = Variable("work", "work", "The person works in {}.")
 
 
-def in_set(variables: tuple[Variable, ...], name: str) -> list[str]:
+def in_set(variables: Sequence[Variable], name: str) -> list[str]:
     return [variable.name for variable in variables if name in variable.sets]
 
 

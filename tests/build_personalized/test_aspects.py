@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from build_personalized.aspects import NO_NARRATIVE, TITLE_WORDS, add_aspects, parse_aspects
-from build_personalized.sentences import split_sentences
+from build_personalized.screening import split_sentences
 from chat_server import Reply
 from hypothesis import example, given
 from hypothesis import strategies as st

@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
-from build_personalized.rating.cli import read_results
+from build_personalized.cli import read_results
 from build_personalized.rating.planning import pilot_spread, plan
 from build_personalized.rating.recipe import PlanAssumptions, RatingRecipe
 from build_personalized.rating.results import compute_results

@@ -6,9 +6,8 @@ from typing import Any
 
 import polars as pl
 import pytest
-from build_personalized.sources.loaded import drops_frame
+from build_personalized.sources.loaded import PAIRS, POSTS, Preferences, drops_frame
 from build_personalized.training.contamination import Benchmark, leave_out, read_benchmark
-from build_personalized.training.sources.loaded import PAIRS, POSTS, Preferences
 from pluralbench_release.errors import SourceError
 from written_tables import write
 

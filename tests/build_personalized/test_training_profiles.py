@@ -2,8 +2,8 @@
 
 import polars as pl
 import pytest
-from build_personalized.training.profiles import add_profiles
-from build_personalized.training.sources.loaded import PAIRS, POSTS
+from build_personalized.sources.loaded import PAIRS, POSTS
+from build_personalized.training.splits import add_profiles
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_release.audit import normalized

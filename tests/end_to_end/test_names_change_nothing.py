@@ -21,7 +21,7 @@ from build_chinese.rankings import ranked_pairs, resolve_rows
 from build_chinese.recipe import Tasks
 from build_chinese.steps import annotate
 from build_multilingual.preferred import PREFERRED, review_figures
-from build_persona_judge.labels.results import LABELS, figures_of
+from build_persona_judge.labels import LABELS, figures_of
 from build_personalized.audit import audit as pair_audit
 from build_personalized.sources.loaded import DROPS
 from chinese_project import write_rows

@@ -19,9 +19,8 @@ from build_chinese.lengths import (
     strict_marks,
 )
 from build_chinese.preference_set import JudgedPart
-from build_chinese.preferences import resolve
-from build_chinese.rankings import Row, published_pairs, with_annotations
-from build_chinese.taxonomy import JUDGE_PROMPTS
+from build_chinese.rankings import Row, published_pairs, resolve, with_annotations
+from build_chinese.source import JUDGE_PROMPTS
 
 PEOPLE = "people"
 JUDGES = "Conflict rate, and how often the longer or the first response wins (95 % intervals)"

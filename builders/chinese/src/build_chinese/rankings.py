@@ -6,19 +6,79 @@ other keys of the file. A resolved row also has `rank` {id: integer, 1 is best},
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import networkx as nx
 import polars as pl
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, progress
 from pluralbench_tables import read_jsonl
 
-from build_chinese.preferences import Mark, Resolved, resolve
+Mark = Literal["1", "2", "s"]
+Judgment = tuple[str, str, Mark]
+"""(first, second, mark): ids of two responses and which is better: "1" the first, "2" the second, "s" neither."""
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """The ranking of a prompt's responses, and its conflicts with the judgments.
+
+    Attributes:
+        rank: Rank by response id, 1 is best. Equal responses share a rank, and ranks have no gaps. Responses without a
+            judgment have no rank.
+        order: Pairs (better, worse) that the judgments order, directly or transitively. Two responses of different
+            rank that no judgments connect are not in it.
+        strict: Number of judgments that prefer one response.
+        equal: Number of ties.
+        conflicts: Number of strict judgments on two responses that share a rank. The ranking contradicts no other
+            judgment: tied responses lie on a cycle, and an edge never leads to a better rank.
+    """
+
+    rank: dict[str, int]
+    order: frozenset[tuple[str, str]]
+    strict: int
+    equal: int
+    conflicts: int
+
+
+def resolve(judgments: Iterable[Judgment]) -> Resolved:
+    """Resolve the judgments of one prompt. Without judgments the ranking is empty."""
+    judgments = list(judgments)
+    graph = nx.DiGraph()
+    for first, second, mark in judgments:
+        graph.add_nodes_from((first, second))
+        if mark != "2":
+            graph.add_edge(first, second)
+        if mark != "1":
+            graph.add_edge(second, first)
+    condensed = nx.condensation(graph)
+    members: Mapping[int, set[str]] = condensed.nodes.data("members")
+    rank = {
+        response: level
+        for level, layer in enumerate(nx.topological_generations(condensed), start=1)
+        for component in layer
+        for response in members[component]
+    }
+    strict = [rank[first] == rank[second] for first, second, mark in judgments if mark != "s"]
+    order = _order(condensed, members)
+    return Resolved(dict(sorted(rank.items())), order, len(strict), len(judgments) - len(strict), sum(strict))
+
+
+def _order(condensed: "nx.DiGraph[int]", members: Mapping[int, set[str]]) -> frozenset[tuple[str, str]]:
+    """All (better, worse) that a path of judgments connects."""
+    below: dict[int, set[str]] = {}
+    for component in reversed(list(nx.topological_sort(condensed))):
+        below[component] = set().union(*(below[next_] | members[next_] for next_ in condensed.successors(component)))
+    return frozenset(
+        (better, worse) for component, lower in below.items() for better in members[component] for worse in lower
+    )
+
 
 Row = dict[str, Any]
 
-MARKS: dict[str, Mark] = {"1": "1", "2": "2", "s": "s", "g": "1", "b": "2"}
+READ_AS: dict[str, Mark] = {"1": "1", "2": "2", "s": "s", "g": "1", "b": "2"}
 ONE_RESPONSE, NO_ANNOTATION = "fewer than two responses", "no annotation"
 ALL_EQUAL = "all responses became equal"
 DROPPED = pl.Schema({"input": pl.String, "reason": pl.String, "responses": pl.Int64, "judgements": pl.Int64})
@@ -223,7 +283,7 @@ def _annotation(entry: object, by_text: Mapping[str, str]) -> list[str]:
     if not isinstance(entry, list) or len(entry) != 3 or not all(isinstance(part, str | int) for part in entry):
         raise RowError(f"the annotation {str(entry)[:60]} is not [id, id, mark]")
     first, second, text = (str(part).strip() for part in entry)
-    mark = MARKS.get(unicodedata.normalize("NFKC", text).lower())
+    mark = READ_AS.get(unicodedata.normalize("NFKC", text).lower())
     if mark is None:
         raise RowError(f"the annotation of {first} and {second} has the mark {text!r}, which is not 1, 2 or s")
     parsed = [first, second, mark]

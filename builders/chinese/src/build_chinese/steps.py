@@ -30,8 +30,14 @@ from polars.exceptions import PolarsError
 
 from build_chinese import source
 from build_chinese.annotation import rounds
-from build_chinese.annotation.agreement import mark_agreement
-from build_chinese.annotation.annotations import Annotations, check_tasks, judgments_of, read_annotations, read_checks
+from build_chinese.annotation.annotations import (
+    Annotations,
+    check_tasks,
+    judgments_of,
+    mark_agreement,
+    read_annotations,
+    read_checks,
+)
 from build_chinese.annotation.forms import SHEET, write_forms
 from build_chinese.annotation.tasks import build_tasks, read_tasks
 from build_chinese.figures import annotator_figures, file_figures

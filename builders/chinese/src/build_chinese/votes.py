@@ -18,11 +18,9 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import rng_for
 from pluralbench_tables import read_jsonl
 
-from build_chinese.preferences import Mark
-from build_chinese.rankings import Row
+from build_chinese.rankings import Mark, Row
 from build_chinese.recipe import JudgeTable
-from build_chinese.source import FOLDER
-from build_chinese.taxonomy import JUDGE_PROMPTS, Taxonomy
+from build_chinese.source import FOLDER, JUDGE_PROMPTS, Taxonomy
 
 VOTES = pl.Schema(dict.fromkeys(("prompt", "first", "second", "mark", "reason", "call"), pl.String))
 """A vote: the responses in the order that the judge saw; `mark` is "1", "2" or "s", or null with a `reason`."""

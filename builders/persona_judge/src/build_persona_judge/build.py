@@ -30,8 +30,8 @@ from pluralbench_release.errors import BuildError, SourceError
 from build_persona_judge import pairing
 from build_persona_judge.card import card
 from build_persona_judge.figures import check_audits, figures_of
-from build_persona_judge.labels.results import figures_of as label_figures
-from build_persona_judge.labels.results import read_labels
+from build_persona_judge.labels import figures_of as label_figures
+from build_persona_judge.labels import read_labels
 from build_persona_judge.pairing import Dropped, Pair
 from build_persona_judge.recipe import (
     SAMPLE,

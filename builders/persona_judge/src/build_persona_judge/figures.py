@@ -7,7 +7,7 @@ import polars as pl
 from pluralbench_release import PairLimits, text_table
 from pluralbench_release.audit import check_limits, limit_values, near_duplicates, pair_figures, wins_text
 
-from build_persona_judge.labels.results import figures_table
+from build_persona_judge.labels import figures_table
 
 TASKS = "Items; and without ties, how often the truth is A, and the accuracy of the most common answer"
 AUDIT = "Accuracy of a scorer that takes the longer option, or the option that repeats more of the persona"

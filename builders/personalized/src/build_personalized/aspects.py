@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from build_personalized.prompts import aspects_messages
 from build_personalized.recipe import PersonalizedRecipe
-from build_personalized.sentences import LETTER, own_sentences
+from build_personalized.screening import LETTER, own_sentences
 from build_personalized.sources.loaded import drops_frame
 
 STEP = "aspects"

@@ -17,7 +17,7 @@ from build_personalized.answers import add_answers, answer_backend
 from build_personalized.aspects import add_aspects
 from build_personalized.audit import audit, check
 from build_personalized.card import card
-from build_personalized.profiles import rank_profiles
+from build_personalized.profile_ranking import rank_profiles
 from build_personalized.recipe import PersonalizedRecipe
 from build_personalized.sources import load, pin
 

@@ -8,16 +8,41 @@ from pathlib import Path
 from typing import Literal
 
 import polars as pl
-from pluralbench_calls import Ledger, working_ledger
-from pluralbench_calls.retrieval import Retriever
+from pluralbench_calls import Backend, Ledger, working_ledger
+from pluralbench_calls.retrieval import Query, Retriever, rank
 from pluralbench_calls.retrieval import retriever as retriever_of
 from pluralbench_release import LEDGER, RECIPE, content_digest, pinned, read_tables
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import Location, PathName, Recipe, SplitName, digest, output_directory
 
-from build_personalized.profiles import rank_profiles
 from build_personalized.recipe import check_config
 from build_personalized.training.contamination import prompt_column, user_texts
+
+
+def rank_profiles(questions: pl.DataFrame, ledger: Ledger, identity: Retriever, backend: Backend) -> pl.DataFrame:
+    """Sort each `profile` by descending relevance to the question; posts with equal scores keep their order.
+
+    Args:
+        questions: Rows with `id`, `question` and `profile`.
+        ledger: Ledger of the scores.
+        identity: Retriever by which scores are recorded (see `pluralbench_calls.retrieval.rank`).
+        backend: Backend that computes the scores: the retriever, or a replay.
+    """
+    profiles = questions["profile"].to_list()
+    queries = [
+        Query(question, [post["text"] for post in profile], f"ranking of the posts of {name}")
+        for name, question, profile in zip(questions["id"], questions["question"], profiles, strict=True)
+        if profile
+    ]
+    scored = iter(rank(queries, ledger, identity, backend))
+    ranked = [
+        [post for _, post in sorted(zip(next(scored)[0], profile, strict=True), key=lambda pair: -pair[0])]
+        if profile
+        else []
+        for profile in profiles
+    ]
+    return questions.with_columns(pl.Series("profile", ranked, dtype=questions.schema["profile"]))
+
 
 CHUNK_ROWS = 1024  # rows converted to Python objects at a time
 CARD = "README.md"

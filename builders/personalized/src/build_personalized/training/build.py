@@ -18,10 +18,9 @@ from build_personalized.training.audit import audit
 from build_personalized.training.card import card
 from build_personalized.training.contamination import leave_out, read_benchmark
 from build_personalized.training.personas import add_personas, persona_backend
-from build_personalized.training.profiles import add_profiles
 from build_personalized.training.recipe import TrainingRecipe
 from build_personalized.training.sources import load, pin
-from build_personalized.training.splits import parts, split_users
+from build_personalized.training.splits import add_profiles, parts, split_users
 
 BUILDER = Builder("personalized-training", "build-personalized")
 SCHEMA = "PersonalizedPreferences"

@@ -7,10 +7,9 @@ from pluralbench_release import pinned
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import check_path_name, public_location
 
-from build_personalized.sources.loaded import source_error_hint
+from build_personalized.sources.loaded import Preferences, source_error_hint
 from build_personalized.training.recipe import AGAINST_HINT, TrainingRecipe, TrainingSource
 from build_personalized.training.sources import stack_exchange, tables
-from build_personalized.training.sources.loaded import Preferences
 from build_personalized.training.sources.tables import CORPORA, PUBLISHED
 
 SAMPLE = Path(__file__).parent.parent / "sample"

@@ -17,10 +17,9 @@ from pluralbench_runs import rng_for
 
 from build_personalized.recipe import public_source, site_of
 from build_personalized.sources.dump import STEP, Drop, license_note, open_posts, profile_post
-from build_personalized.sources.loaded import drops_frame
+from build_personalized.sources.loaded import PAIRS, POSTS, Preferences, drops_frame, preferences_digest
 from build_personalized.sources.markup import to_markdown
 from build_personalized.training.recipe import TrainingSource
-from build_personalized.training.sources.loaded import PAIRS, POSTS, Preferences, preferences_digest
 
 
 def load(paths: Sequence[Path], source: TrainingSource, seed: int, scratch: Path) -> Preferences:

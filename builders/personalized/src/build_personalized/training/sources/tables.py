@@ -13,9 +13,8 @@ from pluralbench_release.errors import SourceError
 from pluralbench_runs import public_location
 from pluralbench_schemas import ROLES
 
-from build_personalized.sources.loaded import drops_frame
+from build_personalized.sources.loaded import PAIRS, POSTS, Preferences, drops_frame, preferences_digest
 from build_personalized.training.recipe import COLUMNS, TrainingSource
-from build_personalized.training.sources.loaded import PAIRS, POSTS, Preferences, preferences_digest
 
 STEP = "source"
 REQUIRED = COLUMNS[:4]
