@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 import verbs
 from pluralbench.errors import RunError
-from pluralbench.evaluation.agree import Agreement, agree
+from pluralbench.evaluation.agree import Agreement, LargestDifference, agree
 from pluralbench.evaluation.causes import Diagnosis, Recheck
 from pluralbench.reports.agreement import report_agreement
 from pluralbench.results import Run
@@ -87,7 +87,7 @@ def test_equal_scores_decide_for_the_second_response_as_judgebench_does(tmp_path
     assert [agreement.first.accuracy, agreement.second.accuracy] == pytest.approx([2 / 3, 1])
     [changed] = agreement.changed
     assert (changed.id, changed.chosen, changed.first, changed.second) == ("1", "A", "loss", "win")
-    assert agreement.largest == ("2", "A", 1.0, 0.0)
+    assert agreement.largest == LargestDifference("2", "A", 1.0, 0.0)
 
 
 @pytest.fixture

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +43,6 @@ def test_each_argument_of_a_function_is_explained(name: str) -> None:
     assert "Returns:" in text or inspect.signature(function).return_annotation is None
 
 
-def test_the_package_of_results_is_the_function_too(score: Callable[..., Run]) -> None:
-    run = score("pairs", "sample")
-    package: Any = import_module("pluralbench.results")
-    assert package(run.path).equals(pluralbench.results(run.path))
-    assert pluralbench.results(run.path).equals(run.summary())
-
-
 def test_results_have_a_row_for_each_run_the_best_of_a_benchmark_first(
     score: Callable[..., Run], tmp_path: Path
 ) -> None:
@@ -61,7 +53,7 @@ def test_results_have_a_row_for_each_run_the_best_of_a_benchmark_first(
         name: score("pairs", "sample", by=by_length(sign), out=tmp_path / "runs" / name) for name, sign in names.items()
     }
     score("rankings", "sample", out=tmp_path / "runs" / "d")
-    frame = pluralbench.results(tmp_path)
+    frame = pluralbench.load_results(tmp_path)
     assert frame["benchmark"].to_list() == ["pairs"] * 3 + ["rankings"]
     pairs = frame.filter(benchmark="pairs")
     assert pairs["overall"].is_sorted(descending=True)
@@ -78,7 +70,7 @@ def test_results_have_a_row_for_each_run_the_best_of_a_benchmark_first(
         assert (row["model"], row["profile"], row["ties"]) == (run.name, "none", run.count("ties"))
     assert pairs.filter(pl.col("run").str.ends_with("c"))["ties"].item() == runs["c"].items_counted
     with pytest.raises(RunError, match="contains no run"):
-        pluralbench.results(nothing)
+        pluralbench.load_results(nothing)
 
 
 def test_a_run_is_one_line_and_a_short_table(score: Callable[..., Run]) -> None:
@@ -100,7 +92,7 @@ def test_a_suite_has_a_row_for_each_benchmark(tmp_path: Path) -> None:
     assert repr(done).startswith("<Suite ")
     assert repr(done).count("\n") == 0
     assert re.findall('<th scope="row">(.*?)</th>', done._repr_html_())[:2] == list(done.runs)
-    assert pluralbench.results(done.path).height == 2
+    assert pluralbench.load_results(done.path).height == 2
 
 
 def test_a_figure_and_a_page_are_made_of_runs_and_of_directories(score: Callable[..., Run], tmp_path: Path) -> None:

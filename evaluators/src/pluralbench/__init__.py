@@ -2,8 +2,8 @@
 
 - Evaluate: `score`, `judge`, `judge_personas` and `merge` write a run directory, `suite` one for each benchmark of a
   row of results.
-- Read: `load_run` reads a run, `results` the numbers of all runs in a directory; `compare` tests two runs, `plot` draws
-  them, and `html` writes their page.
+- Read: `load_run` reads a run, `load_results` the numbers of all runs in a directory; `compare` tests two runs, `plot`
+  draws them, and `html` writes their page.
 - Train: `train` and `personalize` train reward models, `train_planner` a planner; `plan` and `synthesize` write plans
   and personas.
 - Policies: `best_of_n` and `optimize` measure the effect of a reward model on a policy; `correlate` and `study` measure
@@ -18,7 +18,5 @@ Names are imported on first use, as `__init__.pyi` lists them: `--help` stays fa
 """
 
 import lazy_loader
-
-from pluralbench import results  # noqa: F401 - a package that is also a function, which an import of it must not hide
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

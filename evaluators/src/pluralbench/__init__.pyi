@@ -19,7 +19,7 @@ from .personalizing.run import personalize
 from .planning.plans import plan
 from .planning.training import train_planner
 from .reports.notebook import html, plot
-from .results import results
+from .results.finding import load_results
 from .results.runs import load_run
 from .studying import study
 
@@ -41,13 +41,14 @@ __all__ = [
     "judge_personas",
     "known_benchmarks",
     "load_items",
+    "load_results",
+    "load_results",
     "load_run",
     "merge",
     "optimize",
     "personalize",
     "plan",
     "plot",
-    "results",
     "score",
     "study",
     "suite",

@@ -6,7 +6,7 @@ here, which keeps `--help` fast.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pluralbench_calls.chat import LOCAL, ConnectionConfig
 from pluralbench_local import LocalModel, ServedModel
@@ -64,20 +64,32 @@ Setting = Literal["standard", "certainty", "tie"]
 Variables = Literal["all", "key", "least", "none", "key-code", "least-code"]
 
 PLACE = "DIR|FILE|ORG/NAME[@REVISION]"
-LOCATION = "Dataset location: directory, file or ORG/NAME on the Hub; sample: bundled rows. Default: the Hub."
-CONFIG = "Config to include; repeatable. Default: all."
+Location = Annotated[
+    PathText | None,
+    Field(
+        description="Dataset location: directory, file or ORG/NAME on the Hub; sample: bundled rows. Default: the Hub.",
+        json_schema_extra={"flag": "--data", "metavar": PLACE},
+    ),
+]
+Configs = Annotated[
+    tuple[str, ...],
+    Field(description="Config to include; repeatable. Default: all.", json_schema_extra={"flag": "--config"}),
+]
 SPLIT = "Split of the data; all: every split. Default: the benchmark's."
-LIMIT = "Maximum number of items per config."
-TEMPERATURE = "Sampling temperature; 0 is greedy."
-TOP_P = "Nucleus sampling: cumulative probability to sample from."
+Limit = Annotated[int | None, Field(ge=1, description="Maximum number of items per config.")]
+Temperature = Annotated[float, Field(ge=0, description="Sampling temperature; 0 is greedy.")]
+TopP = Annotated[
+    float | None, Field(gt=0, le=1, description="Nucleus sampling: cumulative probability to sample from.")
+]
+MaxTokens = Annotated[int, Field(ge=1, description="Maximum tokens per reply.")]
+Attempts = Annotated[
+    int, Field(ge=1, le=100, description="Maximum number of requests per item until a reply can be parsed.")
+]
 PLANS = "For --profile plan: output of `plan`, or JSON Lines with id and aspects."
 PERSONAS = (
     "Output of `synthesize`, or JSON Lines with persona and the id of an item or a user. Default: the data's personas."
 )
 PROFILE = "User context in the prompt: none, posts (raw), inferred aspects (plan) or a description (persona)."
-MAX_ATTEMPTS = 100
-ATTEMPTS = "Maximum number of requests per item until a reply can be parsed."
-MAX_TOKENS = "Maximum tokens per reply."
 ORDERS = "both: judge both response orders; one: a single order, drawn by the seed or as in the data."
 REPLY_FORMAT = (
     "Format of the reply: with reasons (reasoned), the verdict alone (brief), or JSON by a schema that the server "
@@ -104,12 +116,8 @@ class DataConfig(FrozenModel):
     `columns` and `labels` also take a mapping, such as `columns={"prompt": "question"}`.
     """
 
-    location: PathText | None = Field(
-        None,
-        description=LOCATION,
-        json_schema_extra={"flag": "--data", "metavar": PLACE},
-    )
-    configs: tuple[str, ...] = Field((), description=CONFIG, json_schema_extra={"flag": "--config"})
+    location: Location = None
+    configs: Configs = ()
     split: str | None = Field(None, description=SPLIT)
     separator: Separator | None = Field(None, description="Separator of CSV and TSV files. Default: the header's.")
     quoting: Quoting | None = Field(
@@ -127,7 +135,7 @@ class DataConfig(FrozenModel):
         description="Meaning of a pair's label: first=A>B, second=B>A, tie=A=B, or scale=-3,3; repeatable.",
         json_schema_extra={"flag": "--label-value", "metavar": "MEANING=VALUE"},
     )
-    limit: int | None = Field(None, ge=1, description=LIMIT)
+    limit: Limit = None
     items: int | None = Field(
         None,
         ge=1,
@@ -189,12 +197,8 @@ def as_prompt_config(prompt: Profile | PromptConfig | None) -> PromptConfig:
 class PersonaDataConfig(FrozenModel):
     """The items of the persona judge to evaluate."""
 
-    location: PathText | None = Field(
-        None,
-        description=LOCATION,
-        json_schema_extra={"flag": "--data", "metavar": PLACE},
-    )
-    configs: tuple[str, ...] = Field((), description=CONFIG, json_schema_extra={"flag": "--config"})
+    location: Location = None
+    configs: Configs = ()
     split: str = Field("test", description=SPLIT)
 
 
@@ -246,26 +250,25 @@ class JudgeConfig(ReplyConfig):
         "sets --profile raw and --criterion person.",
     )
     verdict_parsing: VerdictParsing = Field(
-        "lenient",
-        description="strict: the verdict must be the last line; lenient: anywhere, if unambiguous.",
+        "lenient", description="strict: the verdict must be the last line; lenient: anywhere, if unambiguous."
     )
     answer_language: AnswerLanguage = Field(
         "target",
         description="multilingual: language the judge expects responses in; english is the authors' prompt.",
     )
-    temperature: float = Field(0.0, ge=0, description=TEMPERATURE)
-    top_p: float | None = Field(None, gt=0, le=1, description=TOP_P)
-    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
-    attempts: int = Field(4, ge=1, le=MAX_ATTEMPTS, description=ATTEMPTS)
+    temperature: Temperature = 0.0
+    top_p: TopP = None
+    max_tokens: MaxTokens = 512
+    attempts: Attempts = 4
 
 
 class SynthesizeConfig(ReplyConfig, SynthesisConfig):
     """Synthesis of personas and demonstrations, and its sampling."""
 
-    temperature: float = Field(0.0, ge=0, description=TEMPERATURE)
-    top_p: float | None = Field(None, gt=0, le=1, description=TOP_P)
-    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
-    attempts: int = Field(4, ge=1, le=MAX_ATTEMPTS, description=ATTEMPTS)
+    temperature: Temperature = 0.0
+    top_p: TopP = None
+    max_tokens: MaxTokens = 512
+    attempts: Attempts = 4
 
 
 class PersonaJudgeConfig(ReplyConfig):
@@ -274,16 +277,15 @@ class PersonaJudgeConfig(ReplyConfig):
     default_format: ClassVar[ReplyFormat] = "brief"
 
     setting: Setting = Field(
-        "certainty",
-        description="standard: a choice; certainty: with a certainty from 1 to 100; tie: ties allowed.",
+        "certainty", description="standard: a choice; certainty: with a certainty from 1 to 100; tie: ties allowed."
     )
     variables: Variables = Field("all", description="Persona variables in the prompt.")
-    limit: int | None = Field(None, ge=1, description=LIMIT)
+    limit: Limit = None
     orders: Orders = Field("one", description=ORDERS)
-    temperature: float = Field(0.7, ge=0, description=TEMPERATURE)
-    top_p: float | None = Field(0.95, gt=0, le=1, description=TOP_P)
-    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
-    attempts: int = Field(4, ge=1, le=MAX_ATTEMPTS, description=ATTEMPTS)
+    temperature: Temperature = 0.7
+    top_p: TopP = 0.95
+    max_tokens: MaxTokens = 512
+    attempts: Attempts = 4
 
 
 class DownstreamPromptConfig(PromptConfig):
@@ -315,9 +317,9 @@ class SamplingConfig(FrozenModel):
         description="Sizes of best-of-k, such as 1,2,4. Default: the powers of 2 up to --n, and --n.",
         json_schema_extra={"as_text": True, "metavar": "K,K,..."},
     )
-    temperature: float = Field(1.0, ge=0, description=TEMPERATURE)
-    top_p: float | None = Field(0.9, gt=0, le=1, description=TOP_P)
-    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
+    temperature: Temperature = 1.0
+    top_p: TopP = 0.9
+    max_tokens: MaxTokens = 512
 
     _numbers: ClassVar[Any] = field_validator("k", mode="before")(_split)
 
@@ -341,31 +343,21 @@ class PlanConfig(FrozenModel):
     That code allows 4096 tokens. A plan is a list of few words a line; one longer than 512 tokens repeats itself.
     """
 
-    temperature: float = Field(0.1, ge=0, description=TEMPERATURE)
-    top_p: float | None = Field(0.95, gt=0, le=1, description=TOP_P)
-    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
+    temperature: Temperature = 0.1
+    top_p: TopP = 0.95
+    max_tokens: MaxTokens = 512
 
 
 class AspectMatchingConfig(FrozenModel):
     """When an aspect of a plan matches a true aspect; see `pluralbench.planning.aspects`."""
 
-    min_word_overlap: float = Field(
-        0.5,
-        gt=0,
-        le=1,
-        description="Minimum word overlap of aspects that match.",
-    )
+    min_word_overlap: float = Field(0.5, gt=0, le=1, description="Minimum word overlap of aspects that match.")
     encoder: str | None = Field(
         None,
         description="Also match aspects by embeddings of this sentence-transformers model: a folder or ORG/NAME.",
         json_schema_extra={"metavar": "MODEL"},
     )
-    min_cosine: float = Field(
-        0.6,
-        gt=0,
-        le=1,
-        description="Minimum cosine similarity of aspects that match.",
-    )
+    min_cosine: float = Field(0.6, gt=0, le=1, description="Minimum cosine similarity of aspects that match.")
 
 
 class OutcomeConfig(FrozenModel):
@@ -391,8 +383,8 @@ class OutcomeConfig(FrozenModel):
         description="all candidates, or only those selected by a reward model, which takes fewer calls.",
         json_schema_extra={"flag": "--judged"},
     )
-    max_tokens: int = Field(512, ge=1, description=MAX_TOKENS)
-    attempts: int = Field(4, ge=1, le=MAX_ATTEMPTS, description=ATTEMPTS)
+    max_tokens: MaxTokens = 512
+    attempts: Attempts = 4
 
 
 class PersonalizeConfig(FrozenModel):
@@ -410,10 +402,7 @@ class PersonalizeConfig(FrozenModel):
         "both",
         description="Train without user context, with it, or both; all: also evaluate with another user's context.",
     )
-    persona: bool = Field(
-        default=False,
-        description="Also train models that read the user's persona beside the posts.",
-    )
+    persona: bool = Field(default=False, description="Also train models that read the user's persona beside the posts.")
     seeds: int = Field(3, ge=1, le=1000, description="Models per method, with the seeds 0, 1, ...")
 
     _names: ClassVar[Any] = field_validator("methods", mode="before")(_split)

@@ -100,14 +100,14 @@ def resolve_policy(
     connection = connection or ConnectionConfig()
     options: dict[str, Any] = sampling.model_dump(include={"temperature", "top_p", "max_tokens"})
     if isinstance(name, LocalModel) or (str(name) != LOCAL and connection.base_url is None):
+        model = name if isinstance(name, LocalModel) else LocalModel(name=str(name))
         if connection.batch:
             raise EvaluationError(
-                f"The policy {name} runs in this process, where batches are not supported; give "
+                f"The policy {model.name} runs in this process, where batches are not supported; give "
                 "`policy_connection.base_url=...` or leave out `policy_connection.batch=True`."
             )
         from pluralbench_policies import Generation, chat_model_of
 
-        model = name if isinstance(name, LocalModel) else LocalModel(name=str(name))
         chat = chat_model_of(model, **options)
         record = model.record().model_copy(update={"kind": "policy"})
         return Policy(chat, Generation(model), Limits(), record)

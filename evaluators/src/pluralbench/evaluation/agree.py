@@ -1,10 +1,10 @@
 """`agree`: compare the scores of a run with those that others have published, item by item."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, replace
 from math import nan
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 import polars as pl
@@ -31,7 +31,8 @@ FILES = "Published files"  # heading of options
 ROUNDING = 1e-6  # largest difference that needs no explanation, relative to the largest score
 
 
-class LargestDifference(NamedTuple):
+@dataclass(frozen=True)
+class LargestDifference:
     """The largest difference of two scores of one response: its item, its name, and both scores."""
 
     id: str
@@ -128,11 +129,11 @@ class Agreement:
     decisions: int
     changed: tuple[ChangedDecision, ...]
     diagnosis: Diagnosis | None = None
-    not_rescored: str = field(default="")
+    not_rescored: str = ""
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
-        return asdict(self) | {"largest": None if self.largest is None else self.largest._asdict()}
+        return asdict(self)
 
 
 def agree(
@@ -179,15 +180,11 @@ def agree(
     if agreement.largest is None or agreement.largest.first == agreement.largest.second:
         return agreement
     if agreement.scale is not None:
-        return _with(agreement, None, "the scores are the same on another scale")
+        return replace(agreement, not_rescored="the scores are the same on another scale")
     if not isinstance(ours, Run):
-        return _with(agreement, None, "the first scores are a file, not a run")
-    return _with(agreement, *find_cause(ours, both, recheck or Recheck()))
-
-
-def _with(agreement: Agreement, diagnosis: Diagnosis | None, why_not: str) -> Agreement:
-    values = {name: getattr(agreement, name) for name in Agreement.__dataclass_fields__}
-    return Agreement(**values | {"diagnosis": diagnosis, "not_rescored": why_not})
+        return replace(agreement, not_rescored="the first scores are a file, not a run")
+    diagnosis, why_not = find_cause(ours, both, recheck or Recheck())
+    return replace(agreement, diagnosis=diagnosis, not_rescored=why_not)
 
 
 def _open(place: str | Path | Run) -> Run | str:

@@ -75,6 +75,12 @@ class Difference:
     clusters: int | None
     p_value: float | None
 
+    @classmethod
+    def of(cls, first: float | None, second: float | None, estimate: Estimate) -> "Difference":
+        """Return two numbers with the estimate of their difference and its p-value."""
+        interval = (estimate.low, estimate.high, estimate.method, estimate.n, estimate.clusters)
+        return cls(first, second, estimate.value, *interval, interval_p_value(estimate))
+
     @property
     def estimate(self) -> Estimate:
         """The difference with its interval."""
@@ -310,12 +316,11 @@ def shared_benchmark(first: Run, second: Run) -> Benchmark:
             f"{first.path} and {second.path} compute the overall number by different rules ({ours.rule}; "
             f"{theirs.rule}) or weights; score both with the same benchmark and `legacy`."
         )
-    return min(ours.description, theirs.description, key=_drawn)
-
-
-def _drawn(benchmark: Benchmark) -> float:
-    """Return the number of drawn items; infinite for all items."""
-    return sum(stratum.drawn for stratum in benchmark.strata) or math.inf
+    return min(
+        ours.description,
+        theirs.description,
+        key=lambda benchmark: sum(stratum.drawn for stratum in benchmark.strata) or math.inf,
+    )
 
 
 def counted_decisions(run: Run) -> pl.DataFrame:
@@ -357,20 +362,14 @@ def _with_shared_clusters(both: pl.DataFrame, first: Run, second: Run) -> pl.Dat
             "with the same cluster column."
         )
     if any(run.config.data.clusters is None or run.config.data.clusters.column is not None for run in (first, second)):
-        _refuse_items(
-            both.filter(pl.col("cluster") != pl.col("cluster_second")),
-            "clusters (prompts or users)",
-            first,
-            second,
-        )
+        other = both.filter(pl.col("cluster") != pl.col("cluster_second"))
+        _refuse_items(other, "clusters (prompts or users)", first, second)
     return both.with_columns(cluster=both["cluster"][connected_groups(both.select("cluster", "cluster_second"))])
 
 
 def _clusters_of(run: Run) -> str:
     clusters = run.config.data.clusters
-    if clusters is not None:
-        return clusters.name
-    return "people"
+    return "people" if clusters is None else clusters.name
 
 
 def _refuse_items(other: pl.DataFrame, what: str, first: Run, second: Run) -> None:
@@ -401,14 +400,4 @@ def _differences(
 def _difference(perturbed: Perturbed, first: ResampledAccuracy, second: ResampledAccuracy) -> Difference:
     estimate = perturbed.difference(second.values - first.values, first.strata, first.n, first.clusters)
     ours, theirs = (None if np.isnan(run.values[0]) else float(run.values[0]) for run in (first, second))
-    return Difference(
-        ours,
-        theirs,
-        estimate.value,
-        estimate.low,
-        estimate.high,
-        estimate.method,
-        estimate.n,
-        estimate.clusters,
-        interval_p_value(estimate),
-    )
+    return Difference.of(ours, theirs, estimate)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.independent import independent_mean
-from pluralbench_measures.paired import holm, interval_p_value
+from pluralbench_measures.paired import holm
 
 from pluralbench.errors import RunError
 from pluralbench.evaluation.compare import Difference, RunComparison, compare, difference_sentence
@@ -97,7 +97,4 @@ def _mean(parts: Sequence[Difference], weights: Sequence[float]) -> Difference:
     ours, theirs = (
         independent_mean([Estimate(getattr(one, side)) for one in parts], weights).value for side in ("first", "second")
     )
-    one = independent_mean([part.estimate for part in parts], weights)
-    return Difference(
-        ours, theirs, one.value, one.low, one.high, one.method, one.n, one.clusters, interval_p_value(one)
-    )
+    return Difference.of(ours, theirs, independent_mean([part.estimate for part in parts], weights))

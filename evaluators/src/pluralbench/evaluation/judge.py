@@ -8,7 +8,6 @@ from pluralbench_calls import Choice, read_ledger
 from pluralbench_calls.chat import ChatModel, ConnectionConfig
 from pluralbench_calls.verdicts import legacy_score
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import prompts_digest
 from pluralbench_runs import Seed
 
@@ -20,7 +19,7 @@ from pluralbench.evaluation.judged_items import SIDES, JudgeContexts, JudgeVerdi
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import resolve_chat_model
 from pluralbench.evaluation.timing import stopwatch
-from pluralbench.evaluation.verdicts import TokenUsage, export_calls, judge_result
+from pluralbench.evaluation.verdicts import TokenUsage, export_calls, judge_of, judge_result
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig
@@ -93,15 +92,7 @@ def judge(
     )
     name = f"{loaded.name}-{Path(chat.model).name}-judge"
     target = Path(out or run_folder(name, config, loaded.data, loaded.prompt, options, seed=seed, shard=loaded.shard))
-    the_judge = Judge(
-        chat,
-        connection,
-        target.with_name(target.name + ".work") / "ledger.sqlite",
-        attempts=judging.attempts,
-        reply=judging.chosen_format,
-        criterion=judging.criterion,
-        rule=judging.verdict_parsing,
-    )
+    the_judge = judge_of(config, target.with_name(target.name + ".work") / "ledger.sqlite")
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:

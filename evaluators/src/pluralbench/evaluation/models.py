@@ -124,18 +124,6 @@ def as_local_model(model: Scorable) -> LocalModel | None:
     return model if isinstance(model, LocalModel) else None
 
 
-def policy_config(name: str, running: RuntimeConfig, connection: ConnectionConfig) -> str | LocalModel:
-    """Return a policy's name if an endpoint serves it, else a `LocalModel`.
-
-    Args:
-        name: Name of the policy on the command line.
-        running: How models run in this process.
-        connection: Connection of the policy.
-    """
-    served = name == LOCAL or connection.base_url is not None
-    return name if served else LocalModel(name=name, **running.model_dump())
-
-
 def base_model_path(name: str) -> str:
     """Return the directory or name of a model; "local" is the embedded model's directory in the user's cache.
 

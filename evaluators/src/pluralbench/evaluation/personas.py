@@ -6,18 +6,18 @@ and invalid ones are counted.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_calls import Backend, Ledger, Message, ParsedReply, Request
+from pluralbench_calls import Message, ParsedReply, Request
 from pluralbench_calls.chat import ChatModel, ConnectionConfig
 from pluralbench_calls.verdicts import Verdict, parse_certain_choice, parse_choice, parse_verdict, require_single_marker
 from pluralbench_rewards.judge import Judge
-from pluralbench_runs import Output, Seed, write_text
+from pluralbench_runs import Seed, write_text
 from pluralbench_tables import csv_text
 
 from pluralbench.arguments import ShardText
@@ -40,6 +40,7 @@ from pluralbench.evaluation.verdicts import (
     TokenUsage,
     combined_verdict,
     export_calls,
+    judge_of,
     judge_result,
     record_replies,
 )
@@ -127,18 +128,23 @@ def judge_personas(
     options = judging or PersonaJudgeConfig()
     judging = options.for_model(model)
     chat, connection = judge_chat_model(model, judging, connection)
-    the_judge = make_persona_judge(chat, connection, Path(), judging, seed)
     personas = load_personas(data.location, configs=data.configs or None, split=data.split)
     config = persona_run_config(personas, data, chat, judging, seed, connection, part)
     drawn = draw_run_items(config, personas)
     name = f"{PERSONA_JUDGE}-{Path(chat.model).name}-{judging.setting}-{judging.variables}"
     in_name = ("setting", "variables")
     target = Path(out or run_folder(name, config, data, options, seed=seed, exclude=in_name, shard=part))
+    the_judge = judge_of(config, target.with_name(target.name + ".work") / "ledger.sqlite")
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:
-                the_judge = replace(the_judge, ledger=output.work / "ledger.sqlite")
-                _judge(output, config, the_judge, drawn, part, seconds)
+                in_shard = [part is None or part.contains(user) for user in drawn.frame["user"]]
+                frame = judge_persona_items(the_judge, judging, drawn.frame, in_shard)
+                result = result_of_personas(config, drawn, frame, export_calls(the_judge, output), seconds())
+                metrics = metrics_frame(())
+                if part is None:
+                    metrics = compute_persona_metrics(config, frame, drawn.frame, output.work)
+                write_run(output, config, result, metrics, {"items": frame})
     return load_run(target, PersonaJudgeRunConfig, part=True)
 
 
@@ -170,23 +176,6 @@ def persona_run_config(
     )
 
 
-def _judge(
-    output: Output,
-    config: PersonaJudgeRunConfig,
-    the_judge: Judge,
-    drawn: SampledItems,
-    part: Shard | None,
-    seconds: Callable[[], float],
-) -> None:
-    in_shard = [part is None or part.contains(user) for user in drawn.frame["user"]]
-    items = drawn.frame.filter(pl.Series(in_shard, dtype=pl.Boolean))
-    frame = judge_persona_items(the_judge, config.judging, drawn.frame, in_shard)
-    usage = export_calls(the_judge, output)
-    metrics = metrics_frame(()) if part is not None else compute_persona_metrics(config, frame, items, output.work)
-    result = result_of_personas(config, drawn, frame, usage, seconds())
-    write_run(output, config, result, metrics, {"items": frame})
-
-
 def result_of_personas(
     config: PersonaJudgeRunConfig, drawn: SampledItems, frame: pl.DataFrame, usage: TokenUsage, seconds: float
 ) -> PersonaJudgeResult:
@@ -210,40 +199,6 @@ def draw_run_items(config: PersonaJudgeRunConfig, personas: PersonaItemSet) -> S
         samples=judging.limit,
         configs=config.data.configs or None,
         seed=config.seed,
-    )
-
-
-def make_persona_judge(
-    model: ChatModel,
-    connection: ConnectionConfig,
-    ledger: Path | Ledger,
-    judging: PersonaJudgeConfig,
-    seed: int,
-    answered_by: Backend | None = None,
-) -> Judge:
-    """Build the judge of a run.
-
-    Args:
-        model: The judge's model.
-        connection: Endpoint and limits.
-        ledger: Recorded calls, or the file for them.
-        judging: Attempts and reply format.
-        seed: Seed that requests carry.
-        answered_by: Backend that answers in place of the endpoint. Default: the endpoint.
-
-    Raises:
-        CallsError: If the connection does not fit the model.
-    """
-    # Retries sample again at the same temperature.
-    return Judge(
-        model,
-        connection,
-        ledger,
-        judging.attempts,
-        judging.chosen_format,
-        seed=seed,
-        temperature_step=0.0,
-        backend=answered_by,
     )
 
 

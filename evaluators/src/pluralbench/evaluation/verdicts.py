@@ -1,15 +1,18 @@
 """Replies of a judge in one or both orders, as rows and verdicts; shared by `judge` and `judge-personas`."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pluralbench_calls import Ledger, ParsedReply, working_ledger
+from pluralbench_calls import Backend, Ledger, ParsedReply, working_ledger
+from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import ModelRecord
 from pluralbench_rewards.judge import Judge
 from pluralbench_runs import Output
 
+from pluralbench.config import JudgeConfig
 from pluralbench.evaluation.timing import cost_of_calls
-from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig
+from pluralbench.results.evaluations import EvaluationRunConfig, JudgeRunConfig, PersonaJudgeRunConfig
 from pluralbench.results.plans import SynthesizeRunConfig
 from pluralbench.results.run_files import LEDGER_FILE
 
@@ -103,6 +106,34 @@ def export_calls(judge: Judge, output: Output) -> TokenUsage:
 def usage_of(ledger: Ledger) -> TokenUsage:
     """Count the calls and tokens of a ledger."""
     return TokenUsage(len(ledger), *ledger.usage(), ledger.cached_tokens())
+
+
+def judge_of(
+    config: EvaluationRunConfig,
+    ledger: Path | Ledger,
+    connection: ConnectionConfig | None = None,
+    backend: Backend | None = None,
+) -> Judge:
+    """Return the judge of a run.
+
+    Args:
+        config: What is judged, and how.
+        ledger: Recorded calls, or the file for them.
+        connection: Endpoint and limits. Default: those that the run records.
+        backend: Backend that answers in place of the endpoint. Default: the endpoint.
+
+    Raises:
+        CallsError: The connection does not fit the model.
+    """
+    assert isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig)  # noqa: S101 - only a judge has calls
+    judging = config.judging
+    own: dict[str, Any] = (
+        {"criterion": judging.criterion, "rule": judging.verdict_parsing}
+        if isinstance(judging, JudgeConfig)
+        else {"seed": config.seed, "temperature_step": 0.0}  # a retry samples again at the same temperature
+    )
+    form = (judging.attempts, judging.chosen_format)
+    return Judge(config.model, connection or config.connection, ledger, *form, **own, backend=backend)
 
 
 def judge_result(

@@ -15,7 +15,6 @@ import polars as pl
 from pluralbench_calls import Backend, Ledger, Replay
 from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import Scored
-from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import prompts_digest
 
 from pluralbench.data.decisions import decide, decisions_of, score_items
@@ -28,12 +27,11 @@ from pluralbench.evaluation.judged_items import JudgeContexts, JudgeVerdicts, ju
 from pluralbench.evaluation.personas import (
     compute_persona_metrics,
     judge_persona_items,
-    make_persona_judge,
     result_of_personas,
 )
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
 from pluralbench.evaluation.score import result_of_scores
-from pluralbench.evaluation.verdicts import usage_of
+from pluralbench.evaluation.verdicts import judge_of, usage_of
 from pluralbench.metrics import measure
 from pluralbench.metrics.best_of_n import curve_numbers, level_numbers
 from pluralbench.metrics.frame import metrics_frame
@@ -157,16 +155,13 @@ def judge_from_ledger(
     )
     if config.prompts_digest != current:
         raise OtherPrompts("The judge's prompts differ from those of this version of pluralbench.")
-    connection = connection or config.connection
+    judge = judge_of(config, ledger, connection, backend)
     if isinstance(config, PersonaJudgeRunConfig):
-        persona_judge = make_persona_judge(config.model, connection, ledger, config.judging, config.seed, backend)
         selected = [places is None or place in places for place in range(data.items.height)]
-        rows = judge_persona_items(persona_judge, config.judging, data.items, selected)
+        rows = judge_persona_items(judge, config.judging, data.items, selected)
         return JudgeVerdicts(rows, rows["reason"].drop_nulls().to_list(), {})
     loaded, judging = check_prompts(config, data.loaded), config.judging
     loaded = loaded if places is None else loaded._replace(frame=loaded.frame[list(places)])
-    form = (judging.attempts, judging.chosen_format, judging.criterion, judging.verdict_parsing)
-    judge = Judge(config.model, connection, ledger, *form, backend=backend)
     return judge_items(judge, loaded, JudgeContexts.for_items(loaded, judging), judging, config.seed)
 
 

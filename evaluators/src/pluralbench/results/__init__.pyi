@@ -1,4 +1,4 @@
-from .finding import results
+from .finding import load_results
 from .runs import Downstream, Personalized, Plans, Run, Synthesis
 
-__all__ = ["Downstream", "Personalized", "Plans", "Run", "Synthesis", "results"]
+__all__ = ["Downstream", "Personalized", "Plans", "Run", "Synthesis", "load_results"]

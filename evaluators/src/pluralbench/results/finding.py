@@ -68,7 +68,7 @@ def as_found(runs: RunLike | Iterable[RunLike]) -> FoundRuns:
     )
 
 
-def results(folder: str | Path) -> pl.DataFrame:
+def load_results(folder: str | Path) -> pl.DataFrame:
     """Read the numbers of all benchmark runs in a directory, the best run of a benchmark first.
 
     Runs of other commands have no overall number; a message on standard error counts them.
