@@ -11,20 +11,18 @@ from typing import Any
 import pytest
 import verbs
 from chat_server import Reply, serve
-from figure_runs import benchmark_run, with_references
 from html_runs import ARABIC, IMAGE, NAMES, SCRIPT, Read, hostile_runs
 from made_personalize import made_items, made_personalized
 from made_runs import changed, decision, keep, run_of
 from pluralbench import compare
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.html.components import Cell, Head, Row, number, scale_of, table
 from pluralbench.reports.html.items import browse, decided_items, orders_of
-from pluralbench.reports.html.leaderboard import entries_of
-from pluralbench.reports.html.report import html_report, write_html
-from pluralbench.reports.html.tables import cells_of
+from pluralbench.reports.html.page import html_report, write_html
+from pluralbench.reports.html.parts import table
 from pluralbench.reports.overview import overview
-from pluralbench.reports.ranking import rank_sheet
-from pluralbench.reports.sheets import UNREADABLE, sheets_of, table_of
+from pluralbench.reports.ranking import rank_sheet, ranked_table, standings
+from pluralbench.reports.sheets import UNREADABLE, sheets_of
+from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.results import Run
 from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench.results.numbers import change, percent, points, signed, two_digits, whole_percent
@@ -133,21 +131,8 @@ def test_tables_and_figures_are_told_to_screen_readers(page: Read) -> None:
     assert all(one["role"] == "img" and one["aria-labelledby"] for one in drawn)
     assert any(word.startswith("Overall and parts (%), 3 models on Pairs (") for word in page.words)
     assert any("profile" in word for word in page.words), "the section of `personalize`"
-    origins = sum(word == "Provenance of these numbers" for word in page.words)
-    personal = [key for key in page.values("id") if re.fullmatch(r"personalized-models-0-\d-table", key)]
-    assert len(personal) > 1
-    assert origins == tags.count("table") - len(personal), "not of those of runs and of a model; once of `personalize`"
+    assert page.words.count("Software") == 4, "the provenance of each run"
     assert any(word.startswith("New users: ") and " points." in word for word in page.words)
-
-
-def test_numbers_are_sorted_by_what_they_are() -> None:
-    numbers = [Estimate(0.5, 0.4, 0.6), Estimate(0.1), Estimate(None)]
-    rows = [Row((Cell("m"), number(one, scale=scale_of(numbers)))) for one in numbers]
-    read = Read(table("t", "Numbers", [Head("model", number=False), Head("share", order="descending")], rows))
-    assert [attributes.get("data-order") for tag, attributes in read.elements if tag == "td"] == ["0.5", "0.1", ""]
-    assert [word for word in read.words if word.strip()] == [
-        "Numbers", "model", "share", "m", "50.0", "40.0 to 60.0", "m", "10.0", "m", "–",
-    ]  # fmt: skip
 
 
 def a_run(name: str, right: int, of: int = 40) -> Run:
@@ -178,9 +163,8 @@ def test_the_overview_says_which_model_is_best_and_which_cannot_be_told_apart() 
     assert "best: 9 of 40 margins within rounding error." in text
     assert "and is best, +85.0 (+" in text
     assert "points against poor." in text
-    assert "cannot be told apart from any of the other 2 models" in page_of(
-        a_run("one", 20), a_run("two", 20), a_run("three", 20)
-    ).text  # fmt: skip
+    text = page_of(a_run("one", 20), a_run("two", 20), a_run("three", 20)).text
+    assert "the most, but cannot be told apart from two and three." in text
 
 
 def a_judge(name: str, unreadable: int, of: int = 40) -> Run:
@@ -191,10 +175,8 @@ def a_judge(name: str, unreadable: int, of: int = 40) -> Run:
 def test_a_judge_whose_verdicts_cannot_be_read_has_no_number_and_no_rank() -> None:
     runs = [a_run("good", 30), a_judge("mute", 40), a_judge("mumbling", 21), a_judge("hoarse", 20)]
     page = page_of(*runs)
-    assert "Most verdicts or scores of mute and mumbling are invalid." in page.text
-    assert "unreadable 40 of 40" in page.text
-    assert "unreadable 21 of 40" in page.text
-    assert "of 40 10" not in page.text
+    assert "Most verdicts or scores of mute are invalid." in page.text
+    assert "mute: 40 of 40; mumbling: 21 of 40" in page.text
     (sheet,) = sheets_of(runs)
     ranks = dict(zip([run.name for run in sheet.runs], rank_sheet(sheet).ranks, strict=True))
     assert [name for name, rank in ranks.items() if rank is None] == ["mute", "mumbling"]
@@ -206,39 +188,6 @@ def test_a_judge_whose_verdicts_cannot_be_read_has_no_number_and_no_rank() -> No
     assert (shown["mute"], shown["mumbling"]) == (UNREADABLE, UNREADABLE)
 
 
-def test_models_without_all_benchmarks_are_apart_from_the_ranking_and_counts_agree() -> None:
-    both = [run_of([decision(n) for n in range(12)], "rankings", model=name, path=f"runs/{name}-2") for name in "ab"]
-    page = page_of(a_run("a", 30), a_run("b", 20), a_run("c", 40), *both)
-    assert "5 runs, 3 models, 2 benchmarks." in page.text
-    assert "2 models: overall numbers in %" in page.text
-    assert "1 model without a number on each benchmark, not ranked by the mean." in page.text
-    assert "Mean of 2 benchmarks : a has 87.5" in page.text
-
-
-def test_parts_with_few_decisions_are_folded_with_their_counts() -> None:
-    sizes = {"Gmail": 5, "Outlook": 12, "Word": 30}
-    rows = [
-        decision(f"{name}{n}", config="test", subset=name)  # type: ignore[arg-type]
-        for name, size in sizes.items()
-        for n in range(size)
-    ]
-    page = page_of(run_of(rows, "pandalm"))
-    assert "1 of 3 subsets with fewer than 10 decisions" in page.text
-
-
-def test_a_dagger_is_explained_under_the_table_that_has_it() -> None:
-    sizes = {"Art_and_Entertainment": 5, "Lifestyle_and_Personal_Development": 12, "Society_and_Culture": 30}
-    rows = [
-        decision(n, "win" if n % 3 else "loss", config=config, cluster=f"{config} {n}")
-        for config, size in sizes.items()
-        for n in range(size)
-    ]
-    whole, _, folded = page_of(run_of(rows, "personalized")).text.partition("1 part with fewer than 10 decisions")
-    assert "†" not in whole
-    assert folded.count("† Wide interval: only 5 prompts or users.") == 1
-    assert folded.count("†") == 2
-
-
 def test_a_page_has_no_heading_twice_no_option_and_no_negative_zero(page: Read) -> None:
     assert len(page.headings) == len(set(page.headings)) > 5
     assert not re.findall(r"(?<![\w-])--[a-z]+", page.text)
@@ -246,12 +195,6 @@ def test_a_page_has_no_heading_twice_no_option_and_no_negative_zero(page: Read) 
     assert [kind(-0.00001) for kind in (percent, points, whole_percent, two_digits, signed, change)] == [
         "0.0", "+0.0", "0", "0.00", "+0.00", "+0.000",
     ]  # fmt: skip
-
-
-def test_a_model_is_one_row_of_the_leaderboard_however_many_benchmarks_it_has() -> None:
-    told = [a_run("m", 20), run_of([decision(n) for n in range(9)], "rankings", model="m", path="runs/other")]
-    (entry,) = entries_of(sheets_of(told))
-    assert (entry.name, entry.rows) == ("m", {0: 0, 1: 0})
 
 
 def test_orders_begin_with_what_models_got_wrong_and_what_divides_them() -> None:
@@ -294,16 +237,40 @@ def test_a_page_of_nothing_or_at_no_place_is_refused(tmp_path: Path, folder: Pat
 def test_runs_without_a_number_have_a_page(tmp_path: Path) -> None:
     run = keep(run_of([decision(1, "equal")], path=tmp_path / "run"))
     text, _ = html_report(find_runs([run.path]))
-    assert "Results" in text
+    assert "No model has an overall number." in text
 
 
-def test_bars_have_a_line_at_the_coin_of_their_items() -> None:
-    (sheet,) = sheets_of([with_references(benchmark_run(n, "reward-bench")) for n in range(2)])
-    rows = cells_of(table_of(sheet, wide=True))
-    estimates = [row.number(sheet.columns[0]) for row in (*sheet.rows, *sheet.baselines)]
-    ends = [end for one in estimates for end in (one.value, one.low, one.high) if end is not None]
-    place = round(100 * (0.5 - min(ends)) / (max(ends) - min(ends)), 1)
-    assert [row[0].shape and row[0].shape.mark for row in rows] == [place] * len(rows)
-    page = str(table("key", "A caption", [], [Row(rows[0])]))
-    assert "The line across a bar: a coin" in page
-    assert "The line across a bar" not in str(table("key", "A caption", [], [Row([Cell("1")])]))
+def test_numbers_have_bars_with_a_line_at_the_coin_and_are_sorted_by_their_values() -> None:
+    numbers = [Estimate(0.4, 0.2, 0.6, clusters=5), Estimate(0.1), Estimate(None)]
+    rows = [
+        *(Row(f"m{place}", [one, one]) for place, one in enumerate(numbers)),
+        Row("coin", [Estimate(0.5)] * 2, quiet=True),
+    ]
+    text = str(table("t", Table("Shares", "model", [Column("overall"), Column("part", part=True)], rows)))
+    page = Read(text)
+    orders = [attributes.get("data-order") for tag, attributes in page.elements if tag == "td"]
+    assert orders == ["0.4", "0.4", "0.1", "0.1", "", "", "0.5", "0.5"]
+    bars = [attributes["d"] for tag, attributes in page.elements if tag == "path"]
+    assert bars == ["M80.0 0V12", "M20.0 6H100.0", "M60.0 6h0", "M80.0 0V12", "M0.0 6h0", "M80.0 0V12", "M80.0 6h0"]
+    assert "40.0 20.0 to 60.0†" in page.text
+    assert page.text.endswith(
+        "† Wide interval: only 5 prompts or users. The line across a bar: a coin, or 0 for differences."
+    )
+    assert "The line across" not in str(table("t", Table("", "model", [Column("n")], [Row("m", [1])])))
+
+
+def test_the_standings_have_a_row_for_each_model_and_rank_those_with_all_benchmarks() -> None:
+    both = [run_of([decision(n) for n in range(12)], "rankings", model=name, path=f"runs/{name}-2") for name in "ab"]
+    runs = [a_run("a", 30), a_run("b", 20), a_run("c", 40), *both]
+    sheets = sheets_of(runs)
+    summary, ranking = standings(sheets, [rank_sheet(sheet) for sheet in sheets])
+    assert ranking is not None
+    assert ranking.sentence.startswith("a has 87.5 (")
+    assert [(row.name, len(row.runs)) for row in summary.rows] == [("a", 2), ("b", 2), ("c", 1)]
+    assert [column.text for column in summary.columns] == ["rank", "mean", "Pairs", "Rankings"]
+    assert (summary.rows[2].values[0], summary.rows[2].values[3]) == ("", "")
+    page = page_of(*runs)
+    assert "5 runs, 3 models, 2 benchmarks." in page.text
+    assert "Mean : a has 87.5" in page.text
+    columns = [column.text for column in ranked_table(sheets[0], rank_sheet(sheets[0])).columns]
+    assert columns == ["rank", "overall", "items", "invalid"]

@@ -40,8 +40,8 @@ def test_an_ordinary_run_records_its_inputs_and_warns_of_nothing(
     recorded = run.result.model
     assert not any("BOS" in note or "place of" in note for note in overview([run]).notes)
     expected = (
-        f"Inputs: template {str(recorded.chat_template_digest)[:8]}, float32, attention pluralbench_packed, at most "
-        f"1,024 tokens, model {str(recorded.digest)[:8]}, data {run.config.data.digest[:8]}."
+        f"Inputs: template {str(recorded.chat_template_digest)[:8]}, dtype float32, attention pluralbench_packed, at "
+        f"most 1,024 tokens, model {str(recorded.digest)[:8]}, data {run.config.data.digest[:8]}."
     )
     assert expected in details([run]).notes
 

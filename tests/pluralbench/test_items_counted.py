@@ -13,7 +13,7 @@ from pluralbench import find_benchmark
 from pluralbench.errors import BenchmarkError
 from pluralbench.publishing.model_card import eval_results
 from pluralbench.reports.detail import details
-from pluralbench.reports.html.report import html_report
+from pluralbench.reports.html.page import html_report
 from pluralbench.reports.report import render
 from pluralbench.results import Run
 from pluralbench.results.checks import CheckResult, finding_lines

@@ -78,12 +78,12 @@ def page(site: Path) -> Read:
     return Read((site / INDEX).read_text(encoding="utf-8"))
 
 
-def test_links_lead_to_models_runs_and_tables_of_the_page(page: Read) -> None:
+def test_links_lead_to_runs_and_tables_of_the_page(page: Read) -> None:
     ids = page.values("id")
     assert len(ids) == len({*ids})
-    assert {"leaderboard", "runs", "models", "unverified", "refused"} <= {*ids}
+    assert {"standings", "runs", "consistent", "refused"} <= {*ids}
     led = {*page.values("href")}
-    assert {f"#model-{n}" for n in range(3)} | {f"#run-{n}" for n in (1, 3, 4, 5, 6)} | {"#table-0"} <= led
+    assert {f"#run-{n}" for n in range(1, 6)} | {"#table-0"} <= led
     assert {link.removeprefix("#") for link in led} <= {*ids}
     assert [page.values(name) for name in ("src", "srcset", "action")] == [[], [], []]
     assert HOSTILE in page.text, "names of others are text"
@@ -99,8 +99,7 @@ def test_a_run_that_is_refused_is_named_with_the_reason_and_in_no_table(page: Re
 
 def test_runs_have_their_numbers_ranks_checks_and_origin(page: Read) -> None:
     assert "deep/rankings-0" in page.text
-    assert "checked against its data" in page.text
-    assert "user context: posts" in page.text
+    assert "org/good (profile raw)" in page.text
     assert "Checked: items, outcomes, metrics and intervals were recomputed from its data, scores" in page.text
     assert "The user context in its prompts was not checked." in page.text
     assert "Data digest" in page.text
@@ -169,13 +168,13 @@ def test_a_run_is_verified_while_its_files_are_those_that_were_scored_again(
         return Read((tmp_path / "site" / INDEX).read_text(encoding="utf-8")).text
 
     text = index()
-    assert text.count("verified by scoring again") == 2
+    assert text.count("Verified: checked as above") == 2
     assert verified.rescored in text
     for name in ("pairs-0", "unread"):
         with (runs / name / RUN_FILE).open("a", encoding="utf-8") as file:
             file.write(" ")
     text = index()
-    assert "verified by scoring again" not in text
+    assert "Verified: checked as above" not in text
     assert "Not checked against their data" in text
 
 

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from pluralbench import known_benchmarks
 from pluralbench.contract import Group
-from pluralbench.reports.sheets import RunRow, columns_of
+from pluralbench.reports.sheets import columns_of
 from pluralbench.results import Run
 from verbs import value
 from written_tables import write
@@ -138,7 +138,7 @@ def test_translation_has_subsets_of_its_own_and_stays_out_of_the_average(
     alone = score("multilingual", tmp_path / "hub", configs=["translation"])
     headings = [column.text for column in columns_of(alone)]
     assert headings == ["overall", "translation", "translation-de-en-hard", "translation-de-en-easy"]
-    assert [RunRow("", alone).number(column).n for column in columns_of(alone)] == [0, 16, 8, 8]
+    assert [alone.at(column.key).n for column in columns_of(alone)] == [0, 16, 8, 8]
 
 
 def test_a_language_that_lacks_a_section_makes_the_average_missing(

@@ -191,7 +191,6 @@ def test_a_person_of_whom_nothing_is_told_is_judged_and_named(judged: Callable[.
     run, requests = judged(right(" 50"), data=str(release(tmp_path / "bare", prism=table_)))
     assert sorted("about_the_person" in shown(body) for body in requests) == [False, False, True]
     assert without(run) == WithoutPersona(items=2, ids=("prism-1", "prism-2"))
-    assert "Judged without a persona: ids prism-1, prism-2." in details([run]).notes
     assert run.items["sentences"].to_list() == [3, 0, 0]
 
 

@@ -16,7 +16,6 @@ from pluralbench.leaderboard.checks import check_submission
 from pluralbench.leaderboard.comparisons import notes_of
 from pluralbench.reports.benchmarks import benchmark_rows
 from pluralbench.reports.report import render
-from pluralbench.reports.run_header import run_header
 from pluralbench.results import Run
 from rich.console import Console
 from verbs import by_length, by_text, score
@@ -165,7 +164,6 @@ def test_prompts_without_a_twin_and_rows_that_are_not_selected_are_counted(tmp_p
     run = made(tmp_path / "own", str(own), rows)
     text = "Left out because the benchmark does not select them: 2 rows."
     assert text in table(run)
-    assert text in run_header(run)
 
 
 @pytest.mark.heavy

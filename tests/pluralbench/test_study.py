@@ -19,9 +19,8 @@ from pluralbench.downstream import study as steps
 from pluralbench.downstream.correlate import correlate
 from pluralbench.downstream.study import Study, load_study
 from pluralbench.errors import DataError
-from pluralbench.reports.figures.files import drawing
-from pluralbench.reports.html.further import study_section
-from pluralbench.reports.html.report import html_report
+from pluralbench.reports.html.page import html_report
+from pluralbench.reports.html.sections import study_result
 from pluralbench.reports.study import findings
 from pluralbench.results.finding import find_runs
 from pluralbench.studying import study
@@ -123,8 +122,7 @@ def test_the_page_of_runs_has_a_section_of_the_study_with_its_findings_once(done
     assert {name: one.as_dict() for name, one in loaded.correlations.items()} == {
         name: one.as_dict() for name, one in done.correlations.items()
     }
-    with drawing():
-        page = Read(str(study_section("study-0", done.path)))
+    page = Read(html_report(runs._replace(runs=[], downstream=[]))[0])
     for sentence in findings(done):
         assert page.words.count(sentence) == 1
     ids = page.values("id")
@@ -139,9 +137,9 @@ def test_the_page_of_runs_has_a_section_of_the_study_with_its_findings_once(done
 
 def test_a_study_without_a_step_has_a_section_that_says_so(done: Study, tmp_path: Path) -> None:
     shutil.copy(done.path / "study.toml", tmp_path)
-    page = Read(str(study_section("study-0", tmp_path)))
+    result = study_result(tmp_path)
     step = tmp_path / "benchmarks" / "own pairs" / "given [1|2]"
-    assert f"This study is not complete: {step} is not a finished run; it has no run.json." in page.words
+    assert f"This study is not complete: {step} is not a finished run; it has no run.json." in result.sentences
 
 
 @pytest.mark.heavy

@@ -12,7 +12,7 @@ from pluralbench.data.samples import FOLDER
 from pluralbench.errors import RunError
 from pluralbench.publishing.model_card import eval_results
 from pluralbench.reports.figures.report import draw
-from pluralbench.reports.html.report import html_report
+from pluralbench.reports.html.page import html_report
 from pluralbench.reports.report import render
 from pluralbench.results import Run
 from pluralbench.results.checks import CheckResult, finding_lines

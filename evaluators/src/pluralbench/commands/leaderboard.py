@@ -51,7 +51,7 @@ def leaderboard(
         earlier_checks=earlier_checks,
     )
     for run in done.runs:
-        if run.checked is not None and not run.accepted:
+        if not run.checked.accepted:
             for line in finding_lines(run.original, run.checked._replace(findings=run.checked.rejection_reasons)):
                 console.print(line)
     if done.left_out:

@@ -76,7 +76,7 @@ def print_suite(
     notes = [emptied_note(name, subsets) for name, subsets in emptied.items() if subsets]
     print_report(report._replace(notes=[*report.notes, *notes]), form)
     if html is not None:
-        from pluralbench.reports.html.report import write_html
+        from pluralbench.reports.html.page import write_html
         from pluralbench.results.finding import find_runs
 
         for note in write_html(find_runs([run.path]), html):
@@ -261,14 +261,14 @@ def print_correlation(
         html: Write a self-contained HTML page with tables, figures and items.
         as_json: Print JSON.
     """
-    from pluralbench.reports.correlation import correlation_notes, heading, tables
+    from pluralbench.reports.correlation import correlation_notes, correlation_tables, heading
 
     if as_json:
         typer.echo(terminal_json(correlation.as_dict()))
     else:
         for line in heading(correlation):
             console.print(line)
-        print_tables(tables(correlation))
+        print_tables(correlation_tables(correlation))
         print_lines(correlation_notes(correlation))
     written: list[Path] = []
     if plots is not None:
@@ -277,7 +277,7 @@ def print_correlation(
 
         written += write(figures.correlation(correlation), plots)
     if html is not None:
-        from pluralbench.reports.html.further import write_correlation
+        from pluralbench.reports.html.page import write_correlation
 
         write_correlation(correlation, html)
         written.append(html)

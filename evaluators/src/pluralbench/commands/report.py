@@ -84,7 +84,7 @@ def report(
         for note in font_notes(runs_read.runs):
             console.print(note)
     if html is not None:
-        from pluralbench.reports.html.report import write_html
+        from pluralbench.reports.html.page import write_html
 
         for note in write_html(runs_read, html):
             console.print(note)

@@ -13,8 +13,8 @@ from pluralbench.data.benchmarks import is_published_data
 from pluralbench.errors import RunError
 from pluralbench.evaluation.reloading import DataCache, RunInputs
 from pluralbench.leaderboard.checks import check_submission, files_digest, location_override
-from pluralbench.reports.html.board import Listed
-from pluralbench.reports.html.report import html_report
+from pluralbench.publishing.results import RUNS, fetch_results
+from pluralbench.reports.html.page import Listed, html_report
 from pluralbench.results.checks import CheckResult
 from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench.results.runs import Run
@@ -54,8 +54,6 @@ def folder_of(place: str) -> Path:
     name, _, revision = place.partition("@")
     if folder.exists() or not HUB_REPOSITORY.fullmatch(name):
         return folder
-    from pluralbench.publishing.results import RUNS, fetch_results
-
     return fetch_results(name, revision or None) / RUNS
 
 
@@ -146,7 +144,6 @@ def check_runs(
                 finding._replace(text=finding.text.replace(str(run.path), renamed.path.as_posix()))
                 for finding in checked.findings
             ]
-            checked_runs.append((renamed, run, checked._replace(findings=findings)))
+            checked_runs.append(Listed(renamed, run, checked._replace(findings=findings)))
             meter.advance()
-    checked_runs.sort(key=lambda entry: entry[0].path.as_posix())
-    return [Listed(f"run-{number}", *entry) for number, entry in enumerate(checked_runs, 1)]
+    return sorted(checked_runs, key=lambda one: one.run.path.as_posix())

@@ -158,9 +158,9 @@ def add_numbers_without(report: Report, runs: Sequence[Run], listed: ItemList) -
         raise EvaluationError("`without=...` extends the default report; leave out `detail=True`.")
     others = {run.path: without_items(run, listed.items) for run in runs}
     rows = [
-        Row(row.name, _values(row.run, others[row.run.path]), group=sheet.title)
+        Row(row.name, _values(run, others[run.path]), group=sheet.title)
         for sheet in sheets_of(runs)
-        for row in sheet.rows
+        for row, run in zip(sheet.rows, sheet.runs, strict=False)
     ]
     columns = [Column("all items"), Column("without"), Column("difference", points), Column("removed")]
     title = f"Overall number without the items of {listed.path}"

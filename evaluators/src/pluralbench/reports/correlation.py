@@ -52,7 +52,7 @@ def correlation_findings(correlation: Correlation) -> Iterator[str]:
             )
 
 
-def tables(correlation: Correlation) -> Iterator[Table]:
+def correlation_tables(correlation: Correlation) -> Iterator[Table]:
     """Make a table of the statistics, and one for each baseline."""
     noise = any(statistic.without_noise is not None for statistic in correlation.statistics.values())
     columns = [

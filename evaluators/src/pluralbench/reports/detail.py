@@ -36,7 +36,7 @@ def details(runs: Sequence[Run]) -> Report:
     frame = report_frame(runs)
     sheets = sheets_of(runs)
     tables = [*chain.from_iterable(map(language_tables, sheets))]
-    tables += [_table(run, sheet.qualifiers) for sheet in sheets for run in sheet.runs]
+    tables += [run_table(run, sheet.qualifiers) for sheet in sheets for run in sheet.runs]
     return Report(tables, notes(sheets, detail=True), frame)
 
 
@@ -128,8 +128,8 @@ def _counts(run: Run, accuracy: MetricKey) -> dict[str, int]:
     return {"n": run.at(accuracy).n or 0, "pairs": pairs} | {name: counts[name] for name in SHOWN_COUNTS}
 
 
-def _table(run: Run, qualifiers: Sequence[str]) -> Table:
-    """The table of a run, without the columns that are empty or zero in every row."""
+def run_table(run: Run, qualifiers: Sequence[str] = ()) -> Table:
+    """Make the table of a run, without the columns that are empty or zero in every row."""
     places: list[tuple[str, Mapping[str, Value]]] = [
         (place, {**(numbers if not run.unreadable else {"accuracy": MISSING}), **counts})
         for place, numbers, counts in rows_of(run)

@@ -74,7 +74,7 @@ def html(runs: RunLike | Iterable[RunLike], path: str | Path) -> Path:
         EvaluationError: There are no runs, or the file cannot be written.
         RunError: A directory has no run.
     """
-    from pluralbench.reports.html.report import write_html
+    from pluralbench.reports.html.page import write_html
 
     for note in write_html(as_found(runs), Path(path)):
         log_status(note)

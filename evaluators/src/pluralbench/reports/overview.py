@@ -4,15 +4,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
+from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.metrics.frame import number_fields
-from pluralbench.metrics.metric import SHOWN_COUNTS
+from pluralbench.metrics.metric import BASELINES, SHOWN_COUNTS
 from pluralbench.reports.detail import about_run
 from pluralbench.reports.notes import notes
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_fields, mode_table, modes_of
-from pluralbench.reports.sheets import RunRow, Sheet, sheets_of, table_of
+from pluralbench.reports.sheets import Sheet, sheets_of, table_of
+from pluralbench.reports.tables import Row
 from pluralbench.reports.writing import Report
-from pluralbench.results.runs import Run
+from pluralbench.results.runs import MISSING, Run
 
 ABOUT = (
     "benchmark",
@@ -47,7 +49,7 @@ def overview(runs: Sequence[Run], *, wide: bool = False) -> Report:
     sheets = sheets_of(runs)
     models = [modes_of(sheet.runs) for sheet in sheets]
     modes = [mode_table(sheet, own) for sheet, own in zip(sheets, models, strict=True) if own]
-    rows = [_row(sheet, row) for sheet in sheets for row in [*sheet.rows, *sheet.baselines]]
+    rows = [_row(sheet, row) for sheet in sheets for row in sheet.rows]
     if modes:
         gains = mode_fields([one for own in models for one in own])
         rows = [row | {"against_none": gains.get(row["run"])} for row in rows]
@@ -65,24 +67,24 @@ def _flat(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
     return frame.select(columns)
 
 
-def _row(sheet: Sheet, row: RunRow) -> dict[str, Any]:
-    own = row.baseline is None
+def _row(sheet: Sheet, row: Row) -> dict[str, Any]:
+    own, (run,) = not row.quiet, row.runs
     numbers: dict[bool, dict[str, Any]] = {True: {}, False: {}}
-    for column in sheet.columns:
-        numbers[column.part][column.name] = number_fields(row.number(column))
+    for column, value in zip(sheet.columns, row.values, strict=True):
+        numbers[column.part][column.name] = number_fields(value if isinstance(value, Estimate) else MISSING)
     about = {
         "sheet": sheet.heading,
         "items": sheet.items,
-        "items_counted": row.run.items_counted if own else None,
+        "items_counted": run.items_counted if own else None,
         "row": row.name,
-        "baseline": row.baseline,
-    } | {name: value if own or name in OF_SHEET else None for name, value in about_run(row.run).items()}
+        "baseline": None if own else next(key for key, name in BASELINES.items() if name == row.name),
+    } | {name: value if own or name in OF_SHEET else None for name, value in about_run(run).items()}
     return {
         **{name: about[name] for name in ABOUT},
         **numbers[False],
         "parts": numbers[True],
-        **{name: row.run.count(name) if own else None for name in SHOWN_COUNTS},
-        "cost": _cost(row.run) if own else None,
+        **{name: run.count(name) if own else None for name in SHOWN_COUNTS},
+        "cost": _cost(run) if own else None,
     }
 
 

@@ -55,16 +55,19 @@ def _number(plans: Plans, metric: str, method: str) -> Estimate:
     return plans.estimate(f"aspect_{metric}", matching=method)
 
 
-def plan_findings(name: str, plans: Plans) -> Iterator[str]:
-    """State how many aspects a planner finds, with intervals, a sentence for each way of matching."""
-    for method, how in METHODS.items():
-        recall, precision = (_number(plans, metric, method) for metric in ("recall", "precision"))
-        if recall.value is not None:
-            right = with_interval(precision) or DASH
-            yield (
-                f"{name} names {with_interval(recall)}% of what the users expect of an answer; {right}% of what it "
-                f"names is expected (matched by {how})."
-            )
+def plan_findings(runs: Sequence[Plans]) -> list[str]:
+    """State how many aspects each planner finds, with intervals, a sentence for each way of matching."""
+    texts = []
+    for name, plans in zip(_names(runs), runs, strict=True):
+        for method, how in METHODS.items():
+            recall, precision = (_number(plans, metric, method) for metric in ("recall", "precision"))
+            if recall.value is not None:
+                right = with_interval(precision) or DASH
+                texts.append(
+                    f"{name} names {with_interval(recall)}% of what the users expect of an answer; {right}% of what "
+                    f"it names is expected (matched by {how})."
+                )
+    return texts
 
 
 def plan_lines(plans: Plans) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pluralbench.evaluation.without import read_item_list
 from pluralbench.reports import Format
 from pluralbench.reports.contamination import add_numbers_without
 from pluralbench.reports.detail import details, report_frame
-from pluralbench.reports.domains import report_downstream
+from pluralbench.reports.downstream import report_downstream
 from pluralbench.reports.layout import WIDTH
 from pluralbench.reports.overview import overview
 from pluralbench.reports.personalize import report_personalized

@@ -2,7 +2,6 @@
 
 from pluralbench_runs import plural
 
-from pluralbench.reports.data_notes import left_out
 from pluralbench.reports.notes import list_ids
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.run_files import VERDICTS_FILE
@@ -30,8 +29,6 @@ def run_header(run: Run) -> list[str]:
             )
     if data.ignored_columns:
         lines.append(f"Ignored columns: {', '.join(data.ignored_columns)}.")
-    if data.left_out:
-        lines.append(f"Left out because the benchmark does not select them: {left_out(run)}.")
     if data.empty:
         action = "dropped" if data.on_empty == "drop" else "kept"
         lines.append(

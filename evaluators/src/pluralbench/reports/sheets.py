@@ -8,14 +8,12 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.data.benchmarks import Benchmark, known_benchmarks, legacy_sections
 from pluralbench.metrics.metric import BASELINES, MetricKey
 from pluralbench.metrics.responses import LEVELS
 from pluralbench.metrics.table import METRICS
-from pluralbench.reports import tables
-from pluralbench.reports.tables import Column
+from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.results.names import differing_prompt_settings, row_names
 from pluralbench.results.numbers import KINDS
 from pluralbench.results.runs import MISSING, Run
@@ -37,24 +35,6 @@ def number_column(heading: str, key: MetricKey, *, part: bool = False) -> Column
     return Column(heading, KINDS[METRICS[key.metric].unit], part=part, key=key)
 
 
-class RunRow(NamedTuple):
-    """A run, or a baseline on the items of a run.
-
-    Attributes:
-        baseline: Name of the baseline in `BASELINES`; None for the run itself.
-    """
-
-    name: str
-    run: Run
-    baseline: str | None = None
-
-    def number(self, column: Column) -> Estimate:
-        """Return the row's number in a column."""
-        if self.baseline is None and self.run.unreadable:
-            return MISSING
-        return self.run.at(column.key._replace(baseline=self.baseline))
-
-
 class Sheet(NamedTuple):
     """Runs of a benchmark on the same items, the best one first, and the baselines on these items.
 
@@ -64,6 +44,7 @@ class Sheet(NamedTuple):
         qualifiers: Texts that distinguish the sheet from others of its benchmark.
         other: The items differ from those of the benchmark's first sheet in this setting, so the numbers of the two
             cannot be compared.
+        rows: A row for each run, then the quiet ones of the baselines.
     """
 
     title: str
@@ -71,13 +52,12 @@ class Sheet(NamedTuple):
     qualifiers: tuple[str, ...]
     other: bool
     columns: tuple[Column, ...]
-    rows: tuple[RunRow, ...]
-    baselines: tuple[RunRow, ...]
+    rows: tuple[Row, ...]
 
     @property
     def runs(self) -> list[Run]:
-        """The runs, in the order of the rows."""
-        return [row.run for row in self.rows]
+        """The runs, in the order of their rows."""
+        return [run for row in self.rows if not row.quiet for run in row.runs]
 
     @property
     def size(self) -> str:
@@ -166,43 +146,38 @@ def _is_legacy(benchmark: Benchmark) -> bool:
 
 def _sheet(runs: Sequence[Run], qualifiers: tuple[str, ...], *, other: bool) -> Sheet:
     ordered = sorted(runs, key=_order)
-    names = row_names(ordered)
-    rows = tuple(RunRow(name, run) for name, run in zip(names, ordered, strict=True))
     columns = tuple(dict.fromkeys(column for run in ordered for column in columns_of(run)))
-    return Sheet(
-        title=title_of(ordered),
-        items=ordered[0].items_total,
-        qualifiers=qualifiers,
-        other=other,
-        columns=columns,
-        rows=rows,
-        baselines=tuple(_baselines(ordered)),
-    )
+    rows = (*_rows(ordered, columns), *_baselines(ordered, columns))
+    return Sheet(title_of(ordered), ordered[0].items_total, qualifiers, other, columns, rows)
 
 
-def table_of(sheet: Sheet, *, wide: bool) -> tables.Table:
+def _rows(runs: Sequence[Run], columns: Sequence[Column]) -> Iterator[Row]:
+    for name, run in zip(row_names(runs), runs, strict=True):
+        values: list[Value] = [MISSING if run.unreadable else run.at(column.key) for column in columns]
+        if run.unreadable and columns[0].key.metric == "overall":
+            values[0] = UNREADABLE
+        yield Row(name, values, runs=[run])
+
+
+def _baselines(runs: Sequence[Run], columns: Sequence[Column]) -> Iterator[Row]:
+    """The baselines of the first run that has them; all runs are on the same items."""
+    for baseline, name in BASELINES.items():
+        run = next((run for run in runs if run.estimate("overall", baseline=baseline).value is not None), None)
+        if run is not None:
+            numbers = [run.at(column.key._replace(baseline=baseline)) for column in columns]
+            yield Row(name, ["" if one.value is None else one for one in numbers], quiet=True, runs=[run])
+
+
+def table_of(sheet: Sheet, *, wide: bool) -> Table:
     """Make the table of a sheet; with `wide` every number has its interval, otherwise only the overall one."""
     columns = [one._replace(bounds=wide or not place) for place, one in enumerate(sheet.columns)]
-    rows = [
-        tables.Row(row.name, [_value(row, column) for column in sheet.columns], row.baseline is not None)
-        for row in (*sheet.rows, *sheet.baselines)
+    several = len(sheet.runs) > 1
+    close = [
+        f"{row.name}: {text}" if several else text
+        for row, run in zip(sheet.rows, sheet.runs, strict=False)
+        if (text := run.mostly_close_margins)
     ]
-    return tables.Table("; ".join([sheet.heading, *_close(sheet)]), "model", columns, rows)
-
-
-def _close(sheet: Sheet) -> Iterator[str]:
-    """Yield how many margins of a run are within rounding error, if these are more than a tenth."""
-    for row in sheet.rows:
-        if text := row.run.mostly_close_margins:
-            yield f"{row.name}: {text}" if len(sheet.rows) > 1 else text
-
-
-def _value(row: RunRow, column: Column) -> tables.Value:
-    """A row's number in a column; empty if a baseline has none, a word if most of a run's verdicts are invalid."""
-    estimate = row.number(column)
-    if row.baseline is not None:
-        return "" if estimate.value is None else estimate
-    return UNREADABLE if row.run.unreadable and column.key.metric == "overall" else estimate
+    return Table("; ".join([sheet.heading, *close]), "model", columns, sheet.rows)
 
 
 def title_of(runs: Sequence[Run]) -> str:
@@ -214,14 +189,6 @@ def title_of(runs: Sequence[Run]) -> str:
 
 def _order(run: Run) -> float:
     return float("inf") if run.headline.value is None else -run.headline.value
-
-
-def _baselines(runs: Sequence[Run]) -> Iterator[RunRow]:
-    """The baselines of the first run that has them; all runs are on the same items."""
-    for baseline, name in BASELINES.items():
-        run = next((run for run in runs if run.estimate("overall", baseline=baseline).value is not None), None)
-        if run is not None:
-            yield RunRow(name, run, baseline)
 
 
 def columns_of(run: Run) -> Iterator[Column]:
@@ -292,7 +259,7 @@ def _of_languages(run: Run) -> Iterator[Column]:
         yield number_column(f"{level} resource", MetricKey("accuracy", resource=level), part=True)
 
 
-def language_tables(sheet: Sheet) -> Iterator[tables.Table]:
+def language_tables(sheet: Sheet) -> Iterator[Table]:
     """Yield tables by language, of the difference from English by section, and by subset outside the overall number.
 
     They have the layout of M-RewardBench's Tables 2 to 4. A benchmark in one language has none.
@@ -317,6 +284,7 @@ def language_tables(sheet: Sheet) -> Iterator[tables.Table]:
             short = column._replace(text=column.text.removeprefix(f"{config}-"))
             every.setdefault(f"accuracy on {config}", []).append(short)
     for title, columns in every.items():
-        if any(row.number(column).value is not None for row in sheet.rows for column in columns):
-            own = table_of(sheet._replace(columns=tuple(columns), baselines=()), wide=False)
+        if any(run.at(column.key).value is not None for run in sheet.runs if not run.unreadable for column in columns):
+            rows = tuple(_rows(sheet.runs, columns))
+            own = table_of(sheet._replace(columns=tuple(columns), rows=rows), wide=False)
             yield own._replace(title=", ".join([f"{sheet.title}: {title}", *sheet.qualifiers]))

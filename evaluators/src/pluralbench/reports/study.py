@@ -15,9 +15,8 @@ from pluralbench_tables import csv_text, read_json
 
 from pluralbench.downstream.study import CORRELATIONS_FILE, FIGURES, MODELS, PAGE_FILE, SCORES_FILE, Study
 from pluralbench.errors import RunError
-from pluralbench.reports.correlation import correlation_findings, correlation_notes, tables
-from pluralbench.reports.domains import tables_of
-from pluralbench.reports.downstream import downstream_notes, level_note, of_rewards
+from pluralbench.reports.correlation import correlation_findings, correlation_notes, correlation_tables
+from pluralbench.reports.downstream import downstream_notes, level_note, of_rewards, outcome_tables
 from pluralbench.reports.figures import downstream as figures
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.tables import Column, Row, Table
@@ -26,7 +25,7 @@ from pluralbench.results.downstream import POLICY_FOLDER
 from pluralbench.results.finding import STUDY_FILE
 from pluralbench.results.numbers import three_digits
 
-TITLES = {"best-of-n": "Best-of-N", "optimization": "Policy optimization"}
+TITLES = {"best-of-n": "Best-of-N", "optimization": "Policy optimization", "optimize": "Policy optimization"}
 
 
 def write_page(study: Study) -> Path:
@@ -96,15 +95,15 @@ def _sections(study: Study, pictures: dict[str, Path]) -> Iterator[str]:
     if study.best_of_n is not None:
         yield "## Best-of-N"
         yield from _picture(study, pictures, "best_of_n", "Outcome by the number of candidates")
-        yield from map(in_markdown, tables_of([study.best_of_n]))
+        yield from map(in_markdown, outcome_tables([study.best_of_n]))
         yield _listed(downstream_notes(study.best_of_n))
     if study.optimized:
         yield "## Policy optimization"
-        yield from map(in_markdown, tables_of([*study.optimized.values()]))
+        yield from map(in_markdown, outcome_tables([*study.optimized.values()]))
         yield "\n".join(_optimization_notes(study))
     for name, correlation in study.correlations.items():
         yield f"## Does the ranking by {escape_markdown(correlation.benchmark.source)} predict {name}?"
-        for table in tables(correlation):
+        for table in correlation_tables(correlation):
             yield from [escape_markdown(table.title)] if table.title else []
             yield in_markdown(table)
         for stem, title in (("ranks", "Rank against rank"), ("scores", "Score against score")):

@@ -13,7 +13,7 @@ from pluralbench.metrics.frame import number_fields
 from pluralbench.metrics.metric import SHOWN_COUNTS
 from pluralbench.reports.notes import notes
 from pluralbench.reports.sheets import sheets_of
-from pluralbench.reports.tables import Column, Row, Table
+from pluralbench.reports.tables import Column, Row, Table, upright
 from pluralbench.reports.writing import Report
 from pluralbench.results.runs import MISSING, Run
 from pluralbench.results.suite import SuiteRun
@@ -42,9 +42,9 @@ def report_suites(suites: Sequence[SuiteRun]) -> Report:
     return Report(tables, [*_notes(suites)], frame, rows)
 
 
-def suite_rows(suites: Sequence[SuiteRun]) -> tuple[list[Table], list[str]]:
-    """Make the tables with a row for each model, and the notes on their means."""
-    return [_table_of_row(same) for same in _by_suite(suites)], [*_mean_notes(suites)]
+def suite_tables(suites: Sequence[SuiteRun]) -> tuple[list[Table], list[str]]:
+    """Make the tables of a page, upright for a single model, and the notes on their means."""
+    return [upright(_table_of_row(same), "column") for same in _by_suite(suites)], [*_mean_notes(suites)]
 
 
 def _by_suite(suites: Sequence[SuiteRun]) -> list[list[SuiteRun]]:
@@ -87,7 +87,8 @@ def _notes(suites: Sequence[SuiteRun]) -> Iterator[str]:
     yield from _mean_notes(suites)
     runs = {run.path: run for done in reversed(suites) for run in done.runs.values()}  # one of those without items
     if runs:
-        yield from notes([sheet._replace(baselines=()) for sheet in sheets_of([*runs.values()])])
+        sheets = sheets_of([*runs.values()])
+        yield from notes([one._replace(rows=tuple(row for row in one.rows if not row.quiet)) for one in sheets])
 
 
 def _mean_notes(suites: Sequence[SuiteRun]) -> Iterator[str]:

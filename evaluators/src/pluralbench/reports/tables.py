@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pluralbench_measures.bootstrap import Estimate
+from pluralbench_measures.ranks import RankInterval
 
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.results.numbers import Kind, Number, mark_notes, number, percent
+from pluralbench.results.runs import Run
 
-Value = Estimate | float | int | str | None
+Value = Estimate | RankInterval | float | int | str | None
 
 
 class Column(NamedTuple):
@@ -40,12 +42,14 @@ class Row(NamedTuple):
     Attributes:
         quiet: The row is a baseline and is shown dimmed.
         group: Name of the group of rows that it belongs to.
+        runs: The runs that its numbers are of; a baseline has those on whose items it is.
     """
 
     name: str
     values: Sequence[Value]
     quiet: bool = False
     group: str = ""
+    runs: Sequence[Run] = ()
 
 
 class Table(NamedTuple):
@@ -67,8 +71,23 @@ class Table(NamedTuple):
         return [[format_value(*pair) for pair in zip(self.columns, row.values, strict=True)] for row in self.rows]
 
 
+def upright(source: Table, names: str) -> Table:
+    """Return a table of one row as a table of one column, which is read more easily if it has many numbers.
+
+    Args:
+        names: Heading of the column of row names.
+    """
+    if len(source.rows) != 1:
+        return source
+    (row,) = source.rows
+    rows = [Row(column.text, [value]) for column, value in zip(source.columns, row.values, strict=True)]
+    return Table(source.title, names, [source.columns[0]._replace(text=row.name)], rows)
+
+
 def format_value(column: Column, value: Value) -> Number:
     """Format a value of a column."""
+    if isinstance(value, RankInterval):
+        return Number(f"{value.best}–{value.worst}" if value.worst > value.best else str(value.best))
     if isinstance(value, str | int):
         return Number(value if isinstance(value, str) else f"{value:,}")
     return number(value, column.kind, bounds=column.bounds)

@@ -11,7 +11,7 @@ from pluralbench.reports.figures import Figure
 from pluralbench.reports.figures.chart import Chart
 from pluralbench.reports.figures.draw import figure_of
 from pluralbench.reports.figures.theme import with_variables
-from pluralbench.reports.html.components import figure
+from pluralbench.reports.html.parts import part
 
 SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 DROPPED = {f"{{{SVG}}}metadata", f"{{{SVG}}}style"}  # the page's own style covers all figures
@@ -33,7 +33,7 @@ def inlined_figure(key: str, svg: str, drawn: Figure) -> Markup:
         text.set_visible(False)
     buffer = StringIO()
     drawn.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None}, facecolor="none")
-    return figure(key, _inline_svg(with_variables(buffer.getvalue()), svg, title, note), title, note)
+    return part("figure", key, _inline_svg(with_variables(buffer.getvalue()), svg, title, note), title, note)
 
 
 def inlined_figures(key: str, charts: Mapping[str, Chart]) -> Iterator[Markup]:

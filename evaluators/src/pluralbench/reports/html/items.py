@@ -19,7 +19,7 @@ from pluralbench_runs.console import clean, sanitize
 
 from pluralbench.data.decisions import decisions_of
 from pluralbench.errors import DataError
-from pluralbench.reports.html.components import block, browser
+from pluralbench.reports.html.parts import block, part
 from pluralbench.reports.items import OUTCOMES, answer_name, cut, picked
 from pluralbench.reports.sheets import Sheet
 from pluralbench.results.examples import (
@@ -129,7 +129,7 @@ def browse(key: str, name: str, sheet: Sheet, budget: int, listed: int = LISTED)
     blocks.append(block(f"{key}-index", _json(index)))
     text = " ".join(filter(None, (_contents_note(len(where), len(kept), len(whole.keys)), note)))
     titles = {order: ORDERS[order] for order in orders}
-    return Browsed(browser(key, name, sheet.heading, titles, text), blocks, note, size)
+    return Browsed(part("browser", key, name, sheet.heading, titles, text), blocks, note, size)
 
 
 def _most_informative(outcomes: Decided, orders: Mapping[str, Sequence[int]]) -> list[int]:
@@ -325,7 +325,7 @@ def _index(
     place = {name: number for number, name in enumerate(configs)}
     inside = {name: number for number, name in enumerate(subsets)} | {None: -1}
     return {
-        "models": [clean(row.name) for row in sheet.rows],
+        "models": [clean(row.name) for row in sheet.rows if not row.quiet],
         "configs": configs,
         "subsets": subsets,
         "id": [item for _, item, _ in outcomes.keys],

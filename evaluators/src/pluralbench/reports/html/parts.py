@@ -1,0 +1,206 @@
+"""Parts of an HTML page: the macros of `parts.html`, filled with tables, and the page itself.
+
+jinja2 escapes whatever is not markup. A page contains its styles and scripts and loads nothing, which its content
+security policy enforces.
+"""
+
+import re
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from gzip import compress
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from pluralbench_measures.bootstrap import Estimate
+from pluralbench_measures.ranks import RankInterval
+from pluralbench_runs import output_file
+from pluralbench_runs.console import clean
+
+from pluralbench.errors import EvaluationError
+from pluralbench.metrics.metric import BASELINES
+from pluralbench.reports.tables import Column, Row, Table, Value, format_value, marks_in
+from pluralbench.results.numbers import change, points
+
+ASSETS = ("page", "filters", "items")
+WORD_END = re.compile(r"(?<=_)|(?<=[a-z])(?=[A-Z][a-z])")
+NARROW, WIDE = 6, 8  # columns of a table that has room for intervals beside numbers, and of one that is set tightly
+TALL = 8  # a table with at least so many rows has a search box
+MARK = "The line across a bar: a coin, or 0 for differences."
+
+
+class Bar(NamedTuple):
+    """A value and its interval as a bar, from 0 (left) to 100 (right), and the position of a reference line."""
+
+    at: float
+    low: float | None
+    high: float | None
+    mark: float | None
+
+
+class Cell(NamedTuple):
+    """Content of a cell.
+
+    Attributes:
+        order: Number to sort by; "" if the number is missing, None to sort by the text.
+        interval: Bounds, shown below the text.
+        link: Address that the text links to.
+    """
+
+    text: str
+    order: float | Literal[""] | None = None
+    interval: str = ""
+    bar: Bar | None = None
+    link: str = ""
+
+
+class Line(NamedTuple):
+    """A row of a table on a page; `facets` are its values by filter."""
+
+    cells: Sequence[Cell]
+    facets: Mapping[str, Sequence[str]] | None = None
+
+
+def table(
+    key: str,
+    source: Table,
+    *,
+    notes: Sequence[str] = (),
+    link: Callable[[Row], str] = lambda _: "",
+    facets: Callable[[Row], Mapping[str, Sequence[str]]] | None = None,
+) -> Markup:
+    """Render a table with sortable columns, and with a search box if it has many rows.
+
+    Args:
+        key: Id of the table on the page.
+        notes: Sentences below the table.
+        link: Address that the name of a row links to.
+        facets: Values of a row by filter. Default: filters do not concern the table.
+    """
+    columns = [_cells(column, values, source) for column, values in _by_column(source)]
+    lines: dict[bool, list[Line]] = {False: [], True: []}
+    for row, *cells in zip(source.rows, *columns, strict=True):
+        group = [Cell(clean(row.group))] if source.groups else []
+        name = Cell(clean(row.name), link="" if row.quiet else link(row))
+        lines[row.quiet].append(Line([name, *group, *cells], None if row.quiet or facets is None else facets(row)))
+    texts = [[isinstance(one, str) and one != "" for one in values] for _, values in _by_column(source)]
+    heads = [(source.names, False), *([(source.groups, False)] if source.groups else [])]
+    heads += [(clean(column.text), not any(own)) for column, own in zip(source.columns, texts, strict=True)]
+    marked = [MARK] if any(cell.bar and cell.bar.mark is not None for cells in columns for cell in cells) else []
+    width = "narrow" if len(heads) <= NARROW else "wide" if len(heads) > WIDE else ""
+    search = f"Search {source.names}s" if len(lines[False]) >= (TALL if facets is None else 2) else ""
+    bodies = [(quiet, body) for quiet, body in lines.items() if body]
+    below = [*notes, *marks_in([source]), *marked]
+    return part("table", key, clean(source.title), heads, bodies, below, search, width)
+
+
+def _by_column(source: Table) -> Iterator[tuple[Column, list[Value]]]:
+    for place, column in enumerate(source.columns):
+        yield column, [row.values[place] for row in source.rows]
+
+
+def _cells(column: Column, values: Sequence[Value], source: Table) -> list[Cell]:
+    """The cells of a column; numbers with intervals have bars, with a line at the coin's number, or at 0.
+
+    Parts have no bars, so that a table stays narrow.
+    """
+    estimates = [value for value in values if isinstance(value, Estimate)]
+    coins = [value for row, value in zip(source.rows, values, strict=True) if row.name == BASELINES["coin"]]
+    mark = (
+        0.0
+        if column.kind in {points, change}
+        else next((one.value for one in coins if isinstance(one, Estimate)), None)
+    )
+    drawn = column.bounds and not column.part and any(one.low is not None for one in estimates)
+    ends = [end for one in estimates for end in (one.value, one.low, one.high, mark) if end is not None]
+
+    def at(value: float | None) -> float | None:
+        return None if value is None else round(100 * (value - min(ends)) / ((max(ends) - min(ends)) or 1.0), 1)
+
+    cells = []
+    for value in values:
+        text, low, high, dagger = format_value(column, value)
+        bar = None
+        if drawn and isinstance(value, Estimate) and (position := at(value.value)) is not None:
+            bar = Bar(position, at(value.low), at(value.high), at(mark))
+        cells.append(Cell(clean(text), _order(value), f"{low} to {high}{dagger}" if low else "", bar))
+    return cells
+
+
+def _order(value: Value) -> float | Literal[""] | None:
+    """What a cell is sorted by; see `Cell`."""
+    if isinstance(value, str) and value:
+        return None
+    number = value.value if isinstance(value, Estimate) else value.best if isinstance(value, RankInterval) else value
+    return number if isinstance(number, int | float) else ""
+
+
+def part(macro: str, *arguments: Any) -> Markup:
+    """Render a macro of the template `parts.html`."""
+    markup: Markup = getattr(_templates(), macro)(*arguments)
+    return markup
+
+
+def block(key: str, data: bytes) -> Markup:
+    """Embed data that a script decompresses on demand (gzip, base64)."""
+    return part("block", key, b64encode(compress(data, mtime=0)).decode())
+
+
+def page(title: str, sections: Mapping[str, tuple[str, Markup]], lead: str = "", blocks: Iterable[Markup] = ()) -> str:
+    """Render a page.
+
+    Args:
+        sections: Title in the navigation and content of each section, by id.
+        lead: Sentence below the title.
+        blocks: Data for scripts.
+    """
+    code = [_asset(f"{name}.js") for name in ASSETS]
+    style = Markup("\n").join(_asset(f"{name}.css") for name in ASSETS)
+    return str(part("page", title, lead, sections, list(blocks), style, code, _policy(code)))
+
+
+def save_page(text: str, out: Path) -> None:
+    """Write a page, and the directories that it needs.
+
+    Raises:
+        EvaluationError: The file cannot be written.
+    """
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        with output_file(out) as new:
+            new.write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise EvaluationError(f"{out} cannot be written: {error.strerror}.") from None
+
+
+@cache
+def _asset(name: str) -> Markup:
+    """A style sheet or script of this package, unescaped."""
+    text = files("pluralbench.reports.html").joinpath("assets", name).read_text(encoding="utf-8")
+    return Markup(text)  # noqa: S704 - a file of this package
+
+
+def _policy(scripts: Sequence[str]) -> str:
+    """The content security policy: run only these scripts, load nothing."""
+    hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts)
+    return (
+        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; img-src data:; "
+        f"script-src {hashes}"
+    )
+
+
+@cache
+def _templates() -> Any:
+    loader = PackageLoader("pluralbench.reports.html")
+    templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined)
+    templates.filters["breakable"] = _breakable
+    return templates.get_template("parts.html").module
+
+
+def _breakable(text: str) -> Markup:
+    """Allow line breaks after underscores and between words such as RewardBench, where browsers do not break."""
+    return Markup("<wbr>").join(WORD_END.split(text))
