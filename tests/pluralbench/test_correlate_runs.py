@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from drawn_figures import check_texts, drawn, values, words
+from drawn_figures import check_texts, drawn, words
 from made_runs import decision, keep, run_of
 from pluralbench.downstream.correlate import correlate
 from pluralbench.downstream.score_series import ScoreSeries, read_series, runs_series
@@ -135,16 +135,6 @@ def test_every_name_can_be_read_in_the_figures(count: int) -> None:
     assert "Whiskers: 95% intervals." in words(figure)
 
 
-def test_the_figure_of_ranks_has_both_ranks_of_each_model() -> None:
-    names = ["a", "b", "c", "d"]
-    found = correlate(side(names, [9, 7, 7, 1]), side(names, [1, 2, 3, 4]))
-    chart = downstream.correlation(found)["ranks"]
-    ranks = {"a": (1, 4), "c": (2.5, 2), "b": (2.5, 3), "d": (4, 1)}
-    assert [*values(chart.panels[0])] == [(name, which) for name in ranks for which in ("Benchmark", "Downstream")]
-    assert [*values(chart.panels[0]).values()] == [rank for both in ranks.values() for rank in both]
-    assert "Tied models share their mean rank." in chart.note
-
-
 @pytest.mark.heavy
 def test_the_command_draws(run: Command, tmp_path: Path) -> None:
     sides: dict[str, list[float]] = {"benchmark": [3, 1, 2, 6, 5, 4], "downstream": [0.19, 0.18, 0.2, 0.22, 0.23, 0.17]}
@@ -155,11 +145,11 @@ def test_the_command_draws(run: Command, tmp_path: Path) -> None:
     status, out, _ = run("correlate", *paths, "--plots", tmp_path / "figures")
     assert status == 0
     made = sorted(path.name for path in (tmp_path / "figures").iterdir())
-    assert made == ["ranks.png", "ranks.svg", "scores.png", "scores.svg"]
+    assert made == ["scores.png", "scores.svg"]
     assert all(f"Wrote {tmp_path / 'figures' / name}" in out for name in made)
     status, out, err = run("correlate", *paths, "--plots", tmp_path / "figures", "--json")
     assert json.loads(out)["n"] == 6
     assert "Wrote" in err
-    first = (tmp_path / "figures" / "ranks.svg").read_bytes()
+    first = (tmp_path / "figures" / "scores.svg").read_bytes()
     write(downstream.correlation(correlate(*paths)), tmp_path / "again")
-    assert (tmp_path / "again" / "ranks.svg").read_bytes() == first
+    assert (tmp_path / "again" / "scores.svg").read_bytes() == first

@@ -4,7 +4,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -103,7 +102,6 @@ def test_figures_by_category_are_the_numbers_of_each_category(tmp_path: Path) ->
             assert own.pop("Mean of categories") == percent(run.estimate(metric, config="open"))
             for name in CATEGORIES["open"]:
                 assert own[name] == percent(run.estimate(metric, config="open", category=name))
-    assert chart_of(chinese_runs(9), "categories_open").heat
     renamed = replace(runs[0], metrics=runs[0].metrics.with_columns(pl.col("config").replace("open", "../人 a")))
     assert "categories_.._人_a.png" in {path.name for path in draw([renamed], tmp_path / "p")}
     assert sorted(path.name for path in tmp_path.iterdir()) == ["p"]
@@ -127,25 +125,15 @@ def test_figures_of_languages_are_the_numbers_of_the_metrics() -> None:
     runs = sorted((language_run(n) for n in range(12)), key=lambda run: -percent(run.headline))
     codes = [code for code in LANGUAGES if code != ENGLISH]
     charts = figures_of(runs)
-    assert {*charts} == {"forest_multilingual", *languages.FIGURES} - {"drop_by_kind", "translators"}
-    means, own, variance = charts["languages"].panels
-    order = sorted(codes, key=lambda code: -fmean(percent(run.estimate("accuracy", config=code)) for run in runs[:10]))
-    assert [str(at).split("\n")[0] for at in dict.fromkeys(mark.at for mark in own.marks)] == [
-        LANGUAGES[code].name for code in order
-    ]
-    for place, run in enumerate(runs[:10]):
-        assert means.marks[place].point.value == percent(run.headline)
-        assert [mark.point.value for mark in own.marks[place::10]] == [
-            percent(run.estimate("accuracy", config=code)) for code in order
-        ]
-        assert variance.marks[place].point.value == run.estimate("variance").value
-    assert "the best 10 of 12 models" in charts["languages"].title
-    [panel] = charts["drop"].panels
-    drops = [run.estimate("drop", section=name) for name in SECTIONS for run in runs]
-    drops += [run.estimate("drop") for run in runs]
-    assert [mark.point[:3] for mark in panel.marks] == [
-        (percent(one), 100 * (one.low or 0.0), 100 * (one.high or 0.0)) for one in drops
-    ]
+    assert {*charts} == {"forest_multilingual", *languages.FIGURES} - {"translators"}
+    [points] = charts["english_and_multilingual"].panels
+    shown = {(mark.at, mark.point.value) for mark in points.marks if mark.series.marker}
+    assert {(at.value, value) for at, value in shown} == {  # type: ignore[union-attr]
+        (percent(run.estimate("accuracy", config=ENGLISH)), percent(run.headline)) for run in runs
+    }
+    groups, *_ = charts["dimensions"].panels
+    found = {label: value for (row, label), value in values(groups).items() if str(row).startswith("Class 5")}
+    assert sorted(found.values()) == sorted(percent(run.estimate("accuracy", joshi_class="5")) for run in runs)
     [kappas] = charts["consistency"].panels
     of_kappa = [[run.estimate("kappa", config=code).value for run in runs] for code in codes]
     shown = [mark.point.value for mark in kappas.marks if mark.kind == "dot"]
@@ -155,13 +143,13 @@ def test_figures_of_languages_are_the_numbers_of_the_metrics() -> None:
 def test_models_of_different_languages_are_pointed_out() -> None:
     charts = figures_of([language_run(0, SOME), language_run(1)])
     assert "instances" not in charts, "it needs three models"
-    for stem in ("languages", "english_and_multilingual", "dimensions", "drop"):
+    for stem in ("english_and_multilingual", "dimensions"):
         assert "cover different languages" in charts[stem].note
     rows = {mark.at for mark in charts["dimensions"].marks}
     assert "Class 5 (1–4)" in rows
     assert not any(str(row).startswith("Class 0") for row in rows)
     without_english = [language_run(n, SOME, english=False) for n in range(3)]
-    assert {*figures_of(without_english)} == {"forest_multilingual", "languages", "dimensions", "translation"}
+    assert {*figures_of(without_english)} == {"forest_multilingual", "dimensions"}
 
 
 def test_correlations_need_three_models_that_differ() -> None:
@@ -194,28 +182,15 @@ def test_the_kappa_of_an_item_is_over_the_models_that_labeled_it_twice() -> None
     for code, item in {(code, item) for code, item in labels[0] if code in SOME}:
         valid = [pair for own in labels if "invalid" not in (pair := (own[code, item], own[ENGLISH, item]))]
         expected += [kappa([a for a, _ in valid], [b for _, b in valid])] if len(valid) >= 3 else []
-    counts = languages.item_labels(series_of(runs)).select(pl.col("^n_.*$")).to_numpy()
-    found, undefined = languages.item_kappas(counts)
+    found = languages.item_kappas(series_of(runs))["kappa"]
     defined = sorted(value for value in expected if value is not None)
-    assert sorted(found) == pytest.approx(defined)
-    assert undefined == len(expected) - len(defined)
+    assert found.drop_nulls().sort().to_list() == pytest.approx(defined)
+    assert found.null_count() == len(expected) - len(defined)
     chart = chart_of(runs, "instances")
     assert sum(mark.point.value or 0.0 for mark in chart.marks) == len(defined)
     assert f"{len(defined)} items in 3 languages" in chart.note
     alike = [with_items(run, run.items.with_columns(outcome=pl.lit("win"))) for run in runs]
     assert "instances" not in figures_of(alike), "every kappa is undefined"
-
-
-def test_the_drop_of_each_kind_has_the_mean_over_its_models() -> None:
-    runs = translated_runs()[:4]
-    chart = chart_of(runs, "drop_by_kind")
-    assert [panel.title for panel in chart.panels] == ["mean of sections", *reversed(SECTIONS)]
-    drops = [percent(run.estimate("drop")) for run in runs]
-    assert values(chart.panels[0], "tick") == pytest.approx({("Classifiers (2)", "Mean"): fmean(drops[:2])})
-    assert {row for row, _ in values(chart.panels[0])} == {
-        "Classifiers (2)", "Implicit rewards (1)", "Generative judges (1)"
-    }  # fmt: skip
-    assert "drop_by_kind" not in figures_of(runs[:2]), "one kind"
 
 
 def test_translations_of_the_same_items_are_side_by_side() -> None:
@@ -286,16 +261,6 @@ def test_verdicts_have_figures_by_setting_and_set_of_variables() -> None:
     assert [panel.label for panel in unrated.panels] == ["Accuracy (%)"]
 
 
-def test_with_and_without_a_persona_are_rows_of_judges_or_of_tasks() -> None:
-    one, two = (verdicts.figures_of(judged_rows(judges, tasks=2))["persona"] for judges in (1, 2))
-    assert {at for at, _ in values(one.panels[0])} == {"prism", "opinion_qa"}
-    assert (len(one.panels), len(two.panels)) == (2, 4)
-    rows: Rows = [{"row": row, "truth": "AB"[row % 2]} for row in range(4)]
-    rows += [{"row": row, "truth": "A", "persona_variables": "none"} for row in range(4)]
-    note = verdicts.figures_of(verdict_rows(check_verdicts(written(rows))))["persona"].note
-    assert "1 of 1 pairs are on different items" in note
-
-
 @pytest.mark.heavy
 def test_the_curves_of_best_of_n_are_its_numbers(sample: Path, tmp_path: Path) -> None:
     with serve(World()) as server:
@@ -327,7 +292,7 @@ def test_a_model_has_one_look_in_all_figures(tmp_path: Path) -> None:
     runs = [*runs[1:], *(persona_run(n, tmp_path, name) for n in (1, 2) for name in ("all", "none"))]
     looks: dict[str, set[tuple[str, str]]] = {}
     for stem, chart in figures_of(runs).items():
-        for mark in chart.marks if stem not in {"persona", "forest_persona-judge"} else ():
+        for mark in chart.marks if stem != "forest_persona-judge" else ():
             if mark.series.marker and mark.series.label:
                 looks.setdefault(mark.series.label, set()).add((mark.series.color, mark.series.marker))
     assert len(looks) == 3

@@ -106,7 +106,7 @@ def test_the_page_says_what_was_found_and_its_links_lead_somewhere(done: Study) 
     assert len(rows) == 8, "ranks of the four reward models, by best-of-n and by optimisation"
     places = list(links(page))
     curves = [f"optimization/{model.name}/policy/curves.png" for model in done.recipe.models]
-    drawn = ["axis", "best_of_n", *(f"{name}/{what}" for name in found for what in ("ranks", "scores"))]
+    drawn = ["axis", "best_of_n", *(f"{name}/scores" for name in found)]
     assert sorted(places) == sorted([*curves, *(f"figures/{stem}.png" for stem in drawn)])
     for place in places:
         assert (done.path / place).read_bytes().startswith(b"\x89PNG"), place

@@ -43,8 +43,9 @@ def judge_metrics(
     print_report(report_verdicts(rows), form, width=console.width)
     notes = list(answer_notes(table))
     if plots is not None:
-        from pluralbench.reports.figures.verdicts import draw
+        from pluralbench.reports.figures.files import write
+        from pluralbench.reports.figures.verdicts import figures_of
 
-        notes += [f"Wrote {path}" for path in draw(rows, plots)]
+        notes += [f"Wrote {path}" for path in write(figures_of(rows), plots, "no verdict has a certainty")]
     for note in notes:
         (console if form == "table" else errors).print(note)

@@ -106,8 +106,7 @@ def _sections(study: Study, pictures: dict[str, Path]) -> Iterator[str]:
         for table in correlation_tables(correlation):
             yield from [escape_markdown(table.title)] if table.title else []
             yield in_markdown(table)
-        for stem, title in (("ranks", "Rank against rank"), ("scores", "Score against score")):
-            yield from _picture(study, pictures, f"{name}/{stem}", title)
+        yield from _picture(study, pictures, f"{name}/scores", "Score against score")
         yield _listed(correlation_notes(correlation))
     yield "## How to reproduce it"
     yield (

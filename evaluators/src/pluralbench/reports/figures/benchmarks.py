@@ -1,4 +1,4 @@
-"""Figures of one benchmark: its parts, position bias of judges, and user context."""
+"""Figures of one benchmark: parts, categories, calibration, position bias of judges, and user context."""
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
@@ -6,16 +6,19 @@ from pathlib import Path
 
 from pluralbench_schemas import LANGUAGES
 
+from pluralbench.metrics.calibration import scores_log_odds
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.figures.chart import (
     ACCURACY,
     BASELINES,
-    PLAIN,
+    CHANCE,
+    EQUAL,
     Chart,
     Mark,
     Panel,
     Point,
     by_mean,
+    marks_of,
     mean,
     names,
     number,
@@ -30,8 +33,10 @@ from pluralbench.results.runs import Run
 
 SIDE_BY_SIDE = 3  # models at most in one row for each part; more have a panel for each part
 DOTS, ROWS, ACROSS = 105, 60, 6  # dots and rows of the forest plot at most, and its panels in a row
-MODES = 5  # panels of user context at most
+MODES, MODELS = 5, 4  # panels of user context at most, and panels of calibration in a row
 LABELS = {NONE: "none", "raw": "posts"}
+MEAN = "Mean of categories"
+BY_CATEGORY = {"accuracy": "Accuracy", "exact_match": "Exact match"}
 OVERALL = MetricKey("overall")
 Part = tuple[str, MetricKey]
 
@@ -59,8 +64,7 @@ def _marks(models: Sequence[RunSeries], row: str, key: MetricKey) -> list[Mark]:
     for one in models:
         at = row or one.label
         for name, series in BASELINES.items():
-            baseline = _at(one.run, key._replace(baseline=name))
-            marks += [Mark(at, Point(baseline.value), series, "tick")] if baseline.value is not None else []
+            marks.append(Mark(at, Point(_at(one.run, key._replace(baseline=name)).value), series, "tick"))
         marks.append(Mark(at, _at(one.run, key), one))
     return marks
 
@@ -72,24 +76,21 @@ def _at(run: Run, key: MetricKey) -> Point:
 def _parts(models: Sequence[RunSeries]) -> list[Part]:
     """The overall number and its parts; of a benchmark without configs and sections its subsets, the largest first."""
     runs = [one.run for one in models]
-    configs, excluded = (
-        list(dict.fromkeys(name for own in every for name in own))
-        for every in ([run.configs for run in runs], [run.excluded_configs for run in runs])
-    )
+    configs = list(dict.fromkeys(name for run in runs for name in run.configs))
+    excluded = list(dict.fromkeys(name for run in runs for name in run.excluded_configs))
     labels = {name: label.replace("_", " ") for name, label in labels_of(runs).items()}
     labels |= {name: language_label(name) for name in labels if name in LANGUAGES}
     if runs[0].config.benchmark.description.by_category:
-        metrics = {"accuracy": "Accuracy", "exact_match": "Exact match"}
-        parts = [(title, MetricKey(metric)) for metric, title in metrics.items()]
-        for metric, title in metrics.items():
+        parts = [(title, MetricKey(metric)) for metric, title in BY_CATEGORY.items()]
+        for metric, title in BY_CATEGORY.items():
             parts += [(f"{title}, {labels[name]}", MetricKey(metric, name)) for name in configs]
         return [("Overall", OVERALL), *parts]
     of = configs[0] if len(configs) == 1 else None
     parts = [(labels[name], MetricKey("accuracy", of, section=name)) for name in names(models, "section")]
     parts += [(labels[name], MetricKey("accuracy", name)) for name in excluded]
     if of is None:
-        own = [Mark(name, number(run, "accuracy", config=name), PLAIN) for name in configs for run in runs]
-        ordered = by_mean(own) if runs[0].config.benchmark.description.reference is not None else own
+        marks = marks_of(models, {name: {"config": name} for name in configs}, "accuracy")
+        ordered = by_mean(marks) if runs[0].config.benchmark.description.reference is not None else marks
         parts += [(labels[name], MetricKey("accuracy", name)) for name in dict.fromkeys(str(one.at) for one in ordered)]
     return [("Overall", OVERALL), *(parts or _subsets(runs, labels))]
 
@@ -111,6 +112,47 @@ def labels_of(runs: Sequence[Run]) -> dict[str, str]:
     return part_labels([*own, *(name for dimension in inner for run in runs for name in run.names(dimension))])
 
 
+def categories(models: Sequence[RunSeries], config: str) -> Chart:
+    """Make a row of each category, with panels for accuracy and exact match (CHEEMS, Figure 4)."""
+    labels = labels_of([one.run for one in models])
+    every = {labels[name]: {"config": config, "category": name} for name in names(models, "category", config=config)}
+    order = [str(mark.at) for mark in by_mean(marks_of(models, every, "accuracy"))]
+    rows = {MEAN: {"config": config, "category": None}} | {row: every[row] for row in order}
+    panels = []
+    for metric, title in BY_CATEGORY.items():
+        dots = marks_of(models, rows, metric)
+        bars = [mark._replace(point=Point(mark.point.value), kind="bar") for mark in dots]
+        coins = marks_of(models, {row: {**of, "baseline": "coin"} for row, of in rows.items()}, metric)
+        coins = [mark._replace(series=CHANCE, kind="tick") for mark in coins]
+        panels.append(Panel([*bars, *dots, *coins], "Percent", title))
+    note = f"{MEAN}: unweighted. Exact match: all pairs of a prompt are correct."
+    return Chart(f"Accuracy and exact match (%) by category, {labels[config]}, {which(models)}", panels, note, 2)
+
+
+def calibration(models: Sequence[RunSeries]) -> Chart:
+    """Make a panel of each model whose scores are log-odds: accuracy by predicted probability."""
+    scored = [one for one in models if one.run.names("bin", "bin_accuracy")]
+    shown = [one for one in scored if scores_log_odds(one.run.result.model)]
+    panels = []
+    for one in shown:
+        marks = [Mark(float(end), Point(float(end)), EQUAL) for end in (50, 100)]
+        for name in one.run.names("bin", "bin_accuracy"):
+            at = number(one.run, "bin_probability", bin=name).value
+            marks += [] if at is None else [Mark(at, number(one.run, "bin_accuracy", bin=name), one)]
+        title = f"{one.label}, ECE {one.run.estimate('ece').value:.3f}"
+        panels.append(Panel(marks, "Correct pairs (%)", title, "Sigmoid of the difference (%)", joined=True))
+    note = (
+        "Pairs in five equal bins of score difference: sigmoid of the mean difference, and correct pairs. "
+        "ECE: expected calibration error. Dashed: perfect calibration."
+    )
+    others = {
+        "there are no scores": [one.label for one in models if one not in scored],
+        "the scores are not log-odds": [one.label for one in scored if one not in shown],
+    }
+    note += "".join(f" No panel, since {why}: {', '.join(own)}." for why, own in others.items() if own)
+    return Chart(f"Calibration, {which(shown)}", panels, note, MODELS)
+
+
 def position(models: Sequence[RunSeries]) -> Chart:
     """Make a row of each pairwise judge: how often it prefers what it sees first (CHEEMS, figure 15)."""
     marks = [Mark(one.label, number(one.run, "share_of_first"), one) for one in models]
@@ -122,7 +164,6 @@ def position(models: Sequence[RunSeries]) -> Chart:
 
 def profile_modes(sheet: Sheet, models: Sequence[Sequence[ModeRun]], families: Mapping[str, str]) -> Chart:
     """Make a bar of each family of models and mode of user context (Personalized RewardBench, Figure 2)."""
-    keys = [OVERALL, *(column.key for column in sheet.columns if column.part)][:MODES]
     groups: dict[tuple[str, str], list[Run]] = {}
     for own in models:
         name, modes = own[0].run.name, [one.mode for one in own]
@@ -133,15 +174,14 @@ def profile_modes(sheet: Sheet, models: Sequence[Sequence[ModeRun]], families: M
             groups.setdefault((family, LABELS.get(mode, mode)), []).append(one.run)
     series = {one.name: one for one in series_of_judges(dict.fromkeys(mode for _, mode in groups))}
     panels = []
-    for key in keys:
+    for key in [OVERALL, *(column.key for column in sheet.columns if column.part)][:MODES]:
         marks = []
         for (family, mode), runs in groups.items():
             points = [_at(run, key) for run in runs]
             shown = points if len(points) == 1 else [Point(one.value) for one in points]
-            marks += [Mark(family, Point(mean(points)), series[mode], "bar")]
-            marks += [Mark(family, one, series[mode]) for one in shown]
             coin = Point(mean(_at(run, key._replace(baseline="coin")) for run in runs))
-            marks.append(Mark(family, coin, BASELINES["coin"], "tick"))
+            marks += [Mark(family, Point(mean(points)), series[mode], "bar"), Mark(family, coin, CHANCE, "tick")]
+            marks += [Mark(family, one, series[mode]) for one in shown]
         panels.append(Panel(marks, title=(key.section or key.config or "Overall").replace("_", " ")))
     several = any(len(runs) > 1 for runs in groups.values())
     note = f"Overall: {sheet.runs[0].config.benchmark.rule}."

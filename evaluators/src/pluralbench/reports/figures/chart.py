@@ -102,8 +102,6 @@ class Chart:
     Attributes:
         note: Text below the figure; whiskers, hollow dots and dashes are explained without it.
         across: Panels in a row.
-        heat: Draw a heat map with a row for each series and a column for each row of each panel. Panels with another
-            label than the first have no colors.
         few: What hollow dots are over fewer than `FEW` of.
     """
 
@@ -111,7 +109,6 @@ class Chart:
     panels: Sequence[Panel] = ()
     note: str = ""
     across: int = 1
-    heat: bool = False
     few: str = "prompts or users"
 
     @property
@@ -134,6 +131,17 @@ def point(estimate: Estimate, scale: float = 100.0) -> Point:
 def number(run: Run[Any, Any], metric: str, *, scale: float = 100.0, **dimensions: Any) -> Point:
     """Return the point of a number of a run."""
     return point(run.estimate(metric, **dimensions), scale)
+
+
+def marks_of(
+    models: Sequence[RunSeries], rows: Mapping[str, Mapping[str, Any]], metric: str, *, scale: float = 100.0
+) -> list[Mark]:
+    """Make a mark of each model in each row.
+
+    Args:
+        rows: Dimensions of the number by row.
+    """
+    return [Mark(row, number(one.run, metric, scale=scale, **of), one) for row, of in rows.items() for one in models]
 
 
 def names(models: Iterable[RunSeries], dimension: str, metric: str = "accuracy", **dimensions: Any) -> list[str]:

@@ -38,20 +38,16 @@ CONDITIONS = {
     "with": "with the profile",
     "shuffled": "with another user's",
 }
-COIN = 50.0
 
 
 def best_of_n(run: Downstream, among: Iterable[str] = ()) -> dict[str, Chart]:
-    """Return the chart of a run of best-of-n, by file stem.
+    """Return the chart of the outcome by k and, if there are both, of realized against promised gain, by file stem.
 
     Args:
         among: Reward models in all figures of the report, which determine the colors.
     """
-    return {"best_of_n": _best_of_n(run, among)} if run.result.rewards else {}
-
-
-def _best_of_n(run: Downstream, among: Iterable[str]) -> Chart:
-    """Make the outcome by k and, if there are both, realized against promised gain."""
+    if not run.result.rewards:
+        return {}
     outcome, metric, sizes = run.result.outcome, shown_metric(run), run.result.sampling.sizes
     models = series_of_judges({name: one.value for name, one in of_rewards(run, metric).items()}, among)
     marks = [Mark(f"{k}", number(run, metric, scale=1.0, model=one.name, k=k), one) for k in sizes for one in models]
@@ -59,67 +55,52 @@ def _best_of_n(run: Downstream, among: Iterable[str]) -> Chart:
     unit = "Promised gain (standard deviations)" if outcome is None else UNITS[run.config.outcome.measure]
     lines = {} if level is None else {level: "--"}
     panels = [Panel(marks, unit, "", "k (number of candidates)", lines, upright=True, joined=True, least=0)]
-    panels += _gains(run, models)
+    gains = _gains(run, models)
+    if gains:
+        ends = [Mark(end, Point(end), EQUAL) for end in (0.0, max(0.0, *gains.values()))]
+        label, other = "Realized gain (by the judge)", "Promised gain (by the reward)"
+        panels.append(Panel([*ends, *gains], label, "", other, {0: ":"}, joined=True, least=0))
     note = f"{plural(run.result.sampling.prompts, 'prompt')}."
     note += "" if outcome is None else f" Judged by {outcome.judge.name}: {outcome.scale}."
     note += "" if level is None else " Left, dashed: the policy by itself."
-    if len(panels) > 1:
+    if gains:
         note += " Right: gains in standard deviations within prompts, for each k; dashed: both are equal."
     title = f"Best of k from {Path(run.result.policy.name).name} on {run.config.benchmark.title}"
-    return Chart(title, panels, note, len(panels))
+    return {"best_of_n": Chart(title, panels, note, len(panels))}
 
 
-def _gains(run: Downstream, models: Sequence[Series]) -> list[Panel]:
-    """Realized against promised gain for each k; none without a judge."""
-    marks, most = [], 0.0
+def _gains(run: Downstream, models: Sequence[Series]) -> dict[Mark, float]:
+    """Realized against promised gain for each k, with the promised one; none without a judge."""
+    marks = {}
     for one in models:
         for k in run.result.sampling.sizes:
             promised, realized = (run.estimate(what, model=one.name, k=k).value for what in ("promised", "realized"))
             if promised is not None and realized is not None:
-                marks.append(Mark(promised, Point(realized), one))
-                most = max(most, promised)
-    ends = [Mark(end, Point(end), EQUAL) for end in (0.0, most)]
-    label, other = "Realized gain (by the judge)", "Promised gain (by the reward)"
-    panel = Panel([*ends, *marks], label, "", other, {0: ":"}, joined=True, least=0)
-    return [panel] if marks else []
+                marks[Mark(promised, Point(realized), one)] = promised
+    return marks
 
 
 def correlation(correlation: Correlation, among: Iterable[str] = ()) -> dict[str, Chart]:
-    """Return the charts of a correlation, `ranks` and `scores`.
+    """Return the chart of a correlation, with intervals if there are per-item results, by file stem.
 
     Args:
         among: Models in all figures of the report, which determine the colors.
     """
-    models = series_of_judges(dict(zip(correlation.names, correlation.benchmark.scores.tolist(), strict=True)), among)
-    return {"ranks": _ranks(correlation, models), "scores": _scores(correlation, models)}
-
-
-def _ranks(correlation: Correlation, models: Sequence[Series]) -> Chart:
-    """Make a row of each model: its rank on the benchmark and its rank downstream."""
-    from scipy.stats import rankdata
-
-    series = {one.name: one for one in series_of_judges({"Benchmark": None, "Downstream": None})}
-    sides = {"Benchmark": correlation.benchmark, "Downstream": correlation.downstream}
-    ranks = {
-        name: dict(zip(correlation.names, rankdata(-side.scores).tolist(), strict=True)) for name, side in sides.items()
-    }
-    ordered = sorted(models, key=lambda one: tuple(own[one.name] for own in ranks.values()))
-    marks = [Mark(one.label, Point(own[one.name]), series[name]) for one in ordered for name, own in ranks.items()]
-    tied = any(len(set(own.values())) < len(models) for own in ranks.values())
-    note = f"{_sources(correlation)} Rank 1 is the best.{' Tied models share their mean rank.' if tied else ''}"
-    return Chart(f"Ranks: {_summary(correlation)}", [Panel(marks, "Rank", least=0)], note)
-
-
-def _scores(correlation: Correlation, models: Sequence[Series]) -> Chart:
-    """Make a point of each model, with intervals if there are per-item results."""
-    benchmark, downstream = (
-        dict(zip(correlation.names, _points(side), strict=True))
-        for side in (correlation.benchmark, correlation.downstream)
+    sides = benchmark, downstream = correlation.benchmark, correlation.downstream
+    models = series_of_judges(dict(zip(correlation.names, benchmark.scores.tolist(), strict=True)), among)
+    places = dict(zip(correlation.names, zip(*map(_points, sides), strict=True), strict=True))
+    panel = Panel(
+        [Mark(at, shown, one) for one in models for at, shown in [places[one.name]]],
+        f"Downstream: {downstream.measure}",
+        other=f"Benchmark: {benchmark.measure}",
+        least=0,
     )
-    marks = [Mark(benchmark[one.name], downstream[one.name], one) for one in models]
-    label, other = f"Downstream: {correlation.downstream.measure}", f"Benchmark: {correlation.benchmark.measure}"
-    panel = Panel(marks, label, other=other, least=0)
-    return Chart(f"Scores: {_summary(correlation)}", [panel], _sources(correlation))
+    rho, title = correlation.statistics["spearman"], f"Scores: {len(models)} models"
+    if rho.value is not None and rho.p_value is not None:
+        p = f"p = {rho.p_value:.2g}" if rho.p_value >= 0.001 else "p < 0.001"
+        space = "\N{NO-BREAK SPACE}"
+        title += f", Spearman's ρ = {rho.value:.2f}, {p}".replace(" = ", f"{space}={space}")
+    return {"scores": Chart(title, [panel], f"Benchmark: {benchmark.source}. Downstream: {downstream.source}.")}
 
 
 def _points(side: ScoreSeries) -> list[Point]:
@@ -130,35 +111,19 @@ def _points(side: ScoreSeries) -> list[Point]:
     return [point(bootstrap_estimate(np.asarray(column)), 1.0) for column in centered.T]
 
 
-def _summary(correlation: Correlation) -> str:
-    rho = correlation.statistics["spearman"]
-    if rho.value is None or rho.p_value is None:
-        return f"{len(correlation.names)} models"
-    p = f"p = {rho.p_value:.2g}" if rho.p_value >= 0.001 else "p < 0.001"
-    text = f"{len(correlation.names)} models, Spearman's ρ = {rho.value:.2f}, {p}"
-    return text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
-
-
-def _sources(correlation: Correlation) -> str:
-    return f"Benchmark: {correlation.benchmark.source}. Downstream: {correlation.downstream.source}."
-
-
 def study(study: Study) -> dict[str, Chart]:
-    """Return the chart of a study's scores along its axis, by file stem."""
-    return {"axis": _axis(study)} if study.recipe.axis is not None and study.runs else {}
-
-
-def _axis(study: Study) -> Chart:
-    """Make a line of each benchmark through the models, such as by number of training pairs."""
-    models = {one.name: one.position for one in study.recipe.models if one.position is not None}
-    ordered = sorted(models, key=lambda name: models[name])
+    """Return the chart of a study's scores along its axis, with a line of each benchmark, by file stem."""
+    axis, models = study.recipe.axis, {one.name: one.position for one in study.recipe.models}
+    if axis is None or not study.runs:
+        return {}
+    along = sorted((at, name) for name, at in models.items() if at is not None)
     marks = [
-        Mark(float(models[name]), point(study.runs[one.name][name].headline), one)
+        Mark(float(at), point(study.runs[one.name][name].headline), one)
         for one in series_of_judges(dict.fromkeys(study.runs))
-        for name in ordered
+        for at, name in along
     ]
-    axis = study.recipe.axis or ""
-    return Chart(f"Scores by {axis}", [Panel(marks, "Overall number (%)", other=axis, joined=True, log=True)])
+    panel = Panel(marks, "Overall number (%)", other=axis, joined=True, log=True)
+    return {"axis": Chart(f"Scores by {axis}", [panel])}
 
 
 def personalized(run: Personalized) -> dict[str, Chart]:
@@ -183,7 +148,7 @@ def _user_context(run: Personalized, name: str) -> Chart:
                 for condition in run.result.conditions
             ]
             title, other = METHODS[method] if measure == measures[0] else "", MEASURED[measure]
-            panels.append(Panel(marks, ACCURACY, title, other, {COIN: "--"}, upright=True))
+            panels.append(Panel(marks, ACCURACY, title, other, {50.0: "--"}, upright=True))
     described, backbone = run.result.sets[name], Path(run.config.backbone.name).name
     note = (
         f"{backbone}, {plural(described.items, 'pair')} of {plural(described.users, 'user')}. Up to {BINS} bins with "

@@ -16,7 +16,7 @@ from pluralbench.reports.figures import Axes, Figure
 from pluralbench.reports.figures.chart import Chart, Mark, Panel, Point
 from pluralbench.reports.figures.fonts import families, folded, readable, set_fonts, width_of
 from pluralbench.reports.figures.series import Series
-from pluralbench.reports.figures.theme import BAND, INK, LINE, PAPER, SOFT
+from pluralbench.reports.figures.theme import BAND, PAPER, SOFT
 from pluralbench.results.numbers import DASH, FEW
 
 STEP, ROW, LETTER, GAP = 0.11, 0.2, 0.085, 0.2  # inches: between series, of a row, of a letter, and between panels
@@ -25,7 +25,6 @@ PAGE, BETWEEN = 9.5, 0.09  # inches: of all rows or columns at most, and between
 WHISKERS = 0.05  # inches between series at least for whiskers
 WIDTH, ALL, HIGH = 3.6, 8.5, 2.4  # inches: of a panel, of panels side by side, and of an upright panel
 INTERVALS = 3  # an axis of differences is at least so many times as wide as the median interval
-CELL, MAP = 0.335, "cividis"  # inches: "100.0" in 8 pt
 
 
 def figure_of(chart: Chart) -> Figure:
@@ -36,27 +35,21 @@ def figure_of(chart: Chart) -> Figure:
     figure = Figure(figsize=(1, 1), facecolor="white")  # until `_arrange` knows the size
     FigureCanvasAgg(figure)
     across, step = min(chart.across, len(chart.panels)), _step(chart)
-    axes = [_heat(figure, chart)] if chart.heat else []
+    axes: list[Axes] = []
     sizes = [_size(panel, across, step, alone=len(chart.panels) <= across) for panel in chart.panels]
-    for place, panel in enumerate(() if chart.heat else chart.panels):
+    for place, panel in enumerate(chart.panels):
         first = place - place % across
         width = max(size[0] for size in sizes[place % across :: across])
         height = max(size[1] for size in sizes[first : first + across])
         axes.append(figure.add_axes((0, 0, width, height)))
         _panel(axes[-1], panel, step, (width, height))
-        _outer(
-            axes[-1],
-            panel,
-            chart.panels[place + across : place + across + 1],
-            chart.panels[place - 1 : place] if place % across else (),
-        )
+        below, left = chart.panels[place + across :][:1], chart.panels[place - 1 : place] if place % across else ()
+        _outer(axes[-1], panel, below, left)
     limits = {panel.label: _limits([one for one in chart.panels if one.label == panel.label]) for panel in chart.panels}
-    for ax, panel in zip(axes, () if chart.heat else chart.panels, strict=False):
+    for ax, panel in zip(axes, chart.panels, strict=True):
         (ax.set_ylim if panel.vertical else ax.set_xlim)(limits[panel.label])
     set_fonts(figure)
-    beside = _arrange(figure, axes, 1 if chart.heat else across)
-    if not chart.heat:
-        _legend(axes[across - 1], chart.panels, beside)
+    _legend(axes[across - 1], chart, _arrange(figure, axes, across))
     return heading(figure, chart.title, " ".join(filter(None, [chart.note, *_explained(chart, limits, step)])))
 
 
@@ -151,7 +144,9 @@ def _outer(ax: Axes, panel: Panel, below: Sequence[Panel], left: Sequence[Panel]
 def _series(ax: Axes, panel: Panel, series: Series, step: float) -> None:
     """Draw the marks of a series, side by side with those of others in a row."""
     share, line = step / (step * panel.most + BETWEEN), []
-    own = [mark for mark in panel.marks if mark.series == series]
+    own = [
+        mark for mark in panel.marks if mark.series == series and (mark.kind == "dot" or mark.point.value is not None)
+    ]
     places = sorted({mark.at for mark in own if isinstance(mark.at, int | float)})
     wide = min((after - at for at, after in pairwise(places)), default=share)
     for mark in own:
@@ -178,7 +173,11 @@ def _position(panel: Panel, mark: Mark, share: float) -> float:
 
 def _line(ax: Axes, panel: Panel, points: Sequence[tuple[float, float]], series: Series) -> None:
     across, up = zip(*(point if panel.vertical else point[::-1] for point in points), strict=True)
-    ax.plot(across, up, color=series.color, linestyle=series.line, linewidth=1.1, zorder=1.4)
+    ax.plot(across, up, zorder=1.4, **_line_style(series))
+
+
+def _line_style(series: Series) -> dict[str, Any]:
+    return {"color": series.color, "linestyle": series.line, "linewidth": 1.1}
 
 
 def _dot(ax: Axes, vertical: bool, at: float, mark: Mark, *, whisker: bool) -> None:
@@ -205,44 +204,6 @@ def marker(series: Series, *, hollow: bool = False) -> dict[str, Any]:
     return style | {"color": series.color, "markerfacecolor": inside, "linestyle": ""}
 
 
-def _heat(figure: Figure, chart: Chart) -> Axes:
-    """Draw a row for each series; missing values are hatched."""
-    from matplotlib import colormaps
-    from matplotlib.colors import Normalize
-    from matplotlib.patches import Rectangle
-
-    models = list(dict.fromkeys(mark.series for mark in chart.marks))
-    colored = [panel for panel in chart.panels if panel.label == chart.panels[0].label or panel.title]
-    values = [mark.point.value for panel in colored for mark in panel.marks if mark.point.value is not None]
-    norm, width, ticks = Normalize(min(values), max(*values, min(values) + 1)), 0.0, {}
-    ax = figure.add_axes((0, 0, 1, 1))
-    for panel in chart.panels:
-        for mark in (one for one in panel.marks if one.kind == "dot"):
-            x, y, value = width + panel.labels.index(str(mark.at)), models.index(mark.series), mark.point.value
-            ticks[x + 0.5] = readable("\n".join(filter(None, [str(mark.at), panel.title])))
-            color = None if value is None or panel not in colored else colormaps[MAP](float(norm(value)))
-            edge: Any = {"edgecolor": LINE, "hatch": "////"} if value is None else {"edgecolor": PAPER}
-            ax.add_patch(Rectangle((x, y), 1, 1, facecolor=color or "none", linewidth=0.5, **edge))
-            ink = INK if color is None else "black" if _luminance(color) > 0.18 else "white"
-            box: Any = {"facecolor": PAPER, "edgecolor": "none", "pad": 1} if value is None else None
-            text = DASH if value is None else f"{value:.1f}"
-            ax.text(x + 0.5, y + 0.5, text, ha="center", va="center", color=ink, bbox=box)
-        width += len(panel.labels) + 0.25
-    ax.set(xlim=(0, width), ylim=(len(models), 0))
-    ax.set_position((0, 0, CELL * width, CELL * len(models)))
-    ax.spines[:].set_visible(False)
-    ax.xaxis.tick_top()
-    ax.set_xticks(list(ticks), list(ticks.values()), rotation=90, multialignment="left", linespacing=1.1)
-    ax.set_yticks([row + 0.5 for row in range(len(models))], [folded(model.label, 22, lines=2) for model in models])
-    ax.tick_params(length=0)
-    return ax
-
-
-def _luminance(color: Sequence[float]) -> float:
-    red, green, blue = ((c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4) for c in color[:3])
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
-
-
 def _arrange(figure: Figure, axes: Sequence[Axes], across: int) -> float:
     """Place axes row by row so that none lies on another's labels; return the inches right of the first row's last."""
     sizes = [ax.get_window_extent().frozen() for ax in axes]  # the extent itself follows the figure
@@ -264,23 +225,19 @@ def _arrange(figure: Figure, axes: Sequence[Axes], across: int) -> float:
     return float(max(one.x1 for one in outer[last::across]) / dpi - sizes[last].width / dpi)
 
 
-def _legend(ax: Axes, panels: Sequence[Panel], away: float) -> None:
+def _legend(ax: Axes, chart: Chart, away: float) -> None:
     """Draw a legend right of the axes; a single model and series that are rows have none."""
     from matplotlib.lines import Line2D
 
-    rows = {mark.at for panel in panels for mark in panel.marks}
-    several = any(len({mark.series for mark in panel.marks if mark.series.marker}) > 1 for panel in panels)
-    marks = [mark for panel in panels for mark in panel.marks if mark.point.value is not None]
-    shown = {mark.series.label: mark.series for mark in marks if several or not mark.series.marker}
-    shown = {label: one for label, one in shown.items() if label and label not in rows}
-    if shown:
-        plain = {"linewidth": 1.1}
-        handles = [
-            Line2D([], [], **(marker(one) if one.marker else plain | {"color": one.color, "linestyle": one.line}))
-            for one in sorted(shown.values(), key=lambda one: not one.marker)
-        ]
+    rows = {mark.at for mark in chart.marks}
+    several = any(len({mark.series for mark in panel.marks if mark.series.marker}) > 1 for panel in chart.panels)
+    present = [mark.series for mark in chart.marks if mark.point.value is not None]
+    shown = {one.label: one for one in present if one.label and one.label not in rows and (several or not one.marker)}
+    series = sorted(shown.values(), key=lambda one: not one.marker)
+    if series:
+        handles = [Line2D([], [], **(marker(one) if one.marker else _line_style(one))) for one in series]
         anchor = 1 + (away + 0.1) / (ax.get_window_extent().width / ax.figure.dpi), 1.0
-        texts = [readable(one.label) for one in sorted(shown.values(), key=lambda one: not one.marker)]
+        texts = [readable(one.label) for one in series]
         ax.legend(handles, texts, loc="upper left", bbox_to_anchor=anchor, borderaxespad=0)
 
 
@@ -289,13 +246,13 @@ def _explained(chart: Chart, limits: dict[str, tuple[float, float]], step: float
     dots = [(panel, mark.point) for panel in chart.panels for mark in panel.marks if mark.kind == "dot"]
     across = [mark.at.low for mark in chart.marks if isinstance(mark.at, Point)]
     if any(low is not None for low in (*(one.low for _, one in dots), *across)):
-        drawn = not chart.heat and any(step >= WHISKERS or panel.most == 1 for panel, _ in dots)
+        drawn = any(step >= WHISKERS or panel.most == 1 for panel, _ in dots)
         yield f"Whiskers: {CONFIDENCE:.0%} intervals." if drawn else "Intervals: see the tables."
-    if any(one.few for _, one in dots) and not chart.heat:
+    if any(one.few for _, one in dots):
         yield f"Hollow: fewer than {FEW} {chart.few}."
     if any(one.value is None for _, one in dots):
         yield f"{DASH}: missing."
-    if not chart.heat and any(low > 0 and "%" in label for label, (low, _) in limits.items()):
+    if any(low > 0 and "%" in label for label, (low, _) in limits.items()):
         yield "The axis does not start at 0."
 
 

@@ -10,7 +10,8 @@ from functools import cache, lru_cache
 from unicodedata import east_asian_width
 
 from pluralbench_runs.console import sanitize
-from pluralbench_schemas import CATEGORIES, LANGUAGES, language_of
+from pluralbench_schemas import CATEGORIES, LANGUAGES
+from pluralbench_schemas.languages import Language
 
 from pluralbench.reports.figures import Figure
 
@@ -20,10 +21,10 @@ GENERIC = "sans-serif"  # fallback of a browser without the other fonts
 HAN = {"Hans": "Noto Sans CJK SC", "Hant": "Noto Sans CJK TC", "Jpan": "Noto Sans CJK JP", "Hang": "Noto Sans CJK KR"}
 
 
-def unrendered(codes: Iterable[str]) -> list[str]:
-    """Return the English names of the languages whose script no installed font has, in the order of their codes."""
+def unrendered(codes: Iterable[str]) -> list[Language]:
+    """Return the languages whose script no installed font has, in the order of their codes."""
     languages = [LANGUAGES[code] for code in sorted({*codes}) if code in LANGUAGES]
-    return [language.name for language in languages if readable(language.autonym) != language.autonym]
+    return [language for language in languages if readable(language.autonym) != language.autonym]
 
 
 def language_label(code: str, between: str = "  ") -> str:
@@ -32,12 +33,6 @@ def language_label(code: str, between: str = "  ") -> str:
         return readable(code)
     name, autonym = LANGUAGES[code].name, LANGUAGES[code].autonym
     return name if unrendered([code]) or autonym.casefold() == name.casefold() else f"{name}{between}{autonym}"
-
-
-def short_name(code: str) -> str:
-    """Return the name of a language without its script, as Chinese for "zh"; unknown codes are returned unchanged."""
-    language = language_of(code)
-    return code if language is None else language.short_name
 
 
 def readable(text: str) -> str:

@@ -1,14 +1,11 @@
 """Figures of runs of a multilingual benchmark (M-RewardBench)."""
 
-import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 from pluralbench_runs import plural
 
 from pluralbench.evaluation.compare import counted_decisions, overall_difference
@@ -22,6 +19,7 @@ from pluralbench.reports.figures.chart import (
     Panel,
     Point,
     by_mean,
+    marks_of,
     mean,
     names,
     number,
@@ -29,64 +27,32 @@ from pluralbench.reports.figures.chart import (
     which,
     with_means,
 )
-from pluralbench.reports.figures.fonts import language_label, readable, short_name
-from pluralbench.reports.figures.series import KINDS, RunSeries, kind_name, series_of_judges, shortened, unique
+from pluralbench.reports.figures.fonts import language_label, readable
+from pluralbench.reports.figures.series import KINDS, RunSeries, series_of_judges, shortened, unique
 from pluralbench.results.names import OTHER_SETTINGS, PROMPT_SETTINGS, short_names
 from pluralbench.results.runs import Run
 
-MOST, MANY = 10, 4  # models at most in the heat map of languages, and in rows of translations
 OUTCOMES = ("win", "tie", "loss")
-SUBSET = re.compile(r"(?:translation|maple)-([a-z]{2,3})-([a-z]{2,3})-(easy|hard)")
 GROUPS = {"joshi_class": "Class of Joshi et al.", "resource": "Resources", "family": "Family", "script": "Script"}
 ORDER = ["5", "4", "3", "2", "1", "High", "Mid", "Low"]
 NAMES = {"Hans": "Han, simplified", "Hant": "Han, traditional"}
 SUBSTANTIAL = 0.60  # kappa
-GUIDES = f"Dashed: chance (0) and substantial agreement ({SUBSTANTIAL:.2f})."
-MEAN_DROP = "mean of sections"
-WORSE = "Accuracy minus English accuracy (points)"
 OF_THE_DATA = "data {}"
 """The entry of `OTHER_SETTINGS` that names the data."""
 
 
-def languages(models: Sequence[RunSeries]) -> Chart:
-    """Make a heat map of models by languages."""
-    shown = models[:MOST]
-    own = by_mean(
-        Mark(language_label(code, "\n"), number(one.run, "accuracy", config=code), one)
-        for code in _codes(shown)
-        for one in shown
-    )
-    variance = [Mark("Variance\n(points²)", number(one.run, "variance", scale=1.0), one) for one in shown]
-    panels = [
-        Panel([Mark("Mean", point(one.run.headline), one) for one in shown]),
-        Panel(own),
-        Panel(variance, "Variance"),
-    ]
-    best = f"the best {MOST} of " if len(models) > MOST else ""
-    note = (
-        "Languages are sorted by their mean over these models. Variance: of the accuracies in percent over languages; "
-        f"the two scripts of Chinese are averaged first.{_uneven(shown)}"
-    )
-    return Chart(f"Accuracy (%) by language, {best}{which(models)}", panels, note, heat=True)
-
-
 def english_and_multilingual(models: Sequence[RunSeries]) -> Chart:
     """Make a scatter plot of accuracy in English and over languages."""
-    both = [(one, number(one.run, "accuracy", config=_reference(one.run)), point(one.run.headline)) for one in models]
-    shown = [(one, x, y) for one, x, y in both if x.value is not None and y.value is not None]
-    drawn, xs, ys = (
-        [one for one, *_ in shown],
-        [x.value or 0.0 for _, x, _ in shown],
-        [y.value or 0.0 for *_, y in shown],
-    )
-    marks = [Mark(x, y, one) for one, x, y in shown]
-    marks += [Mark(Point(end), Point(end), EQUAL) for of in (min, max) for end in ([of([*xs, *ys])] if shown else [])]
-    missing = ", ".join(one.label for one in models if one not in drawn)
-    note = f"Dashed: equal accuracy.{_uneven(drawn)}"
+    both = {one: (number(one.run, "accuracy", config=_reference(one.run)), point(one.run.headline)) for one in models}
+    shown = {one: own for one, own in both.items() if None not in (own[0].value, own[1].value)}
+    xs, ys = ([own[side].value or 0.0 for own in shown.values()] for side in (0, 1))
+    ends = [Mark(Point(end), Point(end), EQUAL) for of in (min, max) for end in ([of([*xs, *ys])] if shown else [])]
+    missing = ", ".join(one.label for one in models if one not in shown)
+    note = f"Dashed: equal accuracy.{_uneven([*shown])}"
     note += f" No point, since a value is missing: {missing}." if missing else ""
-    title = f"Accuracy in English and over languages, {which(drawn)}{_correlations(xs, ys)}"
+    title = f"Accuracy in English and over languages, {which([*shown])}{_correlations(xs, ys)}"
     label, other = "Mean over languages, accuracy (%)", "English: mean of sections, accuracy (%)"
-    return Chart(title, [Panel(marks, label, other=other)], note)
+    return Chart(title, [Panel([*(Mark(*own, one) for one, own in shown.items()), *ends], label, other=other)], note)
 
 
 def _correlations(xs: Sequence[float], ys: Sequence[float]) -> str:
@@ -94,9 +60,8 @@ def _correlations(xs: Sequence[float], ys: Sequence[float]) -> str:
         return ""
     from scipy.stats import pearsonr, spearmanr
 
-    values = {"Pearson's r": pearsonr(xs, ys).statistic, "Spearman's ρ": spearmanr(xs, ys).statistic}
-    texts = (f"{name} = {value:.2f}" for name, value in values.items())
-    return ": " + ", ".join(text.replace(" ", "\N{NO-BREAK SPACE}") for text in texts)
+    text = f": Pearson's r = {pearsonr(xs, ys).statistic:.2f}, Spearman's ρ = {spearmanr(xs, ys).statistic:.2f}"
+    return text.replace(" = ", "\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}")
 
 
 def dimensions(models: Sequence[RunSeries]) -> Chart:
@@ -106,10 +71,8 @@ def dimensions(models: Sequence[RunSeries]) -> Chart:
     lines = {line: style for line, style in ((overall, "--"), (coin, ":")) if line is not None}
     panels = []
     for kind, title in GROUPS.items():
-        groups = [name for name in names(models, kind) if (kind, name) != ("joshi_class", "0")]
-        marks = by_mean(
-            Mark(name, point(one.run.estimate("accuracy", **{kind: name})), one) for name in groups for one in models
-        )
+        rows = {name: {kind: name} for name in names(models, kind) if (kind, name) != ("joshi_class", "0")}
+        marks = by_mean(marks_of(models, rows, "accuracy"))
         marks.sort(key=lambda mark: ORDER.index(str(mark.at)) if mark.at in ORDER else len(ORDER))
         marks = [mark._replace(at=_group_label(models, kind, str(mark.at))) for mark in marks]
         panels += [Panel(with_means(marks), title=title, lines=lines)] if marks else []
@@ -124,122 +87,58 @@ def _group_label(models: Sequence[RunSeries], kind: str, name: str) -> str:
     return f"{'Class ' * (kind == 'joshi_class')}{NAMES.get(name, name)} ({many})"
 
 
-def translation(models: Sequence[RunSeries]) -> Chart:
-    """Make a panel of easy and of hard translations, with a row of each direction."""
-    subsets = {name: SUBSET.fullmatch(name) for name in sorted(names(models, "subset", config="translation"))}
-    panels = []
-    for level in ("easy", "hard"):
-        directions = {
-            name: f"{short_name(match[1])} → {short_name(match[2])}"
-            for name, match in subsets.items()
-            if match and match[3] == level
-        }
-        marks = [
-            Mark(label, number(one.run, "accuracy", config="translation", subset=name), one)
-            for name, label in directions.items()
-            for one in models
-        ]
-        panels += [Panel(marks, title=level, lines={50: "--"})] if marks else []
-    heat = len(models) > MANY
-    note = "Chance is 50." if heat else "Dashed: chance."
-    return Chart(f"Accuracy (%) on translations, {which(models)}", panels, note, len(panels), heat)
-
-
-def drop(models: Sequence[RunSeries]) -> Chart:
-    """Make a row of each section: accuracy over languages minus accuracy in English."""
-    marks = [Mark(name, _drop(one.run, name), one) for name in _sections(models) for one in models]
-    note = f"Mean over languages. Below 0: worse than in English.{_uneven(models)}"
-    return Chart(f"Drop from English by section, {which(models)}", [Panel(marks, WORSE, lines={0: "--"})], note)
-
-
-def drop_by_kind(models: Sequence[RunSeries]) -> Chart:
-    """Make a panel of each section, with a row of each kind of reward model (section 5.1); empty with only one kind."""
-    dropped = [one for one in models if _drop(one.run, MEAN_DROP).value is not None]
-    of = {one.label: kind_name(one.run.result.model.kind) for one in dropped}
-    counts = Counter(of.values())
-    if len(counts) < 2:
-        return Chart()
-    by_kind = sorted(dropped, key=lambda one: [*KINDS.values(), *counts].index(of[one.label]))
-    panels = []
-    for name in reversed(_sections(dropped)):
-        rows = [Mark(f"{of[one.label]} ({counts[of[one.label]]})", _drop(one.run, name), one) for one in by_kind]
-        panels.append(Panel(with_means(rows), WORSE, name, lines={0: "--"}))
-    note = "Mean over languages. Below 0: worse than in English. In brackets: number of models."
-    return Chart(f"Drop from English by kind of reward model, {which(dropped)}", panels, note, len(panels))
-
-
-def _sections(models: Sequence[RunSeries]) -> list[str]:
-    return [*names(models, "section", "drop"), MEAN_DROP]
-
-
-def _drop(run: Run, section: str) -> Point:
-    return number(run, "drop", section=None if section == MEAN_DROP else section)
-
-
 def consistency(models: Sequence[RunSeries]) -> Chart:
     """Make a row of each language: agreement of a model's labels with those in English."""
-    rows = [
-        Mark(language_label(code), number(one.run, "kappa", scale=1.0, config=code), one)
-        for code in _codes(models)
-        for one in models
-    ]
+    rows = {language_label(code): {"config": code} for code in _codes(models)}
     label = "Cohen's kappa between labels in the language and in English"
-    panel = Panel(with_means(by_mean(rows)), label, lines={0: "--", SUBSTANTIAL: "--"}, least=SUBSTANTIAL)
-    return Chart(f"Consistency with English, {which(models)}", [panel], GUIDES)
+    marks = with_means(by_mean(marks_of(models, rows, "kappa", scale=1.0)))
+    note = f"Dashed: chance (0) and substantial agreement ({SUBSTANTIAL:.2f})."
+    panel = Panel(marks, label, lines={0: "--", SUBSTANTIAL: "--"}, least=SUBSTANTIAL)
+    return Chart(f"Consistency with English, {which(models)}", [panel], note)
 
 
 def instances(models: Sequence[RunSeries]) -> Chart:
     """Make a histogram of each item's kappa between labels in a language and in English, across models."""
-    labels = item_labels(models)
-    kappas, undefined = item_kappas(labels.select(pl.col("^n_.*$")).to_numpy())
+    items = item_kappas(models)
+    kappas = items["kappa"].drop_nulls().to_numpy()
     if not len(kappas):
         return Chart()
     counts, edges = np.histogram(kappas, [edge / 10 for edge in range(-10, 11)])
-    bars = [
-        Mark(round(edge + 0.05, 2), Point(float(count)), PLAIN, "bar")
-        for count, edge in zip(counts.tolist(), edges.tolist(), strict=False)
-    ]
-    raters = " to ".join(str(n) for n in dict.fromkeys((labels["raters"].min(), labels["raters"].max())))
+    heights = zip(edges[:-1].tolist(), counts.tolist(), strict=True)
+    bars = [Mark(round(edge + 0.05, 2), Point(float(count)), PLAIN, "bar") for edge, count in heights]
+    raters = " to ".join(str(n) for n in dict.fromkeys((items["raters"].min(), items["raters"].max())))
     high = int((kappas >= SUBSTANTIAL).sum())
     note = (
-        f"{plural(len(kappas), 'item')} in {plural(labels['config'].n_unique(), 'language')}: labels of {raters} "
+        f"{plural(len(kappas), 'item')} in {plural(items['config'].n_unique(), 'language')}: labels of {raters} "
         f"models in the language and in English. At {SUBSTANTIAL:.2f} or above: {high:,} ({high / len(kappas):.0%})."
     )
-    if undefined:
+    if undefined := items["kappa"].null_count():
         note += f" Not shown: {undefined:,} with undefined kappa, where all models give the same label in both."
     panel = Panel(bars, "Items, all languages", other="Cohen's kappa of an item across models")
     return Chart(f"Agreement with English by item, {which(models)}", [panel], note)
 
 
-def item_labels(models: Sequence[RunSeries]) -> pl.DataFrame:
-    """Count the labels of each item in a language that at least three models labeled in both languages.
+def item_kappas(models: Sequence[RunSeries]) -> pl.DataFrame:
+    """Compute Cohen's kappa of each item in a language that at least three models labeled in both languages.
 
-    Columns: `n_outcome_...` labels in the language, `n_english_...` in English, `n_same` equal ones, `raters` models.
+    Columns: `config`, `id`, `raters` (models), `kappa` (null if chance agreement is 1).
     """
     pairs = []
     for one in models:
         items = one.run.items.select("config", "id", "outcome").unique(["config", "id"], keep="none")
         items = items.filter(pl.col("outcome").is_in(OUTCOMES))
-        english = items.filter(config=_reference(one.run))
-        others = items.filter(pl.col("config").is_in(_codes([one])))
-        pairs.append(others.join(english.select("id", english="outcome"), on="id"))
-    counts = [(pl.col(c) == label).sum().alias(f"n_{c}_{label}") for c in ("outcome", "english") for label in OUTCOMES]
-    same = (pl.col("outcome") == pl.col("english")).sum()
-    grouped = pl.concat(pairs).group_by("config", "id").agg(*counts, n_same=same, raters=pl.len())
-    return grouped.filter(pl.col("raters") >= 3)
-
-
-def item_kappas(counts: NDArray[Any]) -> tuple[NDArray[np.float64], int]:
-    """Compute Cohen's kappa of each row, and count the rows whose kappa is undefined (chance agreement of 1).
-
-    Args:
-        counts: Three columns of label counts in the language, three in English, and the number of equal labels.
-    """
-    integers = counts.astype(np.int64)
-    n, same = integers[:, :3].sum(1), integers[:, 6]
-    chance = (integers[:, :3] * integers[:, 3:6]).sum(1)
-    defined = chance < n * n
-    return ((n * same - chance)[defined] / (n * n - chance)[defined]), int((~defined).sum())
+        english = items.filter(config=_reference(one.run)).select("id", english="outcome")
+        pairs.append(items.filter(pl.col("config").is_in(_codes([one]))).join(english, on="id"))
+    sums = [[(pl.col(side) == label).sum().cast(pl.Int64) for label in OUTCOMES] for side in ("outcome", "english")]
+    grouped = pl.concat(pairs).group_by("config", "id")
+    counts = grouped.agg(
+        raters=pl.len().cast(pl.Int64),
+        same=(pl.col("outcome") == pl.col("english")).sum().cast(pl.Int64),
+        chance=pl.sum_horizontal(one * other for one, other in zip(*sums, strict=True)),
+    ).filter(pl.col("raters") >= 3)
+    n, same, chance = pl.col("raters"), pl.col("same"), pl.col("chance")
+    kappa = pl.when(chance < n * n).then((n * same - chance) / (n * n - chance))
+    return counts.select("config", "id", "raters", kappa=kappa)
 
 
 def translators(models: Sequence[RunSeries]) -> Chart:
@@ -248,38 +147,36 @@ def translators(models: Sequence[RunSeries]) -> Chart:
     Translations have the same ids and subsets but different texts. Their names are the data locations, with the
     digest if the locations are equal.
     """
-    data = _data_names([one.run for one in models])
-    groups = [own for own in _by_model(models, data) if len(own) > 1]
+    groups = [own for own in _by_model(models) if len(own) > 1]
     bases = [next(iter(own.values())) for own in groups]
     rows = unique(shortened([readable(Path(run.name).name or run.name) for run in bases]))
     shown = {one.name: one for one in series_of_judges(dict.fromkeys(name for own in groups for name in own))}
+    levels, changes = defaultdict[str, list[Mark]](list), defaultdict[str, list[Mark]](list)
+    for own, base, row in zip(groups, bases, rows, strict=True):
+        kind = base.result.model.kind
+        levels[kind].append(Mark(row, number(base, "overall", baseline="coin"), CHANCE, "tick"))
+        levels[kind] += [Mark(row, point(run.headline), shown[name]) for name, run in own.items()]
+        for name, run in [*own.items()][1:]:
+            both = counted_decisions(base), counted_decisions(run)
+            change = overall_difference(base, run, *both, differing_text=True)
+            changes[kind].append(Mark(row, point(change), shown[name]))
     panels = []
-    for kind in (kind for kind in KINDS if kind in {run.result.model.kind for run in bases}):
-        levels, changes = [], []
-        of_kind = [one for one in zip(groups, bases, rows, strict=True) if one[1].result.model.kind == kind]
-        for own, base, row in of_kind:
-            levels.append(Mark(row, number(base, "overall", baseline="coin"), CHANCE, "tick"))
-            levels += [Mark(row, point(run.headline), shown[name]) for name, run in own.items()]
-            for name, run in [*own.items()][1:]:
-                both = counted_decisions(base), counted_decisions(run)
-                change = overall_difference(base, run, *both, differing_text=True)
-                changes.append(Mark(row, point(change), shown[name]))
-        panels += [Panel(levels, "Mean over languages, accuracy (%)", KINDS[kind])]
-        panels += [Panel(changes, DIFFERENCE, lines={0: "--"})]
+    for kind in (kind for kind in KINDS if kind in levels):
+        panels += [Panel(levels[kind], "Mean over languages, accuracy (%)", KINDS[kind])]
+        panels += [Panel(changes[kind], DIFFERENCE, lines={0: "--"})]
     note = f"Right: difference to {min(shown, default='')}, or to a model's first translation, on the items in both."
     return Chart(f"Translations side by side, {plural(len(groups), 'model')}", panels, note, 2)
 
 
-def _data_names(runs: Sequence[Run]) -> dict[str, str]:
-    """The name of the data, by digest; a location may have held different data at different times."""
-    where = {run.config.data.digest: run.config.data.location for run in runs}
-    names = dict(zip(where, short_names(list(where.values())), strict=True))
-    counts = Counter(names.values())
-    return {digest: f"{name} ({digest[:7]})" if counts[name] > 1 else name for digest, name in names.items()}
+def _by_model(models: Sequence[RunSeries]) -> list[dict[str, Run]]:
+    """The runs of each model with the same settings on the same items, by the name of the data.
 
-
-def _by_model(models: Sequence[RunSeries], data: Mapping[str, str]) -> list[dict[str, Run]]:
-    """The runs of each model with the same settings on the same items, by the name of the data."""
+    A location may have held different data at different times; then the names have digests.
+    """
+    where = {one.run.config.data.digest: one.run.config.data.location for one in models}
+    short = dict(zip(where, short_names([*where.values()]), strict=True))
+    counts = Counter(short.values())
+    data = {digest: f"{name} ({digest[:7]})" if counts[name] > 1 else name for digest, name in short.items()}
     groups: dict[tuple[str, ...], dict[str, Run]] = {}
     for one in sorted(models, key=lambda one: data[one.run.config.data.digest]):
         settings = (str(of(one.run)) for how, of in {**PROMPT_SETTINGS, **OTHER_SETTINGS}.items() if how != OF_THE_DATA)
@@ -291,8 +188,6 @@ def _by_model(models: Sequence[RunSeries], data: Mapping[str, str]) -> list[dict
 
 def _translated(first: Run, second: Run) -> bool:
     """Whether the second run's items are translations of the first's: the same ids and subsets, different texts."""
-    if first.config.benchmark.description.sections != second.config.benchmark.description.sections:
-        return False
     one, other = (
         run.items.filter(~pl.col("config").is_in(sorted(run.config.benchmark.description.outside_overall)))
         .select("config", "id", "subset", "digest")
@@ -300,8 +195,8 @@ def _translated(first: Run, second: Run) -> bool:
         for run in (first, second)
     )
     both = one.join(other, on=["config", "id"], suffix="_second")
-    same = both.select(pl.col("subset").eq_missing(pl.col("subset_second")).all()).item()
-    return both.height > 0 and bool((both["digest"] != both["digest_second"]).any()) and bool(same)
+    same = both["subset"].eq_missing(both["subset_second"]).all()
+    return bool((both["digest"] != both["digest_second"]).any()) and same
 
 
 def _codes(models: Sequence[RunSeries]) -> list[str]:
@@ -321,16 +216,5 @@ def _uneven(models: Sequence[RunSeries]) -> str:
 
 
 FIGURES: Mapping[str, Callable[[Sequence[RunSeries]], Chart]] = {
-    entry.__name__: entry
-    for entry in (
-        languages,
-        english_and_multilingual,
-        dimensions,
-        translation,
-        drop,
-        consistency,
-        instances,
-        drop_by_kind,
-        translators,
-    )
+    entry.__name__: entry for entry in (english_and_multilingual, dimensions, consistency, instances, translators)
 }

@@ -1,6 +1,7 @@
 """Figures of `report`: by benchmark, across languages, by category, and of verdicts."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 
 import polars as pl
@@ -8,7 +9,6 @@ import polars as pl
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import benchmarks, languages, verdicts
-from pluralbench.reports.figures.categories import calibration, categories
 from pluralbench.reports.figures.chart import Chart, names
 from pluralbench.reports.figures.files import stem, write
 from pluralbench.reports.figures.fonts import readable, unrendered
@@ -46,24 +46,32 @@ def figures_of(
         families: See `draw`.
         among: All runs of the report, which determine the colors. Default: `runs`.
     """
-    charts = dict(_charts(runs, families or {}, among or runs))
-    return {name: chart for name, chart in charts.items() if not chart.empty}
+    charts: dict[str, Chart] = {}
+    for name, chart in _charts(runs, families or {}, among or runs):
+        if not chart.empty:
+            # Two benchmarks may have files of one name.
+            others = (f"{name}_{number}" for number in count(2))
+            charts[name if name not in charts else next(one for one in others if one not in charts)] = chart
+    return charts
 
 
 def _charts(runs: Sequence[Run], families: Mapping[str, str], among: Sequence[Run]) -> Iterator[tuple[str, Chart]]:
     for kind, entry in (("forest", benchmarks.forest), ("position", benchmarks.position)):
-        stems: set[str] = set()
         for name in sorted({run.config.benchmark.name for run in runs}):
             models = series_of([run for run in runs if run.config.benchmark.name == name], among)
-            yield _unique(stem(kind, Path(name).name.removesuffix(".toml")), stems), entry(models)
-    yield from _profile_modes(runs, families)
+            yield stem(kind, _file(name)), entry(models)
+    _check_families(families, [run.name for run in runs])
+    for sheet in sheets_of(runs):
+        if modes := modes_of(sheet.runs):
+            name = stem("profile_modes", _file(sheet.runs[0].config.benchmark.name))
+            yield name, benchmarks.profile_modes(sheet, modes, families)
     models = series_of(_in_languages(runs), among)
     yield from ((name, entry(models)) for name, entry in languages.FIGURES.items() if models)
     models = series_of([run for run in runs if run.config.benchmark.description.by_category], among)
     for config in names(models, "config", "exact_match"):
-        yield stem("categories", config), categories(models, config)
+        yield stem("categories", config), benchmarks.categories(models, config)
     if models:
-        yield "calibration", calibration(models)
+        yield "calibration", benchmarks.calibration(models)
     table = _verdicts(runs)
     if table is not None:
         title = title_of([run for run in runs if run.config.benchmark.description.persona_items])
@@ -71,26 +79,15 @@ def _charts(runs: Sequence[Run], families: Mapping[str, str], among: Sequence[Ru
         yield from verdicts.figures_of(rows, among=[run.name for run in among]).items()
 
 
-def _unique(name: str, taken: set[str]) -> str:
-    """A file stem that is not taken; two benchmarks may have files of one name."""
-    own = f"{name}_{len(taken) + 1}" if name in taken else name
-    taken.add(own)
-    return own
+def _file(benchmark: str) -> str:
+    return Path(benchmark).name.removesuffix(".toml")
 
 
-def _profile_modes(runs: Sequence[Run], families: Mapping[str, str]) -> Iterator[tuple[str, Chart]]:
-    """The figure of each sheet with models in several modes."""
-    models, stems = dict.fromkeys(run.name for run in runs), set[str]()
+def _check_families(families: Mapping[str, str], models: Sequence[str]) -> None:
     for family, pattern in families.items():
         if not any(benchmarks.matches(name, pattern) for name in models):
-            raise EvaluationError(
-                f"The pattern {pattern} of the family {family} matches none of the models {', '.join(models)}."
-            )
-    for sheet in sheets_of(runs):
-        own = modes_of(sheet.runs)
-        if own:
-            name = _unique(stem("profile_modes", Path(sheet.runs[0].config.benchmark.name).stem), stems)
-            yield name, benchmarks.profile_modes(sheet, own, families)
+            shown = ", ".join(dict.fromkeys(models))
+            raise EvaluationError(f"The pattern {pattern} of the family {family} matches none of the models {shown}.")
 
 
 def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:
@@ -107,23 +104,15 @@ def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:
 
 
 def font_notes(runs: Sequence[Run]) -> list[str]:
-    """List what the figures of these runs cannot show because fonts are missing, a sentence each."""
-    notes = []
+    """List what the figures of these runs cannot show because fonts are missing: a sentence, or none."""
     codes = sorted({code for run in _in_languages(runs) for code in run.names("config", "pooled_accuracy")})
-    lacking = unrendered(codes)
-    if lacking:
-        notes.append(f"No installed font has the script of {', '.join(lacking)}, so figures show only English names")
+    shown = {language.autonym: language.name for language in unrendered(codes)}
     for title in sorted({run.config.benchmark.title for run in runs}):
-        labels = benchmarks.labels_of([run for run in runs if run.config.benchmark.title == title])
-        others = [f"{label} for {name}" for name, label in labels.items() if label != name]
-        if others:
-            notes.append(
-                f"No installed font has all characters of some names, so figures of {title} show {', '.join(others)}"
-            )
-    names = sorted({run.name for run in runs if readable(run.name) != run.name})
-    if names:
-        notes.append(f"No installed font has all characters of {', '.join(names)}, so figures show question marks")
-    return [f"{note}; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)." for note in notes]
+        shown |= benchmarks.labels_of([run for run in runs if run.config.benchmark.title == title])
+    shown |= {run.name: readable(run.name) for run in runs}
+    others = ", ".join(f"{label} for {name}" for name, label in shown.items() if label != name)
+    noto = "install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)"
+    return [f"No installed font has all characters of some names, so figures show {others}; {noto}."] if others else []
 
 
 def _in_languages(runs: Sequence[Run]) -> list[Run]:

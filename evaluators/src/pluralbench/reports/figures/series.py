@@ -1,15 +1,18 @@
 """Color, marker and label of each model and judge, the same in all figures of a report."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from math import inf
+from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 from pluralbench_release.palette import COLORS
 
 from pluralbench.reports.figures.fonts import readable
-from pluralbench.results.names import differences, short_names
+from pluralbench.results.names import OTHER_SETTINGS, PROMPT_SETTINGS, differences, short_names
 from pluralbench.results.runs import Run
 
 # 8 colors and 11 markers are coprime, so pairs repeat after 88.
@@ -23,7 +26,9 @@ KINDS = {
     "generative": "Generative judges",
     "function": "Functions",
 }
-Settings = tuple[tuple[str, str], ...]
+OF_DATA = ("data", "limit", "{} drawn", "drawn", "{} if too long")  # settings that differ between benchmarks
+Variant = tuple[str, tuple[Any, ...]]
+"""A model, and what distinguishes its runs on a benchmark. The first variant has the model's own marker."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +54,6 @@ class RunSeries(Series):
     run: Run = field(compare=False)
 
 
-class _Variant(NamedTuple):
-    """A model and one of its runs on a benchmark; variant 0 has the model's own marker."""
-
-    name: str
-    variant: int = 0
-
-
 def series_of(runs: Sequence[Run], among: Sequence[Run] = ()) -> list[RunSeries]:
     """Make a series for each run of a benchmark, the best first, with unique labels.
 
@@ -69,7 +67,7 @@ def series_of(runs: Sequence[Run], among: Sequence[Run] = ()) -> list[RunSeries]
     ordered = sorted(runs, key=lambda run: (_last_if_missing(run.headline.value), run.name, str(run.path)))
     labels = _labels([run.name for run in ordered], differences(ordered), [run.name for run in among])
     return [
-        RunSeries(run.name, label, *looks[variants[_key(run)]], run=run)
+        RunSeries(run.name, label, *looks[variants[run.name, run.path]], run=run)
         for run, label in zip(ordered, labels, strict=True)
     ]
 
@@ -82,54 +80,39 @@ def series_of_judges(accuracies: Mapping[str, float | None], among: Iterable[str
         among: Names in all figures of the report, which determine the colors.
     """
     names = sorted(accuracies, key=lambda name: (_last_if_missing(accuracies[name]), name))
-    report_names = dict.fromkeys(among)
+    known = dict.fromkeys(among)
     # Names that the report lacks come last, so that they do not change the colors of the others.
-    looks = _looks(_Variant(name) for name in report_names) if report_names else {}
-    looks |= _looks([*(_Variant(name) for name in names if name not in report_names)], first=len(report_names))
-    labels = _labels(names, [""] * len(names), report_names)
-    return [Series(name, label, *looks[_Variant(name)]) for name, label in zip(names, labels, strict=True)]
+    looks = _looks((name, ()) for name in known)
+    looks |= _looks(((name, ()) for name in names if name not in known), first=len(known))
+    labels = _labels(names, [""] * len(names), known)
+    return [Series(name, label, *looks[name, ()]) for name, label in zip(names, labels, strict=True)]
 
 
-def _looks(all_of: Iterable[_Variant], first: int = 0) -> dict[_Variant, tuple[str, str, str]]:
+def _looks(variants: Iterable[Variant], first: int = 0) -> dict[Variant, tuple[str, str, str]]:
     """Color, marker and line style of each variant; the first 88 (8 x 11) are unique."""
-    every = sorted(set(all_of), key=lambda variant: (variant.name.casefold(), variant))
-    names = {name: first + place for place, name in enumerate(dict.fromkeys(variant.name for variant in every))}
-    places = dict.fromkeys(names.values())
-    looks = {}
-    for one in every:
-        place = names[one.name]
-        while one.variant and place in places:
-            place += len(COLORS)
-        places[place] = None
-        line = LINES[place // len(COLORS) % len(LINES)]
-        looks[one] = COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)], line
+    every = sorted(set(variants), key=lambda variant: (variant[0].casefold(), variant))
+    places = {name: first + place for place, name in enumerate(dict.fromkeys(name for name, _ in every))}
+    taken, looks = set(places.values()), {}
+    for name, own in groupby(every, itemgetter(0)):
+        for number, variant in enumerate(own):
+            place = places[name]
+            while number and place in taken:
+                place += len(COLORS)
+            taken.add(place)
+            line = LINES[place // len(COLORS) % len(LINES)]
+            looks[variant] = COLORS[place % len(COLORS)], MARKERS[place % len(MARKERS)], line
     return looks
 
 
-def _key(run: Run) -> tuple[str, Path]:
-    return run.name, run.path
-
-
-def _variants(runs: Iterable[Run]) -> dict[tuple[str, Path], _Variant]:
+def _variants(runs: Iterable[Run]) -> dict[tuple[str, Path], Variant]:
     """The variant of each run: by its settings, so that those with the same ones look alike on every benchmark."""
-    repeats: dict[tuple[str, str, Settings], int] = {}
-    keys: dict[tuple[str, Path], tuple[str, int, Settings]] = {}
-    for key, run in sorted({_key(run): run for run in runs}.items(), key=lambda one: str(one[0])):
-        own = run.name, run.config.benchmark.name, _settings(run)
-        repeats[own] = repeats.get(own, -1) + 1
-        keys[key] = run.name, repeats[own], own[-1]
-    ordered = sorted(set(keys.values()))
-    first = {name: place for place, (name, *_) in reversed([*enumerate(ordered)])}
-    return {key: _Variant(own[0], ordered.index(own) - first[own[0]]) for key, own in keys.items()}
-
-
-def _settings(run: Run) -> Settings:
-    """The prompt and judge settings in which runs of one model may differ."""
-    values: dict[str, object] = {name: getattr(run.config.prompt, name) for name in ("profile", "profile_size")}
-    names = ("oracle", "setting", "variables", "reply_format", "orders", "criterion", "verdict_parsing", "limit")
-    values |= {name: run.config.judge_setting(name) for name in names}
-    values["rules"] = None if run.config.benchmark.description.ties_break_exact_match else "legacy"
-    return tuple((name.replace("_", " "), str(value)) for name, value in values.items() if value is not None)
+    settings = {form: of for form, of in {**PROMPT_SETTINGS, **OTHER_SETTINGS}.items() if not form.startswith(OF_DATA)}
+    repeats, variants = Counter[tuple[Any, ...]](), {}
+    for run in sorted({(run.name, run.path): run for run in runs}.values(), key=lambda run: str(run.path)):
+        own = run.name, *((form, str(value)) for form, of in settings.items() if (value := of(run)) is not None)
+        variants[run.name, run.path] = run.name, (repeats[own, run.config.benchmark.name], *own)
+        repeats[own, run.config.benchmark.name] += 1
+    return variants
 
 
 def _labels(names: Sequence[str], differences: Sequence[str], among: Iterable[str]) -> list[str]:
@@ -138,16 +121,12 @@ def _labels(names: Sequence[str], differences: Sequence[str], among: Iterable[st
     among: All names of the report, so that a model has the same label in all figures.
     """
     every = sorted({*names, *among})
-    short = dict(
-        zip(
-            every,
-            shortened([readable(one) for one in short_names([" ".join(one.split()) for one in every])]),
-            strict=True,
-        )
+    ends = short_names([" ".join(one.split()) for one in every])
+    short = dict(zip(every, shortened(list(map(readable, ends))), strict=True))
+    details = shortened(list(map(readable, differences)))
+    return unique(
+        [f"{short[name]} ({more})" if more else short[name] for name, more in zip(names, details, strict=True)]
     )
-    details = shortened([readable(one) for one in differences])
-    texts = [f"{short[name]} ({more})" if more else short[name] for name, more in zip(names, details, strict=True)]
-    return unique(texts)
 
 
 def unique(texts: Sequence[str]) -> list[str]:

@@ -23,7 +23,7 @@ class Role(NamedTuple):
 
 INK = "#1d2126"  # texts, axes, means
 SOFT = "#565d66"  # notes, reference lines, bars without a series
-LINE = "#d9dde2"  # grids and hatches
+LINE = "#d9dde2"  # grids
 BAND = "#f4f5f7"  # every other row
 PAPER = "#fefefe"  # inside of hollow dots; not pure white, which is the color of numbers on dark cells
 ROLES = (
@@ -48,7 +48,6 @@ SETTINGS: Any = {
     "font.size": 8,
     "grid.color": LINE,
     "grid.linewidth": 0.5,
-    "hatch.linewidth": 0.5,
     "legend.frameon": False,
     "svg.fonttype": "none",  # text that can be searched, copied and read aloud
     "svg.hashsalt": "pluralbench",
