@@ -127,13 +127,11 @@ def test_figures_of_languages_are_the_numbers_of_the_metrics() -> None:
     charts = figures_of(runs)
     assert {*charts} == {"forest_multilingual", *languages.FIGURES} - {"translators"}
     [points] = charts["english_and_multilingual"].panels
-    shown = {(mark.at, mark.point.value) for mark in points.marks if mark.series.marker}
-    assert {(at.value, value) for at, value in shown} == {  # type: ignore[union-attr]
-        (percent(run.estimate("accuracy", config=ENGLISH)), percent(run.headline)) for run in runs
-    }
+    both = {(at.value, value) for (at, label), value in values(points).items() if label}
+    assert both == {(percent(run.estimate("accuracy", config=ENGLISH)), percent(run.headline)) for run in runs}
     groups, *_ = charts["dimensions"].panels
     found = {label: value for (row, label), value in values(groups).items() if str(row).startswith("Class 5")}
-    assert sorted(found.values()) == sorted(percent(run.estimate("accuracy", joshi_class="5")) for run in runs)
+    assert {*found.values()} == {percent(run.estimate("accuracy", joshi_class="5")) for run in runs}
     [kappas] = charts["consistency"].panels
     of_kappa = [[run.estimate("kappa", config=code).value for run in runs] for code in codes]
     shown = [mark.point.value for mark in kappas.marks if mark.kind == "dot"]

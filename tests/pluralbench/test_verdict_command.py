@@ -155,9 +155,7 @@ def test_figures_are_named_where_they_do_not_disturb(metrics: Command, tmp_path:
     json.loads(out)
     written_ = sorted(place.name for place in folder.iterdir())
     assert sorted(Path(line.removeprefix("Wrote ")).name for line in err.splitlines()) == written_
-    assert {"persona.png", "persona.svg", "certainty_certainty_all.png", "risk_coverage_certainty_none.svg"} <= {
-        *written_
-    }
+    assert {"certainty_certainty_all.png", "risk_coverage_certainty_none.svg"} <= {*written_}
     _, out, err = metrics(path, "--plots", folder)
     assert out.count("Wrote ") == len(written_)
     assert err == ""
@@ -169,7 +167,7 @@ def test_figures_are_named_where_they_do_not_disturb(metrics: Command, tmp_path:
         (("nowhere.csv",), "nowhere.csv does not exist"),
         (("bad.csv",), "bad.csv has no column `truth`; it has task, judge"),
         (("verdicts.csv", "--labels", "bad.csv"), "bad.csv has no column `annotator`; it has task, judge"),
-        (("tie.csv", "--plots", "figures"), "There is nothing to draw: no verdict has a certainty, and no judge"),
+        (("tie.csv", "--plots", "figures"), "There is nothing to draw: no verdict has a certainty"),
     ],
 )
 def test_what_cannot_be_measured_is_one_sentence(

@@ -118,8 +118,8 @@ class Chart:
 
     @property
     def empty(self) -> bool:
-        """Whether no series has a value, so that there is nothing to show."""
-        return all(mark.point.value is None or not mark.series.marker for mark in self.marks)
+        """Whether there is no value besides those of references, so that there is nothing to show."""
+        return all(mark.point.value is None or mark.kind == "tick" for mark in self.marks)
 
 
 def point(estimate: Estimate, scale: float = 100.0) -> Point:
