@@ -197,6 +197,7 @@ def test_opinion_qa_names_what_it_cannot_read(tmp_path: Path) -> None:
     load = EVERYTHING["opinion_qa"][0]
     files.wave(tmp_path / "W1", BINARY, [{"QKEY": "1", "Q1": "Yes", "Q2": "a"}] * 2)
     refused(load, tmp_path, "responses.csv has the QKEY 1 more than once")
+    files.wave(tmp_path / "W1", BINARY, [{"QKEY": "1", "Q1": "Yes", "Q2": "a"}])
     info = tmp_path / "W1/info.csv"
     info.write_text(info.read_text(encoding="utf-8").replace("{1.0", "[1.0", 1), encoding="utf-8")
     refused(load, tmp_path, "the `option_mapping` of Q1 is not a dict")

@@ -1,14 +1,14 @@
 """Recipe of a build of M-RewardBench."""
 
-import pkgutil
 import re
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pluralbench_calls import ConnectionConfig, Limits, Price
 from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import FrozenModel, Location
 from pluralbench_runs.recipe_options import COLUMNS as COLUMN_NAMES
+from pluralbench_runs.recipe_options import column_names
 from pluralbench_schemas import ENGLISH, LANGUAGES, similar_languages
 from pluralbench_tables import Quoting, Separator
 from pydantic import Field, field_validator, model_validator
@@ -33,10 +33,8 @@ CATEGORIES = {
 }
 
 
-def available_translators() -> list[str]:
-    """List the names of the modules in `build_multilingual.translators` without importing them."""
-    folder = Path(__file__).parent / "translators"
-    return sorted(module.name for module in pkgutil.iter_modules([str(folder)]) if not module.name.startswith("_"))
+TRANSLATORS = {"apertium": "apertium:Apertium", "google": "google:GoogleTranslator", "nllb": "nllb:Nllb"}
+"""Class of each translator, in its module of `build_multilingual.translators`."""
 
 
 class SourceTable(FrozenModel):
@@ -60,7 +58,7 @@ class SourceTable(FrozenModel):
         json_schema_extra={"flag": "--source-split"},
     )
     limit: int | None = Field(None, ge=1, description="Maximum number of rows per subset.")
-    columns: dict[str, str] = COLUMN_NAMES
+    columns: Annotated[dict[str, str], column_names(COLUMNS)] = COLUMN_NAMES
     categories: dict[str, list[str]] = Field(default_factory=lambda: dict(CATEGORIES))
     prompt_only: list[str] = Field(default_factory=lambda: ["hep-*"])
     separator: Separator | None = Field(None, description="Separator of CSV and TSV files. Default: the header's.")
@@ -73,26 +71,18 @@ class SourceTable(FrozenModel):
     license: str | None = LICENSE
     attribution: str | None = None
 
-    @field_validator("columns")
-    @classmethod
-    def _column_names(cls, columns: dict[str, str]) -> dict[str, str]:
-        for name in columns:
-            if name not in COLUMNS:
-                raise ValueError(f"there is no column `{name}` to rename; the columns are {', '.join(COLUMNS)}")
-        return columns
-
 
 class TranslatorTable(FrozenModel):
     """Translator.
 
     Attributes:
-        name: Module of `build_multilingual.translators`, or NAME:MODEL.
+        name: A key of `TRANSLATORS`, or NAME:MODEL.
         model: Model of the translator. Default: the translator's own default.
         glossary: Google glossary, projects/.../locations/.../glossaries/...
     """
 
     name: str = Field(
-        description=f"Translator: {', '.join(available_translators())}.",
+        description=f"Translator: {', '.join(TRANSLATORS)}.",
         json_schema_extra={"flag": "--translator", "metavar": "NAME[:MODEL]"},
     )
     model: Location | None = None
@@ -238,7 +228,7 @@ class RatedTable(FrozenModel):
         description="Better end of the score, and minimum differences of easy and hard pairs, such as higher/0.25/0.5.",
         json_schema_extra={"metavar": "BETTER/EASY/HARD"},
     )
-    columns: dict[str, str] = COLUMN_NAMES
+    columns: Annotated[dict[str, str], column_names(ROLES)] = COLUMN_NAMES
     separator: Separator | None = Field(None, json_schema_extra={"flag": "--separator"})
     quoting: Quoting | None = Field(None, json_schema_extra={"flag": "--quoting"})
     name: str | None = None
@@ -254,14 +244,6 @@ class RatedTable(FrozenModel):
         if better not in {"higher", "lower"} or len(differences) != 2:
             raise ValueError(f"{scale!r} is not of the form BETTER/EASY/HARD, such as higher/0.25/0.5")
         return {"better": better, "easy": differences[0], "hard": differences[1]}
-
-    @field_validator("columns")
-    @classmethod
-    def _column_names(cls, columns: dict[str, str]) -> dict[str, str]:
-        for role in columns:
-            if role not in ROLES:
-                raise ValueError(f"there is no column `{role}` to rename; the columns are {', '.join(ROLES)}")
-        return columns
 
     @field_validator("direction")
     @classmethod

@@ -117,7 +117,7 @@ PERSONAS = {
 
 
 def variables_of(
-    columns: Sequence[str], sentences: Mapping[str, str], sets: Mapping[str, Sequence[str]]
+    columns: Sequence[str], sentences: Mapping[str, str], sets: Mapping[Any, Sequence[str]]
 ) -> list[Variable]:
     """Make variables for the columns of a user's table.
 

@@ -1,7 +1,7 @@
 """The recipe of the persona judge dataset: the settings of a build."""
 
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import FrozenModel, Location, PathName
@@ -9,7 +9,7 @@ from pluralbench_runs.study_options import RELEASE, StudyRecipe
 from pluralbench_tables import Quoting
 from pydantic import Field, field_validator, model_validator
 
-from build_persona_judge.persona import MISSING, SETS
+from build_persona_judge.persona import MISSING
 
 RECIPES = Path(__file__).parent / "recipes"
 SAMPLE = "sample"
@@ -134,8 +134,8 @@ class PeopleTable(SourceTable):
 
     task: PathName
     kind: Literal["preference", "opinion", "authorship"] = "opinion"
-    sentences: dict[str, str] = Field(default_factory=dict)
-    sets: dict[str, list[str]] = Field(default_factory=dict)
+    sentences: dict[str, Annotated[str, Field(pattern=r"\{\}")]] = Field(default_factory=dict)
+    sets: dict[Literal["key", "least", "key-code", "least-code"], list[str]] = Field(default_factory=dict)
 
     @model_validator(mode="before")
     @classmethod
@@ -150,22 +150,6 @@ class PeopleTable(SourceTable):
         if task in TASKS:
             raise ValueError(f"{task} is the name of another source; rename the task or its folder")
         return task
-
-    @field_validator("sentences")
-    @classmethod
-    def _check_sentences(cls, sentences: dict[str, str]) -> dict[str, str]:
-        for name, sentence in sentences.items():
-            if "{}" not in sentence:
-                raise ValueError(f"the sentence of `{name}` needs {{}} for its value")
-        return sentences
-
-    @field_validator("sets")
-    @classmethod
-    def _check_sets(cls, sets: dict[str, list[str]]) -> dict[str, list[str]]:
-        for name in sets:
-            if name not in SETS:
-                raise ValueError(f"the set {name!r} does not exist; the sets are {', '.join(SETS)}")
-        return sets
 
 
 class PersonaJudgeRecipe(ReleaseRecipe):

@@ -7,7 +7,7 @@ from copy import copy
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, Field
+from pydantic import AfterValidator, BaseModel, Field
 from pydantic.fields import FieldInfo
 
 from pluralbench_runs.errors import RecipeError
@@ -21,6 +21,19 @@ COLUMNS: Any = Field(
     json_schema_extra={"flag": "--column", "metavar": "FIELD=COLUMN", "example": "prompt=text"},
 )
 """A field of a recipe that maps fields to columns."""
+
+
+def column_names(names: Sequence[str]) -> AfterValidator:
+    """Return the check of a field like `COLUMNS`, whose keys are among `names`."""
+
+    def check(columns: dict[str, str]) -> dict[str, str]:
+        for name in columns:
+            if name not in names:
+                raise ValueError(f"there is no column `{name}` to rename; the columns are {', '.join(names)}")
+        return columns
+
+    return AfterValidator(check)
+
 
 Overrides = dict[str, Any]
 """Values of the command line that override a recipe's file, by dotted key; see `read_recipe`."""

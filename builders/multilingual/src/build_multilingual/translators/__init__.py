@@ -1,10 +1,10 @@
-"""Translators: each module in this package is one, selected by its name.
+"""Translators: one class each, in a module that `recipe.TRANSLATORS` names.
 
-A module has a function `translator(table, connection)` that returns a `Translator`. It imports optional dependencies
-when the translator is first entered, so that a replay does not need them.
+A class takes the recipe's tables. It imports optional dependencies when it is first entered, so that a replay does not
+need them.
 """
 
-import importlib
+from pkgutil import resolve_name
 from typing import Protocol
 
 from pluralbench_calls import PackingBackend, Request
@@ -12,7 +12,7 @@ from pluralbench_runs import Json
 from pluralbench_schemas import Language
 
 from build_multilingual.errors import TranslatorError
-from build_multilingual.recipe import ConnectionTable, TranslatorTable, available_translators
+from build_multilingual.recipe import TRANSLATORS, ConnectionTable, TranslatorTable
 from build_multilingual.translators._packing import text_length
 
 
@@ -49,8 +49,7 @@ def translator(table: TranslatorTable, connection: ConnectionTable) -> Translato
     Raises:
         TranslatorError: The name is unknown, or the translator does not have the model or glossary.
     """
-    if table.name not in available_translators():
-        raise TranslatorError(f"Unknown translator {table.name!r}; choose {', '.join(available_translators())}.")
-    module = importlib.import_module(f"{__name__}.{table.name}")
-    instance: Translator = module.translator(table, connection)
+    if table.name not in TRANSLATORS:
+        raise TranslatorError(f"Unknown translator {table.name!r}; choose {', '.join(TRANSLATORS)}.")
+    instance: Translator = resolve_name(f"{__name__}.{TRANSLATORS[table.name]}")(table, connection)
     return instance

@@ -27,18 +27,6 @@ END = f"{MARK}.{MARK}"
 TIMEOUT = 600.0  # seconds for one message; Apertium translates a page in a second
 
 
-def translator(table: TranslatorTable, connection: ConnectionTable) -> "Apertium":
-    """Return the translator of a recipe.
-
-    Raises:
-        TranslatorError: The recipe sets a model or a glossary, which Apertium does not have.
-    """
-    del connection
-    if table.model or table.glossary:
-        raise TranslatorError("Apertium has neither models nor glossaries; remove them.")
-    return Apertium()
-
-
 class Apertium(Translator):
     """Runs `apertium` on many lines at once; see `Translator`."""
 
@@ -46,6 +34,11 @@ class Apertium(Translator):
     model = "apertium"
     longest = 100_000
     concurrency: int | None = 2
+
+    def __init__(self, table: TranslatorTable, connection: ConnectionTable) -> None:
+        del connection
+        if table.model or table.glossary:
+            raise TranslatorError("Apertium has neither models nor glossaries; remove them.")
 
     def body(self, text: str, language: Language) -> dict[str, Json]:
         """Return the body of a request, with ISO 639-3 codes."""

@@ -7,7 +7,6 @@ Texts are sent as plain text: HTML, the default, would lose white space. The cli
 import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
-from urllib.parse import urlsplit
 
 from pluralbench_calls import Answer, CallsError, Request
 from pluralbench_runs import Json, one_line
@@ -27,13 +26,9 @@ TIMEOUT = 60.0  # seconds for one attempt, until the last byte
 MAX_REFUSALS = 8  # consecutive refused single texts, after which the request itself counts as wrong
 # gRPC's message, with the status of an unavailable server, if the credentials give no token.
 NO_TOKEN = "Getting metadata from plugin failed with error"  # noqa: S105 - a message
-HOST = re.compile(r"[\w.:\[\]-]+")
-LOOPBACK = {"127.0.0.1", "localhost", "::1"}
-
-
-def translator(table: TranslatorTable, connection: ConnectionTable) -> "GoogleTranslator":
-    """Return the translator of a recipe."""
-    return GoogleTranslator(table, connection)
+HOST = re.compile(r"(?P<host>[\w.-]+|\[::1\])(?::(?P<port>[0-9]{1,5}))?")
+MAX_PORT = 65_535
+LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 
 
 class GoogleTranslator(Translator):
@@ -109,26 +104,19 @@ class GoogleTranslator(Translator):
         try:
             yield await self._translate(requests)
         except exceptions.InvalidArgument as error:
-            if "language" in error.message.lower():  # the same for all texts
-                raise CallsError(f"Google Cloud Translation refuses the request ({_message(error)}).") from None
-            if len(requests) > 1:
+            concerns_all = "language" in error.message.lower()
+            if len(requests) > 1 and not concerns_all:
                 half = len(requests) // 2
                 for part in (requests[:half], requests[half:]):
                     async for answers in self.send_packed(part):
                         yield answers
                 return
             self._refused += 1
-            if self._refused >= MAX_REFUSALS:
+            if concerns_all or self._refused >= MAX_REFUSALS:
                 raise CallsError(f"Google Cloud Translation refuses the request ({_message(error)}).") from None
             yield [Answer.to(requests[0], "error", _message(error), finish_reason="INVALID_ARGUMENT")]
-        except (exceptions.Unauthenticated, exceptions.PermissionDenied, GoogleAuthError) as error:
-            raise CallsError(f"Google Cloud Translation does not accept the credentials ({_message(error)}).") from None
-        except exceptions.NotFound as error:
-            raise CallsError(
-                f"Google Cloud Translation does not have the requested resource ({_message(error)})."
-            ) from None
-        except (exceptions.GoogleAPIError, OSError) as error:
-            raise self._failure(error) from None
+        except (exceptions.GoogleAPIError, GoogleAuthError, OSError) as error:
+            raise CallsError(f"{_failure(error)}.") from None
 
     async def _translate(self, requests: Sequence[Request]) -> list[Answer]:
         from google.api_core import exceptions, retry_async
@@ -146,19 +134,12 @@ class GoogleTranslator(Translator):
             model=f"{parent}/models/{self.model}",
             glossary_config=translate_v3.TranslateTextGlossaryConfig(glossary=glossary) if glossary else None,
         )
-        transient = retry_async.if_exception_type(
-            exceptions.ServiceUnavailable,
-            exceptions.ResourceExhausted,
-            exceptions.DeadlineExceeded,
-            exceptions.InternalServerError,
-            exceptions.Aborted,
-        )
+        kinds = ("ServiceUnavailable", "ResourceExhausted", "DeadlineExceeded", "InternalServerError", "Aborted")
+        transient = retry_async.if_exception_type(*(getattr(exceptions, kind) for kind in kinds))
         # The client has no retry of its own for this method.
         retry = retry_async.AsyncRetry(
-            predicate=lambda error: transient(error) and NO_TOKEN not in str(error),
+            lambda error: transient(error) and NO_TOKEN not in str(error),
             initial=0.5,
-            maximum=60.0,
-            multiplier=2.0,
             timeout=self._connection.retry_seconds,
         )
         response = await self._client.translate_text(message, retry=retry, timeout=TIMEOUT)
@@ -177,38 +158,38 @@ class GoogleTranslator(Translator):
             for request, translation in zip(requests, translations, strict=True)
         ]
 
-    def _failure(self, error: Exception) -> CallsError:
-        from google.api_core import exceptions
 
-        cause = error.cause if isinstance(error, exceptions.RetryError) and error.cause else error
-        if NO_TOKEN in str(cause):
-            reason = _message(cause).partition(NO_TOKEN)[2].strip(": ")
-            return CallsError(
-                f"Google Cloud credentials cannot be used ({reason}); run `gcloud auth application-default login` "
-                "again."
-            )
-        if isinstance(cause, exceptions.ResourceExhausted):
-            problem = f"keeps refusing because of its quota ({_message(cause)})"
-        else:
-            problem = f"keeps failing ({_message(cause)})"
-        return CallsError(f"Google Cloud Translation {problem}.")
+def _failure(error: Exception) -> str:
+    """Say in words why no text can be translated, without the full stop."""
+    from google.api_core import exceptions
+    from google.auth.exceptions import GoogleAuthError
+
+    cause = error.cause if isinstance(error, exceptions.RetryError) and error.cause else error
+    message = _message(cause)
+    if NO_TOKEN in str(cause):
+        reason = message.partition(NO_TOKEN)[2].strip(": ")
+        return f"Google Cloud credentials cannot be used ({reason}); run `gcloud auth application-default login` again"
+    problems = {
+        (exceptions.Unauthenticated, exceptions.PermissionDenied, GoogleAuthError): "does not accept the credentials",
+        (exceptions.NotFound,): "does not have the requested resource",
+        (exceptions.ResourceExhausted,): "keeps refusing because of its quota",
+        (Exception,): "keeps failing",
+    }
+    problem = next(problem for kinds, problem in problems.items() if isinstance(cause, kinds))
+    return f"Google Cloud Translation {problem} ({message})"
 
 
 def _check_endpoint(endpoint: str) -> None:
     """Raise `TranslatorError` for an invalid host; the message does not repeat it, since it may contain a secret."""
     plain = endpoint.startswith("http://")
-    try:
-        address = urlsplit(endpoint if plain else f"//{endpoint}")
-        well_formed = bool(HOST.fullmatch(address.netloc)) and bool(address.hostname) and address.port != 0
-    except ValueError:
-        well_formed = False
-    if not well_formed or address.path.strip("/") or address.query or address.fragment:
+    match = HOST.fullmatch(endpoint.removeprefix("http://"))
+    if match is None or int(match["port"] or 1) > MAX_PORT:
         raise TranslatorError(
             "The endpoint is neither a host such as translate-eu.googleapis.com nor http://127.0.0.1:PORT."
         )
-    if plain and address.hostname not in LOOPBACK:
+    if plain and match["host"] not in LOOPBACK:
         raise TranslatorError(
-            f"http://{address.hostname} would send texts unencrypted; use http:// only for a server on this machine."
+            f"http://{match['host']} would send texts unencrypted; use http:// only for a server on this machine."
         )
 
 

@@ -23,18 +23,6 @@ MAX_TOKENS = 512  # of a sentence and of its translation
 BATCH_SIZE = 16  # sentences
 
 
-def translator(table: TranslatorTable, connection: ConnectionTable) -> "Nllb":
-    """Return the translator of a recipe.
-
-    Raises:
-        TranslatorError: The recipe sets a glossary, which NLLB does not have.
-    """
-    del connection
-    if table.glossary:
-        raise TranslatorError("NLLB has no glossaries; remove it.")
-    return Nllb(table.model or MODEL)
-
-
 class Nllb(Translator):
     """NLLB model, loaded when first needed; see `Translator`."""
 
@@ -42,8 +30,12 @@ class Nllb(Translator):
     longest = 100_000
     concurrency: int | None = 1
 
-    def __init__(self, location: str) -> None:
-        self.model, self._location = public_location(location), location
+    def __init__(self, table: TranslatorTable, connection: ConnectionTable) -> None:
+        del connection
+        if table.glossary:
+            raise TranslatorError("NLLB has no glossaries; remove it.")
+        self._location = table.model or MODEL
+        self.model = public_location(self._location)
         self._network: Any = None
 
     def body(self, text: str, language: Language) -> dict[str, Json]:

@@ -56,9 +56,10 @@ def read_file(path: Path, columns: Sequence[str], how: str, dialect: Dialect = S
     if path.is_dir():
         raise SourceError(f"{path} is a folder, not a file. {how}")
     if not path.is_file():
-        siblings = sorted(entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else []
-        content = f"it has {', '.join(siblings[:8]) or 'no files'}" if path.parent.is_dir() else "it does not exist"
-        raise SourceError(f"There is no file {path.name} in {path.parent} ({content}). {how}")
+        files = sorted(entry.name for entry in path.parent.iterdir()) if path.parent.is_dir() else []
+        raise SourceError(
+            f"There is no file {path.name} in {path.parent} (it has {', '.join(files[:8]) or 'no files'}). {how}"
+        )
     try:
         frame = next(iter(read_tables(str(path), dialect=dialect).frames.values()))
     except SourceError as error:

@@ -43,56 +43,47 @@ def load(table: OpinionQaTable) -> Loaded[Wave]:
     dropped: list[Dropped] = []
     all_rows: list[dict[str, Any]] = []
     for folder in folders:
-        wave, people, wave_dropped, rows = _read_wave(folder)
-        wave_personas, people_dropped = personas_of(people, PERSONA, table.missing_values)
-        waves.append(
-            Wave(
-                wave.name,
-                wave.questions,
-                {
-                    key: {person: answer for person, answer in answers.items() if person in wave_personas}
-                    for key, answers in wave.answers.items()
-                },
-            )
-        )
-        personas |= wave_personas
-        dropped += [*wave_dropped, *people_dropped]
-        all_rows += rows
-    questions = ({"wave": wave.name} | dict(wave.questions) for wave in waves)
+        info = read_file(folder / "info.csv", ["key", "question", "option_mapping"], HOW)
+        responses = _responses(folder)
+        asked = [row for row in info if responses and row["key"] in next(iter(responses.values()))]
+        questions = {row["key"]: question for row in asked if (question := _binary_options(row, folder))}
+        known, unknown = personas_of(responses, PERSONA, table.missing_values)
+        answers = {
+            key: {person: row[key] for person, row in responses.items() if person in known and row[key] in options}
+            for key, (_, options) in questions.items()
+        }
+        waves.append(Wave(folder.name, questions, answers))
+        personas |= known
+        dropped += [
+            ("question", f"{folder.name} {row['key']}", "not in responses.csv") for row in info if row not in asked
+        ]
+        dropped += [
+            ("respondent", person, "answered no question")
+            for person, row in responses.items()
+            if not any(clean_value(row[question["key"]]) for question in asked)
+        ]
+        dropped += unknown
+        all_rows += [
+            {"person": person} | {name: row[name] for name in (*questions, *DEMOGRAPHICS)}
+            for person, row in responses.items()
+        ]
+    texts = ({"wave": wave.name} | dict(wave.questions) for wave in waves)
     attribution = "OpinionQA (Santurkar et al., 2023), from the American Trends Panel."
-    source = source_of(table, all_rows, questions, name="OpinionQA", attribution=attribution)
+    source = source_of(table, all_rows, texts, name="OpinionQA", attribution=attribution)
     return Loaded(waves, personas, sorted(dropped), source)
 
 
-def _read_wave(folder: Path) -> tuple[Wave, dict[str, dict[str, Any]], list[Dropped], list[dict[str, Any]]]:
-    """Read a wave; return it with its people by `WAVE NUMBER`, the dropped rows, and the rows that were read."""
-    info = read_file(folder / "info.csv", ["key", "question", "option_mapping"], HOW)
-    responses = read_file(folder / "responses.csv", DEMOGRAPHICS, HOW)
-    keys = [row["key"] for row in info if row["key"] in responses[0]] if responses else []
-    questions = {
-        key: question for row in info if (key := row["key"]) in keys and (question := _binary_options(row, folder))
-    }
-    dropped = [("question", f"{folder.name} {row['key']}", "not in responses.csv") for row in info]
-    dropped = [entry for entry, row in zip(dropped, info, strict=True) if row["key"] not in keys]
-    answers: dict[str, dict[str, str]] = {key: {} for key in questions}
+def _responses(folder: Path) -> dict[str, dict[str, Any]]:
+    """Read the rows of a wave's respondents, by `WAVE NUMBER`."""
     people: dict[str, dict[str, Any]] = {}
-    for number, row in enumerate(responses, start=1):
+    for number, row in enumerate(read_file(folder / "responses.csv", DEMOGRAPHICS, HOW), start=1):
         person = f"{folder.name} {clean_value(row.get(PERSON)) or f'row{number}'}"
         if person in people:
             raise SourceError(
                 f"{folder / 'responses.csv'} has the {PERSON} {row[PERSON]} more than once; keep one row."
             )
-        people[person] = {column: row[column] for column in DEMOGRAPHICS}
-        if not any(clean_value(row[key]) for key in keys):
-            dropped.append(("respondent", person, "answered no question"))
-        for key, (_, options) in questions.items():
-            if row[key] in options:
-                answers[key][person] = row[key]
-    rows = [
-        {"person": person} | {name: row[name] for name in (*questions, *DEMOGRAPHICS)}
-        for person, row in zip(people, responses, strict=True)
-    ]
-    return Wave(folder.name, questions, answers), people, dropped, rows
+        people[person] = row
+    return people
 
 
 def _binary_options(row: dict[str, Any], folder: Path) -> tuple[str, tuple[str, str]] | None:

@@ -7,6 +7,7 @@ from pluralbench_calls import ChatModel, ConnectionConfig, check_connection
 from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_runs import FrozenModel, Location, PathName
 from pluralbench_runs.recipe_options import COLUMNS as COLUMN_NAMES
+from pluralbench_runs.recipe_options import column_names
 from pydantic import Field, PlainSerializer, field_validator, model_validator
 
 from build_personalized.recipe import public_source
@@ -36,21 +37,13 @@ class TrainingSource(FrozenModel):
         "`table:FILE_OR_DIR` or `stack-exchange:POSTS_XML`; repeatable.",
         json_schema_extra={"flag": "--source"},
     )
-    columns: dict[str, str] = COLUMN_NAMES
+    columns: Annotated[dict[str, str], column_names(COLUMNS)] = COLUMN_NAMES
     limit: int | None = Field(None, ge=1, description="Maximum number of users per config, in the order of the source.")
     name: str | None = SOURCE_NAME
     attribution: str | None = Field(None, min_length=1)
     license: str | None = LICENSE
     language: str = Field("en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
     config_names: dict[str, PathName] = Field(default_factory=dict)
-
-    @field_validator("columns")
-    @classmethod
-    def _column_names(cls, columns: dict[str, str]) -> dict[str, str]:
-        for name in columns:
-            if name not in COLUMNS:
-                raise ValueError(f"there is no column `{name}` to rename; the columns are {', '.join(COLUMNS)}")
-        return columns
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
