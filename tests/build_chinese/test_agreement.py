@@ -9,7 +9,6 @@ import pytest
 from build_chinese.annotation.annotations import MARKS, mark_agreement, read_annotations, read_checks
 from build_chinese.annotation.tasks import read_tasks
 from chinese_prompts import SAMPLE, sample_prompts
-from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_measures.agreement import share_of
 
@@ -101,28 +100,3 @@ def test_alpha_takes_each_pair_both_ways() -> None:
 
 
 pairs = st.sampled_from([("a", "b"), ("a", "c"), ("b", "c")])
-judgements = st.lists(
-    st.tuples(st.sampled_from("pq"), st.sampled_from("xyz"), pairs, st.sampled_from("12s")),
-    min_size=2,
-    max_size=20,
-    unique_by=lambda row: row[:3],
-)
-
-
-@given(judgements, st.data())
-@settings(max_examples=20)
-def test_neither_rows_nor_places_nor_names_change_agreement(
-    drawn: list[tuple[str, str, tuple[str, str], str]], data: st.DataObject
-) -> None:
-    rows: list[Judged] = [(prompt, name, *pair, mark) for prompt, name, pair, mark in drawn]
-    ids = dict(zip("abc", data.draw(st.permutations("abc")), strict=True))
-    turned: list[Judged] = [
-        (prompt, name, ids[second], ids[first], {"1": "2", "2": "1", "s": "s"}[mark])
-        if data.draw(st.booleans())
-        else (prompt, name, ids[first], ids[second], mark)
-        for prompt, name, first, second, mark in data.draw(st.permutations(rows))
-    ]
-    usual, other = mark_agreement(marks_of(rows)), mark_agreement(marks_of(turned))
-    assert (usual["pairs"], usual["alpha"]) == (other["pairs"], other["alpha"])
-    for name, figures in usual["annotators"].items():
-        assert figures["agreeing"] == other["annotators"][name]["agreeing"]

@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 from build_chinese.audit import audit, check_audits, prompt_figures
-from chinese_project import Row, annotated, prompt, read_rows, write_rows
+from chinese_project import Row, annotated, prompt, write_rows
 from pluralbench_release import AuditFailed, PairLimits
 
 Run = Callable[..., tuple[int, str]]
 LONG = "龙井茶要用八十度左右的水来泡，先温杯，再投茶，等一分钟就可以喝了。"
-SAME = "  第０问:请介绍\t一座山。\n"  # prompt 0 in other widths and with other spaces
 
 
 def row(number: int, *texts: str, **changes: Any) -> Row:
@@ -85,15 +84,3 @@ def test_a_release_tells_its_audit_and_nothing_of_where_it_was_built(run: Run, p
     assert "Their authors." in card
     for path in (project / "dist").rglob("*"):
         assert not path.is_file() or str(project).encode() not in path.read_bytes(), path
-
-
-def test_a_prompt_that_equals_one_of_a_benchmark_but_for_spaces_is_not_learned_from(run: Run, project: Path) -> None:
-    rows = read_rows(project / "annotated.jsonl")
-    write_rows(project / "annotated.jsonl", [*rows, annotated(9) | {"input": SAME}])
-    status, said = run("preference", "--annotated", "annotated.jsonl", "--out", "dist")
-    assert (status, said) == (
-        2,
-        "Error: The prompt n9 is in the human part and is also in the benchmark `open`, as n0; remove it from one of "
-        "the two.\n",
-    )
-    assert not (project / "dist").exists()

@@ -7,11 +7,9 @@ from typing import Any
 import pytest
 from chat_server import serve
 from chinese_project import (
-    FIVE,
     TASKS,
     Row,
     annotated,
-    fill,
     judge,
     prompt,
     read_rows,
@@ -63,26 +61,6 @@ def changed(number: int, **changes: Any) -> Row:
     return annotated(number) | changes
 
 
-@pytest.mark.parametrize(
-    ("row", "sentence"),
-    [
-        (
-            changed(1, annotations=[["n1-a", "n1-x", "1"]]),
-            "annotated.jsonl: an annotation names the response n1-x, which the prompt '第1问：请介绍一座山。' does not "
-            "have.",
-        ),
-        (
-            changed(1, annotations=[["n1-a", "n1-b", "better"]]),
-            "annotated.jsonl, row 2: the annotation of n1-a and n1-b has the mark 'better', which is not 1, 2 or s.",
-        ),
-    ],
-)
-def test_annotations_that_fit_no_prompt(project: Path, refused: Refused, row: Row, sentence: str) -> None:
-    write_rows(project / "annotated.jsonl", [annotated(0), row, annotated(2)])
-    refused(RESOLVE, sentence)
-    refused([*PREFERENCE, "--no-distant"], sentence)
-
-
 def test_where_every_prompt_is_dropped_it_is_said_why(project: Path, refused: Refused) -> None:
     equal = [[first, second, "s"] for first, second, _ in annotated(1)["annotations"]]
     alone = changed(2, responses=annotated(2)["responses"][:1], annotations=[])
@@ -123,15 +101,7 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
             ["resolve", "annotated.jsonl", "--out", "folder"],
             "folder is a folder; name a file, such as folder/out.jsonl.",
         ),
-        (
-            ["resolve", "annotated.jsonl", "--out", "ranked.jsonl/again.jsonl"],
-            "Cannot write ranked.jsonl/again.jsonl: File exists.",
-        ),
         ([*TASKS, "--out", "ranked.jsonl"], "ranked.jsonl is a file; choose another output directory."),
-        (
-            [*PREFERENCE, "--no-distant", "--out", "ranked.jsonl"],
-            "ranked.jsonl is a file; choose another output directory.",
-        ),
         (
             ["tasks", "--prompts", "prompts.jsonl", "--annotator", "an"],
             "The prompts have no responses; set `--responses` or `--writer`.",
@@ -141,7 +111,6 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
             "n0 has 5 tasks for different annotators, and there are only 4 annotators; add annotators or set "
             "`tasks.several_of_a_prompt = true` of the recipe.",
         ),
-        (TASKS[:7], "There are no annotators; name at least one."),
         (
             [*PREFERENCE, "--reward-base", "none"],
             "The base model's folder none does not exist; download the model, for example with "
@@ -163,8 +132,6 @@ def test_commands_that_cannot_be_followed(refused: Refused, words: list[object],
             "山川.",
         ),
         ([], "prompts.jsonl, row 2: `category` is empty; name a main category of the taxonomy."),
-        ("", "prompts.jsonl, row 2: `category` is empty; name a main category of the taxonomy."),
-        (["地理", " "], "prompts.jsonl, row 2: `category` is empty; name a main category of the taxonomy."),
     ],
 )
 def test_categories_that_are_unknown_or_empty(project: Path, refused: Refused, category: Any, sentence: str) -> None:
@@ -190,26 +157,6 @@ def test_responses_that_belong_to_no_prompt(project: Path, refused: Refused, cha
 def test_prompts_with_an_id_twice(project: Path, refused: Refused) -> None:
     write_rows(project / "prompts.jsonl", [prompt(0), prompt(1), prompt(1)])
     refused([*TASKS, "--out", "tasks"], "prompts.jsonl has the id n1 more than once; keep one of them.")
-
-
-def test_annotations_of_strangers_leave_the_file_that_was_there(run: Run, project: Path, refused: Refused) -> None:
-    assert run(*TASKS, "--overlap", 0, "--out", "tasks")[0] == 0
-    sheets: list[object] = [fill(project / f"tasks/sheets/{name}.csv", project / f"{name}.csv") for name in FIVE]
-    path = project / "an.csv"
-    words: list[object] = ["annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl"]
-    text = path.read_text(encoding="utf-8-sig")
-    path.write_text(text.replace(",an,", ",zhao,"), encoding="utf-8")
-    said = "there is no annotator 'zhao'; map the account to an annotator, or fix the name"
-    refused(words, f"{path}, row 2: {said}.")
-    path.write_text(text.replace("n0-t", "n7-t"), encoding="utf-8")
-    number, task = text[: text.index("n0-t")].count("\n") + 1, text.partition("n0-t")[2][0]
-    said = f"there is no task 'n7-t{task}'; give the sheets of this study, whose tasks are others"
-    refused(words, f"{path}, row {number}: {said}.")
-    path.write_bytes(text.encode("gb18030"))
-    line = f"iconv -f GB18030 -t UTF-8 {path} > an-utf8.csv"
-    refused(words, f"{path}, line 2: this is GBK and not UTF-8; convert it with `{line}`.")
-    path.write_text(text, encoding="utf-8")
-    assert run(*words)[0] == 0
 
 
 def test_a_prompt_in_both_parts_is_refused_before_anything_is_asked(project: Path, refused: Refused) -> None:

@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Callable
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import networkx as nx
 import polars as pl
 import pytest
-from build_chinese.figures import JUDGES, annotator_figures, figures_of, figures_tables, format_share
+from build_chinese.figures import JUDGES, annotator_figures, figures_of, figures_tables
 from build_chinese.lengths import LENGTHS, length_figures, size_figures, strict_marks
 from build_chinese.preference_set import JudgedPart, PreferenceSet
 from build_chinese.rankings import DROPPED, Row
@@ -18,8 +17,7 @@ from build_chinese.votes import VOTES
 from chinese_project import annotated, write_rows
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_release import Source, print_table, read_card
-from rich.console import Console
+from pluralbench_release import Source, read_card
 
 Run = Callable[..., tuple[int, str]]
 STEPS, LEFT_OUT, PROMPTS = (
@@ -87,11 +85,6 @@ def test_figures_are_what_an_independent_count_gives(made: list[Row]) -> None:
             assert 0 <= found[name]["low"] <= count / of <= found[name]["high"] <= 1
 
 
-def test_a_share_is_shown_with_its_interval() -> None:
-    assert format_share({"share": 0.25, "low": 0.1, "high": 0.4567}) == "25.0% [10, 46]"
-    assert format_share({"share": None, "low": None, "high": None}) == "none"
-
-
 DROPPED_ROWS = [("问", "all responses became equal", 5, 15)] * 2 + [("问", "no annotation", 5, 0)]
 
 
@@ -124,23 +117,6 @@ def test_the_tables_have_the_numbers_as_text() -> None:
     assert tables[PROMPTS].rows() == [("people", "all responses became equal", "2"), ("people", "no annotation", "1")]
     assert {str(kind) for table in tables.values() for kind in table.dtypes} == {"String"}
     assert figures["preference"]["responses_cut_for_the_reward_model"] == 7
-
-
-def test_no_name_or_number_is_cut_in_a_narrow_terminal() -> None:
-    rows = [annotated(number, "preference") for number in range(40)]
-    figures = figures_of({"a-benchmark-of-a-long-name": rows}, pl.DataFrame(schema=DROPPED), None)
-    console = Console(width=80, file=(printed := StringIO()), soft_wrap=True)
-    for title, table in figures_tables(figures).items():
-        print_table(console, title, table)
-    assert "…" not in printed.getvalue()
-
-
-def test_without_a_judge_and_without_drops_there_are_two_tables() -> None:
-    empty = pl.DataFrame(schema=DROPPED)
-    figures = figures_of({"open": [annotated(0)], "human": []}, empty, None)
-    assert list(figures_tables(figures)) == [JUDGES, LENGTHS]
-    assert figures["preference"] is None
-    assert figures_of({}, empty, None) == {"annotators": [], "dropped": [], "preference": None}
 
 
 def test_lengths_are_counted_as_they_are() -> None:
@@ -270,17 +246,6 @@ def test_the_card_without_distant_supervision(card: Built) -> None:
     assert "Pairs were then dropped at random" in plain
     assert "equal after conflicts were resolved" in figures["preference"]["votes_dropped"]
     assert "the reward model agrees" not in figures["preference"]["steps"]
-
-
-@pytest.mark.heavy
-def test_the_card_without_length_debiasing(card: Built) -> None:
-    text, figures, _ = card("--no-distant", "--no-length")
-    numbers_in(text, figures)
-    plain = " ".join(text.split())
-    assert "left out at random" not in plain
-    assert "down-sampled for length" not in plain
-    assert figures["preference"]["longer"]["share"] > 0.5
-    assert "balanced in length" not in figures["preference"]["steps"]
 
 
 @pytest.fixture

@@ -69,13 +69,6 @@ def test_what_is_dropped_is_not_written_over_the_input(run: Run, project: Path, 
     assert read_rows(path) == rows
 
 
-@pytest.mark.parametrize("verb", ["annotations", "resolve"])
-def test_a_file_is_not_written_over_the_folder_where_one_stands(run: Run, project: Path, verb: str) -> None:
-    write_rows(project / "annotated.jsonl", [annotated(0)])
-    words = {"annotations": [*sheets(), "--tasks", "tasks"], "resolve": ["annotated.jsonl"]}[verb]
-    assert run(verb, *words, "--out", ".") == (2, "Error: . is a folder; name a file, such as out.jsonl.\n")
-
-
 def test_the_samples_check_items_can_be_given_out_anew(run: Run, project: Path) -> None:
     names = ", ".join(f'"{name}"' for name in (*FIVE, "fan"))
     (project / "recipe.toml").write_text(
@@ -83,9 +76,3 @@ def test_the_samples_check_items_can_be_given_out_anew(run: Run, project: Path) 
     )
     status, said = run("tasks", "--recipe", "recipe.toml", "--out", "checked")
     assert status == 0, said
-
-
-def test_annotators_that_are_named_get_tasks(run: Run, project: Path) -> None:
-    named = [word for name in (*FIVE, "fan") for word in ("--annotator", name)]
-    status, said = run("tasks", "--prompts", "sample", *named, "--out", "named")
-    assert status == 2 or "fan" in said

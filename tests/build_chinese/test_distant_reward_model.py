@@ -4,7 +4,7 @@ import json
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator
-from itertools import combinations, permutations
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from build_chinese.rankings import Row, ranked_pairs, resolve_rows
 from build_chinese.recipe import RewardTable
 from build_chinese.reward_model import TrainingRows, rankings_of, rewards, with_base_digest
 from chat_server import ChatServer, serve
-from chinese_project import annotated, judge, quality, read_rows, unlabeled, write_rows, write_taxonomy
+from chinese_project import annotated, judge, read_rows, unlabeled, write_rows, write_taxonomy
 from pluralbench_calls import Ledger, read_ledger
 from pluralbench_calls.errors import PermanentError
 from pluralbench_release import LEDGER, RECIPE, rebuild, verify
@@ -295,7 +295,6 @@ def test_every_variant_is_trained_and_measured(
     made = pl.read_parquet("out/data/preference/train.parquet").filter(annotated_by="gpt")
     assert sizes["judge + distant + length"] == made["annotations"].list.len().sum()
     assert sizes["judge + distant + length + human"] == sizes["judge + distant + length"] + human
-    assert sizes["judge + length"] == 80 - abs(sum(longer_wins()))
     for line in lines:
         measured = [line[f"{config} {name}"] for config in ("open", "human") for name in ("accuracy", "exact match")]
         if all(value is not None for value in measured):
@@ -329,14 +328,6 @@ def accuracies(model: Path) -> dict[str, float]:
             right += [score[a] > score[b] for a, b in permutations(score, 2) if row["rank"][a] < row["rank"][b]]
         found[config] = sum(right) / len(right)
     return found
-
-
-def longer_wins() -> Iterator[int]:
-    """Of each pair of a judge that is always right: 1 where the better response is longer, -1 where it is shorter."""
-    for row in read_rows(Path("more.jsonl")):
-        texts = sorted((response["content"] for response in row["responses"]), key=quality, reverse=True)
-        for better, worse in combinations(texts, 2):
-            yield (len(better) > len(worse)) - (len(better) < len(worse))
 
 
 def test_a_variant_that_cannot_be_trained_leaves_the_others(run: Run, project: Project) -> None:

@@ -3,9 +3,8 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
+from itertools import combinations
 from random import Random
-from typing import Any
 
 import networkx as nx
 import polars as pl
@@ -200,19 +199,6 @@ def test_without_distant_supervision_cycles_are_resolved(case: Case) -> None:
     assert made.votes[IN_A_CYCLE] == len(strict(case)) - len(stay)
 
 
-@pytest.mark.heavy
-@given(cases(), STRATEGIES, MARGINS, SEEDS, st.randoms(use_true_random=False))
-def test_the_order_of_prompts_votes_and_rewards_changes_nothing(
-    case: Case, strategies: PreferenceTable, margin: float, seed: int, draw: Random
-) -> None:
-    one, other = case.made(strategies, margin, seed), case.made(strategies, margin, seed, draw)
-    assert set(kept(one)) == set(kept(other))
-    assert (one.votes, one.steps) == (other.votes, other.steps)
-    assert sorted(one.dropped.rows()) == sorted(other.dropped.rows())
-    ranks: list[dict[str, Any]] = [{row["id"]: row["rank"] for row in made.rows} for made in (one, other)]
-    assert ranks[0] == ranks[1]
-
-
 def ring(length_of: str, marks: Sequence[str]) -> Case:
     """A prompt of three responses with these lengths and votes on r0 and r1, r1 and r2, r0 and r2; rewards fall."""
     responses = [{"id": f"r{place}", "content": "好" * int(size)} for place, size in enumerate(length_of)]
@@ -249,30 +235,12 @@ def test_what_is_dropped_for_length_stays_in_the_ranks_and_the_judgements() -> N
     assert sum(row["counts"]["judgements"].values()) == 3
 
 
-def test_no_prompts_and_no_votes() -> None:
-    for distant, length in product([True, False], repeat=2):
-        strategies = PreferenceTable(distant=distant, length=length)
-        made = Case([], [], {}).made(strategies)
-        assert made.rows == []
-        assert made.dropped.is_empty()
-        assert set(made.steps.values()) == {0}
-    alone = Case([{"id": "p", "input": "问", "responses": [{"id": "r0", "content": "好"}]}], [], {("p", "r0"): 1.0})
-    assert alone.made().dropped["reason"].to_list() == [ONE_RESPONSE]
-
-
 @pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
 def test_a_reward_that_is_no_number_is_refused(reward: float) -> None:
     case = ring("111", "111")
     case.rewards["p", "r1"] = reward
     with pytest.raises(TrainingDataError, match="1 of 3 rewards are not finite, first r1 of the prompt p; "):
         case.made()
-
-
-def test_two_lengths_of_one_response_are_a_mistake() -> None:
-    pairs = pl.DataFrame([("p", "a", "b")], schema=PAIRS, orient="row")
-    lengths = pl.DataFrame([("p", "a", 1), ("p", "a", 1), ("p", "b", 1)], schema=LENGTHS, orient="row")
-    with pytest.raises(pl.exceptions.ComputeError, match="join keys did not fulfill m:1 validation"):
-        balance_lengths(pairs, lengths, 1)
 
 
 def test_the_draw_is_over_all_prompts_and_by_the_seed() -> None:

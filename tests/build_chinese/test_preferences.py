@@ -107,17 +107,6 @@ def expected(judgements: Sequence[Judgment]) -> Resolved:
     )
 
 
-def longest_paths(order: Iterable[tuple[str, str]], names: Iterable[str]) -> dict[str, int]:
-    """For each response, of how many the longest chain is that ends with it."""
-    above: dict[str, list[str]] = {name: [] for name in names}
-    for better, worse in order:
-        above[worse].append(better)
-    found: dict[str, int] = {}
-    for name in sorted(above, key=lambda name: len(above[name])):  # whoever is above has fewer above
-        found[name] = 1 + max((found[better] for better in above[name]), default=0)
-    return found
-
-
 def compared(level: dict[str, int], pairs: Iterable[tuple[str, str]]) -> list[Judgment]:
     """What somebody would say of these pairs who sees the levels, 1 the best."""
     marks: dict[int, Mark] = {-1: "1", 0: "s", 1: "2"}
@@ -128,16 +117,6 @@ def dense(level: dict[str, int]) -> dict[str, int]:
     """Levels without gaps, from 1."""
     numbers = {value: number for number, value in enumerate(sorted(set(level.values())), start=1)}
     return {name: numbers[value] for name, value in level.items()}
-
-
-def ring(draw: Random, names: Sequence[str], noise: float) -> list[Judgment]:
-    """Tasks of three adjacent responses of a ring, each judged by a person who sees the qualities through noise."""
-    judgements: list[Judgment] = []
-    for start in range(len(names)):
-        task = [names[(start + step) % len(names)] for step in range(3)]
-        seen = {name: round(names.index(name) + draw.gauss(0, noise)) for name in task}
-        judgements += compared(seen, combinations(task, 2))
-    return judgements
 
 
 def noisy(draw: Random) -> list[Judgment]:
@@ -175,45 +154,6 @@ def test_it_is_what_algorithm_1_finds_on_thousands_of_graphs(seed: int) -> None:
     assert 300 < merged < 900
 
 
-def test_every_pair_of_a_ring_of_five_is_compared_so_there_is_one_chain() -> None:
-    draw = Random(5)
-    conflicts = 0
-    for _ in range(1_000):
-        judgements = ring(draw, "abcde", noise=1.2)
-        assert {frozenset(judgement[:2]) for judgement in judgements} == set(map(frozenset, combinations("abcde", 2)))
-        found = resolve(judgements)
-        assert found == expected(judgements)
-        ranked = {(a, b) for a in "abcde" for b in "abcde" if found.rank[a] < found.rank[b]}
-        assert found.order == ranked
-        conflicts += found.conflicts
-    assert conflicts > 1_000  # not of people who all see the same
-
-
-@given(JUDGEMENTS)
-def test_the_order_is_what_judgements_imply_and_ranks_are_its_layers(judgements: list[Judgment]) -> None:
-    found = resolve(judgements)
-    assert all(found.rank[better] < found.rank[worse] for better, worse in found.order)
-    assert found.rank == longest_paths(found.order, found.rank)
-    assert set(found.rank) == {name for judgement in judgements for name in judgement[:2]}
-    assert set(found.rank.values()) == set(range(1, 1 + max(found.rank.values(), default=0)))
-
-
-@given(JUDGEMENTS)
-def test_no_judgement_between_components_is_contradicted(judgements: list[Judgment]) -> None:
-    found = resolve(judgements)
-    names = sorted(found.rank)
-    reach = reachable(judgements, names)
-    for first, second, mark in judgements:
-        a, b = names.index(first), names.index(second)
-        if reach[a, b] and reach[b, a]:
-            assert found.rank[first] == found.rank[second]
-        else:
-            better, worse = (first, second) if mark == "1" else (second, first)
-            assert mark != "s"
-            assert (better, worse) in found.order
-            assert found.rank[better] < found.rank[worse]
-
-
 @given(JUDGEMENTS, st.permutations(NAMES), st.data())
 def test_the_order_of_judgements_sides_and_names_do_not_matter(
     judgements: list[Judgment], names: list[str], data: st.DataObject
@@ -240,24 +180,6 @@ def test_judgements_that_come_from_one_order_give_it_back(level: dict[str, int],
     assert found.conflicts == 0
 
 
-@given(JUDGEMENTS, st.data())
-def test_what_follows_already_changes_nothing(judgements: list[Judgment], data: st.DataObject) -> None:
-    before = resolve(judgements)
-    if before.order:
-        more = data.draw(st.lists(st.sampled_from(sorted(before.order)), min_size=1, max_size=5))
-        after = resolve([*judgements, *((better, worse, MARKS[0]) for better, worse in more)])
-        assert (after.rank, after.order, after.conflicts) == (before.rank, before.order, before.conflicts)
-
-
-@given(JUDGEMENTS, st.sampled_from(["A>B", "B>A"]))
-def test_parts_that_share_no_response_do_not_meet(judgements: list[Judgment], other: str) -> None:
-    better, worse = other.split(">")
-    alone = resolve(judgements)
-    both = resolve([*judgements, (better, worse, "1")])
-    assert both.rank == alone.rank | {better: 1, worse: 2}
-    assert both.order == alone.order | {(better, worse)}
-
-
 @pytest.mark.parametrize(
     ("judgements", "rank", "conflicts"),
     [
@@ -278,18 +200,6 @@ def test_parts_that_share_no_response_do_not_meet(judgements: list[Judgment], ot
 def test_small_cases_by_hand(judgements: list[Judgment], rank: dict[str, int], conflicts: int) -> None:
     found = resolve(judgements)
     assert (found.rank, found.conflicts) == (rank, conflicts)
-
-
-@pytest.mark.heavy
-def test_more_responses_than_calls_may_nest() -> None:
-    draw = Random(1200)
-    names = [f"r{number:04}" for number in range(1_200)]
-    level = {name: number for number, name in enumerate(names)}
-    near = [(names[a], names[a + step]) for a in range(1_200) for step in range(1, 6) if a + step < 1_200]
-    judgements = [(a, b, SWAPPED[mark] if draw.random() < 0.005 else mark) for a, b, mark in compared(level, near)]
-    found = resolve(judgements)
-    assert 0 < found.conflicts < len(judgements) / 4
-    assert found == expected(judgements)
 
 
 @settings(max_examples=10)

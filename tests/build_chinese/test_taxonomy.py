@@ -79,18 +79,6 @@ def test_a_taxonomy_of_another_shape_says_why(tmp_path: Path, text: str, sentenc
     assert refused(tmp_path, text) == sentence
 
 
-def test_a_taxonomy_that_is_no_toml_says_where(tmp_path: Path) -> None:
-    assert refused(tmp_path, TEXT + "[[category]\n").startswith("taxonomy.toml is not valid TOML: ")
-    assert "(at line 12, column " in refused(tmp_path, TEXT + "[[category]\n")
-
-
-def test_a_taxonomy_that_cannot_be_read_says_why(tmp_path: Path) -> None:
-    (tmp_path / "gbk.toml").write_bytes(TEXT.encode("gbk"))
-    for name, sentence in (("none.toml", "cannot be read: No such file"), ("gbk.toml", "this is GBK and not UTF-8")):
-        with pytest.raises(SourceError, match=sentence):
-            read_taxonomy(tmp_path / name)
-
-
 def test_a_mistyped_name_of_criteria_is_no_criteria(tmp_path: Path) -> None:
     path = tmp_path / "taxonomy.toml"
     path.write_text('[[category]]\nname = "推理"\ncriteria = "logik"\n', encoding="utf-8")

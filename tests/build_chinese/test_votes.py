@@ -14,8 +14,6 @@ from build_chinese.source import JUDGE_PROMPTS, Taxonomy, read_taxonomy
 from build_chinese.votes import VOTES, votes
 from chinese_project import Row, read_rows, unlabeled, write_taxonomy
 from chinese_prompts import SAMPLE
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pluralbench_calls import Answer, Ledger, Limits, Outcome, Request
 from pluralbench_release.errors import SourceError
 
@@ -76,16 +74,6 @@ def test_each_two_responses_are_voted_on_once(taxonomy: Taxonomy) -> None:
     assert set(pairs) == {(prompt, frozenset(two)) for prompt, own in names.items() for two in combinations(own, 2)}
     assert found["call"].n_unique() == 40
     assert voted([unlabeled(9, count=1)], taxonomy).rows() == voted([], taxonomy).rows() == []
-
-
-@pytest.mark.heavy
-@given(st.permutations(ROWS), st.permutations(range(5)))
-@settings(max_examples=25)
-def test_the_order_of_prompts_and_responses_changes_nothing(
-    taxonomy: Taxonomy, rows: list[Row], places: list[int]
-) -> None:
-    mixed = [row | {"responses": [row["responses"][place] for place in places]} for row in rows]
-    assert voted(mixed, taxonomy).sort("call").equals(voted(ROWS, taxonomy).sort("call"))
 
 
 def test_who_is_first_depends_on_seed_and_ids_alone(taxonomy: Taxonomy) -> None:

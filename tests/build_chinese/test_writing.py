@@ -8,11 +8,9 @@ from typing import Any
 import polars as pl
 import pytest
 import tomli_w
-from build_chinese.recipe import ChineseRecipe
-from build_chinese.responses import add_model_responses
 from chat_server import ChatServer, Reply, serve
 from chinese_project import FIVE, Row, prompt, read_rows, write_prompts, write_rows
-from pluralbench_calls import Ledger, read_ledger
+from pluralbench_calls import read_ledger
 from pluralbench_release import LEDGER
 
 Run = Callable[..., tuple[int, str]]
@@ -212,16 +210,3 @@ def test_writers_by_the_command_line_and_a_replay(run: Run, folder: Path, monkey
     assert status == 2
     assert said.startswith("Error: The ledger has no answer for answer to n6, attempt 1")
     assert not (folder / "more").exists()
-
-
-def test_written_answers_join_those_of_a_file(tmp_path: Path) -> None:
-    values: dict[str, Any] = {"writers": [{"provider": "127.0.0.1", "model": name} for name in WRITERS[:2]]}
-    with serve(told) as server, Ledger(tmp_path / "ledger.sqlite") as ledger:
-        asked = ChineseRecipe(**values, connection={"base_url": server.base_url})
-        given = [prompt(0) | {"responses": [{"id": "own", "content": "很高。", "model": "file"}]}]
-        [row], failed = add_model_responses(given, asked, ledger, replaying=False)
-        assert row["responses"][0]["model"] == "file"
-        assert {response["model"] for response in row["responses"]} == {"file", "writer-v-served", "writer-w-served"}
-        assert failed.is_empty()
-        assert add_model_responses(given, asked, ledger, replaying=True)[0] == [row]
-    assert given[0]["responses"] == [{"id": "own", "content": "很高。", "model": "file"}]

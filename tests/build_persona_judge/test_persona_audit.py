@@ -76,14 +76,6 @@ def test_near_duplicates_are_of_two_people_and_of_one_persona() -> None:
     assert twins["near_duplicates"]["personas"] == 2
 
 
-def test_an_answer_that_many_could_choose_is_no_duplicate() -> None:
-    asked = {"context": "Tea or coffee?", "kind": "opinion"}
-    rows = [
-        item(number, *options, **asked) for number, options in enumerate([("Tea", "Coffee"), ("Coffee", "Tea")] * 2)
-    ]
-    assert audit(*rows)["near_duplicates"]["chosen"] == 0
-
-
 LEAKING = [
     files.post(job, f"q{number}", f"As a {job} I would say so." if number else "I would not say so.")
     for job in ("cook", "nurse", "pilot", "baker")

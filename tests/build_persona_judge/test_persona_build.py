@@ -89,23 +89,6 @@ def test_a_task_has_thirty_items_that_are_no_tie(sample: Sample, config: str) ->
     assert by_user["persona"].max() == 1
 
 
-def test_personas_are_told_and_their_sets_marked(sample: Sample) -> None:
-    row = rows(sample[0], "prism").row(by_predicate=pl.col("id") == "int1", named=True)
-    told = {entry["variable"]: entry for entry in row["persona"]}
-    assert told["employment"]["sentence"] == "The person's employment status is retired."
-    assert told["education"]["sets"] == ["key", "key-code"]
-    silent = rows(sample[0], "prism").filter(user="user109")["persona"][0]
-    assert [entry["variable"] for entry in silent if entry["value"]] == ["education", "residence_country"]
-
-
-def test_ties_follow_the_gaps(sample: Sample) -> None:
-    prism, essays = rows(sample[0], "prism"), rows(sample[0], "empathic_conversations")
-    assert prism.select(((pl.col("gap") <= 10) == (pl.col("truth") == "tie")).all()).item()
-    assert sorted(prism.filter(truth="tie")["id"]) == ["int18", "int26", "int32", "int4"]
-    assert essays.select(((pl.col("gap") < 2) == (pl.col("truth") == "tie")).all()).item()
-    assert essays["truth"].to_list().count("tie") <= 0.2 * essays.height
-
-
 def test_what_was_left_out_is_recorded(sample: Sample) -> None:
     dropped = pl.read_parquet(sample[0] / "provenance/dropped.parquet")
     assert dropped.columns == ["task", "what", "id", "reason"]
@@ -136,15 +119,6 @@ def test_the_card_says_where_all_comes_from(sample: Sample) -> None:
     assert "Not to be redistributed" not in card
     assert "This is the sample" in card
     check_publishable(read_manifest(sample[0]))
-
-
-def test_one_task_of_the_sample(run: Run, sample: Sample, tmp_path: Path) -> None:
-    status, said = run("--prism", "sample", "--size", 3, "--exclude-family", "claude", "--out", tmp_path / "one")
-    assert status == 0, said
-    assert list(digests(tmp_path / "one")) == ["prism"]
-    assert sum(truth != "tie" for truth in rows(tmp_path / "one", "prism")["truth"]) == 3
-    assert "gpt" in str(rows(tmp_path / "one", "prism").to_dicts())
-    assert "claude" not in str(rows(tmp_path / "one", "prism")["origin_a", "origin_b"].to_dicts())
 
 
 @pytest.fixture
@@ -204,15 +178,6 @@ def test_a_recipe_may_say_that_the_terms_were_read(run: Run, own: Path) -> None:
     assert (sources["OpinionQA"].license, sources["OpinionQA"].redistribution) == ("cc-by-4.0", None)
     with pytest.raises(ReleaseError, match="PRISM: Ours alone"):
         check_publishable(read_manifest(own / "dist"))
-
-
-def test_nobody_left_is_said_with_the_reasons(run: Run, tmp_path: Path) -> None:
-    folder = files.people_csv(
-        tmp_path / "drinks", people=[{"user": "an", "age": "nan"}, {"user": "bo", "age": "Refused"}]
-    )
-    status, said = run("--people-csv", folder, "--out", tmp_path / "dist")
-    assert status == 2
-    assert "No item of the task drinks is left: 3 times choice nothing is known of the person" in said
 
 
 def test_the_paper_recipe_asks_for_what_the_paper_says(

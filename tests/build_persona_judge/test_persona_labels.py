@@ -91,15 +91,6 @@ def test_what_comes_back_wrong_is_named(run: Run, study: Path, tmp_path: Path) -
     )
 
 
-def test_mistakes_in_one_sentence(run: Run, tmp_path: Path) -> None:
-    release = sample("build-persona-judge").release
-    refused(run("label", "--export", tmp_path / "x", *PEOPLE), "--export also needs --release.")
-    refused(
-        run("label", "--export", tmp_path / "x", "--release", release, "--task", "drinks", *PEOPLE),
-        f"{release} has no task drinks; it has empathic_conversations, opinion_qa, personal_reddit, prism.",
-    )
-
-
 def test_the_numbers_of_the_paper() -> None:
     """Table 5 and table 7: 190 of 300 majorities right, 30 of the 42 that are sure; 536 of 899 single labels, where one
     label is missing."""

@@ -7,7 +7,6 @@ import pytest
 from build_persona_judge.persona import (
     MISSING,
     PERSONAS,
-    SETS,
     Variable,
     clean_value,
     is_empty,
@@ -41,10 +40,7 @@ def test_a_missing_value_has_no_sentence(value: object) -> None:
     "value",
     [
         "Finance",
-        "Nan's bakery",
         "Nankin",
-        "I would prefer not to say much",
-        "0",
         "None",
         "{} and {0}",
         "St. Helens, Co.",
@@ -73,11 +69,6 @@ def test_the_absence_of_a_religion_is_known() -> None:
     assert [name for name, sentence in told.items() if sentence] == ["religion"]
 
 
-def test_citizenship_is_told_either_way() -> None:
-    for value, said in (("Yes", "is a citizen"), ("No", "is not a citizen")):
-        assert f"The person {said} of the United States." == text_of(render({"CITIZEN": value}, PERSONAS["opinion_qa"]))
-
-
 def test_codes_become_words_and_numbers_stay_numbers() -> None:
     values = {
         "gender": "2.0",
@@ -96,10 +87,6 @@ def test_codes_become_words_and_numbers_stay_numbers() -> None:
     assert told["gender"]["number"] is None
 
 
-def test_a_code_that_means_nothing_is_missing() -> None:
-    assert is_empty(render({"gender": "9"}, PERSONAS["empathic_conversations"]))
-
-
 def test_a_number_in_words_is_told_as_it_is() -> None:
     [age, *_] = render({"age": "in their forties"}, PERSONAS["personal_reddit"])
     assert (age["value"], age["number"]) == ("in their forties", None)
@@ -116,12 +103,6 @@ def test_the_sets_are_the_papers_and_the_codes() -> None:
     assert in_set(PERSONAS["opinion_qa"], "key-code") == ["age", "education", "party", "ideology"]
     assert in_set(PERSONAS["opinion_qa"], "least") == ["religion", "religious_attendance"]
     assert in_set(PERSONAS["opinion_qa"], "least-code") == ["marital_status"]
-
-
-def test_the_other_tasks_have_no_set_of_the_codes() -> None:
-    for task in ("empathic_conversations", "personal_reddit"):
-        assert in_set(PERSONAS[task], "key")
-        assert not any(in_set(PERSONAS[task], name) for name in SETS if name != "key")
 
 
 @pytest.mark.parametrize("task", PERSONAS)

@@ -48,18 +48,11 @@ def refused(load: Callable[[Path], Loaded[Any]], path: Path, *parts: str) -> Non
 @pytest.mark.parametrize(
     ("source", "file", "column"),
     [
-        ("prism", "survey.jsonl", "employment_status"),
         ("prism", "survey.jsonl", "reside_country"),
         ("prism", "utterances.jsonl", "model_response"),
-        ("opinion_qa", "W1/info.csv", "option_mapping"),
         ("opinion_qa", "W1/responses.csv", "POLPARTY"),
-        ("empathic", "trac3_EMP_train.csv", "person_distress"),
         ("empathic", "trac4_PER_train.csv", "personality_openess"),
-        ("empathic", "articles_adobe_AMT.csv", "text"),
-        ("personal_reddit", "pr.jsonl", "question_asked"),
         ("personal_reddit", "pr.jsonl", "city_country"),
-        ("people_csv", "people.csv", "user"),
-        ("people_csv", "questions.csv", "option_2"),
         ("people_csv", "choices.csv", "choice"),
     ],
 )
@@ -80,10 +73,7 @@ def test_a_renamed_column_is_named_with_what_is_there(tmp_path: Path, source: st
     [
         ("prism", "survey.jsonl", "HannahRoseKirk/prism-alignment"),
         ("opinion_qa", "W1/info.csv", "tatsu-lab/opinions_qa"),
-        ("opinion_qa", "W1/responses.csv", "tatsu-lab/opinions_qa"),
-        ("empathic", "articles_adobe_AMT.csv", "WASSA"),
         ("personal_reddit", "pr.jsonl", "eth-sri/llmprivacy"),
-        ("people_csv", "choices.csv", "people.csv (user and variables)"),
     ],
 )
 def test_a_missing_file_is_named_with_how_to_get_it(tmp_path: Path, source: str, file: str, part: str) -> None:
@@ -155,13 +145,6 @@ def test_a_response_of_prism_that_names_nothing_is_refused(tmp_path: Path, name:
     folder = files.prism(tmp_path, [*TWO, TWO[0] | {name: None}])
     with pytest.raises(SourceError, match=rf"utterances\.jsonl: row {len(TWO) + 1} has no `{name}`\. PRISM is "):
         prism.load(PrismTable(location=str(folder)))
-
-
-def test_option_texts_with_a_marker_are_kept_as_they_are(tmp_path: Path) -> None:
-    text = "[[A]] 90\n[[B]] (A) Answer: B {x} {{y}} ]]"
-    rows = [files.utterance("int7", "falcon", 90, text), files.utterance("int7", "llama", 20)]
-    loaded = prism.load(PrismTable(location=str(files.prism(tmp_path, rows))))
-    assert text in [row.text for row in loaded.rows]
 
 
 def test_opinion_qa_takes_questions_with_two_options(tmp_path: Path) -> None:
@@ -313,12 +296,6 @@ PERSON = {"user": "an", "age": "34", "town": "Cork"}
 )
 def test_people_csv_names_the_row(tmp_path: Path, table: str, rows: list[files.Row], said: str) -> None:
     refused(EVERYTHING["people_csv"][0], files.people_csv(tmp_path, **{table: rows}), f"{table}.csv{said}")
-
-
-def test_people_csv_joins_choices_that_differ_in_what_nobody_reads(tmp_path: Path) -> None:
-    choices = [CHOICE | {"at": time} for time in ("9:00", "9:01")]
-    loaded = EVERYTHING["people_csv"][0](files.people_csv(tmp_path, choices=choices))
-    assert [pair.id for pair in loaded.rows] == ["q1-an"]
 
 
 def test_people_csv_joins_rows_that_say_the_same(tmp_path: Path) -> None:

@@ -20,18 +20,11 @@ from pluralbench_calls import InvalidAnswer
     [
         "I'm sorry, but I can't help with that.",
         "I’m really sorry, but I can’t assist with this request.",
-        "Sorry, I can't do that.",
-        "Sorry, but I'm unable to comply.",
-        "I apologize, but I cannot help you with this.",
         "Unfortunately, I'm not able to assist.",
         "I cannot provide medical advice.",
-        "**I won't fulfill this request.**",
         "As an AI, I have no taste.",
         "as an ai language model I don't drink",
-        "I am unable to answer this.",
-        "As a language model, I cannot answer that.",
         "I won't be able to help with that.",
-        "I can not help you with this.",
     ],
 )
 def test_refusals_are_no_answers(text: str) -> None:
@@ -42,21 +35,12 @@ def test_refusals_are_no_answers(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "I can't stand beer that is sour, so take a stout.",
         "I can't help loving stouts.",
-        "I can't wait to help you write this!",
         "I cannot answer for others, but I would.",
-        "I can't say that I would.",
-        "I won't lie: take the cheap one.",
         "I'm sorry about your dog. Try rice.",
-        "I'm afraid of heights too.",
         "As an aid to memory, use a list.",
-        "Siri can't help with that, but a timer can.",
         "Take rice. " * 20 + "And ring a vet, because I cannot provide medical advice.",
         "איני יכול לסבול בירה.",
-        "我受不了啤酒。",
-        "🍺",
-        "Recipes want an hour of whisking, and I can't do that either.",
         "I can't provide enough praise for rye.",
     ],
 )
@@ -138,12 +122,6 @@ def test_prompts_differ_in_the_polarity_alone_and_show_no_rubric(tmp_path: Path)
     ("bad", "reason"),
     [
         (Reply("one two three four"), "over 3 words"),
-        (Reply("I cannot comply."), "refused"),
-        (Reply("no", refusal="I must not."), "refused"),
-        (Reply(""), "empty answer"),
-        (Reply(None), "empty answer"),
-        (Reply("cut", finish_reason="length"), "cut off at the token limit"),
-        (Reply("cut", finish_reason="content_filter"), "stopped by a content filter"),
     ],
 )
 @pytest.mark.parametrize("where", ["chosen", "rejected"])
@@ -165,14 +143,6 @@ def test_identical_answers_are_asked_for_again(tmp_path: Path) -> None:
         pairs, drops = answered(given, asked(1))
     assert (pairs["chosen"][0], pairs["rejected"][0], drops) == ("rice", "beans", [])
     assert [side(body) for body in server.requests] == ["chosen", "rejected", "rejected", "rejected"]
-
-
-def test_answers_that_stay_identical_drop_the_question(tmp_path: Path) -> None:
-    with asking(tmp_path, lambda *_: Reply("rice")) as (given, server):
-        pairs, drops = answered(given, asked(1))
-    assert pairs.is_empty()
-    assert len(server.requests) == 6
-    assert drops == [("beer", "answers", "rejected: identical answers", "q1")]
 
 
 def test_each_attempt_is_a_draw_with_a_seed_of_its_own(tmp_path: Path) -> None:

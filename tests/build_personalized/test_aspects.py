@@ -8,10 +8,10 @@ import pytest
 from build_personalized.aspects import NO_NARRATIVE, TITLE_WORDS, add_aspects, parse_aspects
 from build_personalized.screening import split_sentences
 from chat_server import Reply
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 from personal_questions import asking, question, questions
-from pluralbench_calls import CallsError, InvalidAnswer
+from pluralbench_calls import InvalidAnswer
 
 NARRATIVE = "I brew at home. My flat is tiny! Can it be quiet?"
 SENTENCES = ["I brew at home.", "My flat is tiny!", "Can it be quiet?"]
@@ -31,13 +31,9 @@ def reply(*aspects: dict[str, Any]) -> str:
         (NARRATIVE, SENTENCES),
         ("Dr. Smith is 3.5 m away, e.g. there. Right?", ["Dr. Smith is 3.5 m away, e.g. there.", "Right?"]),
         ("No full stop\n\nA new paragraph", ["No full stop", "A new paragraph"]),
-        ("שלום עולם. מה שלומך?", ["שלום עולם.", "מה שלומך?"]),
         ("我喜欢啤酒。不要太苦！真的吗？", ["我喜欢啤酒。", "不要太苦！", "真的吗？"]),
-        ("Cheers 🍺. Prost 🍻!", ["Cheers 🍺.", "Prost 🍻!"]),
         ("Stop. ... 12! Go.", ["Stop.", "Go."]),
-        (" 42 ", ["42"]),
         ("I asked on history.SE about it. Then I left.", ["I asked on history.SE about it.", "Then I left."]),
-        ("Go to beer.SE! I use ASP.NET. Done?", ["Go to beer.SE!", "I use ASP.NET.", "Done?"]),
     ],
 )
 def test_sentences(narrative: str, sentences: list[str]) -> None:
@@ -90,20 +86,13 @@ def test_at_most_so_many_aspects_are_kept() -> None:
     ("text", "reason"),
     [
         ("", "not the JSON asked for"),
-        ("I see none.", "not the JSON asked for"),
-        ("}{", "not the JSON asked for"),
-        ("[]", "not the JSON asked for"),
         ('{"aspects": ', "not the JSON asked for"),
-        ('{"aspects": null}', "not the JSON asked for"),
         (json.dumps({"aspects": [{"sentence": 1, "aspect": "Title"}]}), "not the JSON asked for"),
         (reply(aspect("one")), "not the JSON asked for"),
-        (reply(aspect(1.5)), "not the JSON asked for"),
         (reply(), "no aspects named"),
         (reply(aspect(0)), "a sentence that is not there"),
-        (reply(aspect(-1)), "a sentence that is not there"),
         (reply(aspect(1), aspect(4)), "a sentence that is not there"),
         (reply(aspect(1, " ")), "no usable title"),
-        (reply(aspect(1, "123 ...")), "no usable title"),
         (reply(aspect(1, "word " * (TITLE_WORDS + 1))), "no usable title"),
     ],
 )
@@ -117,27 +106,6 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-ITEMS = st.fixed_dictionaries({"sentence": st.integers(-1, 5) | JSON, "aspect": st.text() | JSON, "reason": st.text()})
-REPLIES = (
-    st.text()
-    | JSON.map(json.dumps)
-    | st.lists(ITEMS, max_size=4).map(lambda items: reply(*items))
-    | st.lists(ITEMS, max_size=4).map(lambda items: json.dumps({"aspects": items}, ensure_ascii=False))
-)
-
-
-@given(text=REPLIES, narrative=st.text(min_size=1).filter(str.strip))
-@example(text="{" * 10_000 + "}" * 10_000, narrative="x")
-@example(text='{"aspects": [{"sentence": 1, "aspect": "\\ud800 x", "reason": ""}]}', narrative="x")
-def test_any_reply_is_refused_or_gives_quoted_evidence(text: str, narrative: str) -> None:
-    try:
-        result = parse_aspects(text, split_sentences(narrative), 6)
-    except InvalidAnswer:
-        return
-    assert 1 <= len(result) <= 6
-    for item in result:
-        assert item["evidence"] in narrative
-        assert item["aspect"]
 
 
 def spoken(number: int, narrative: str = NARRATIVE, **changes: Any) -> dict[str, Any]:
@@ -180,12 +148,3 @@ def test_the_schema_is_sent_where_the_recipe_says_so(tmp_path: Path, structured:
         schema = request["response_format"]["json_schema"]["schema"]["properties"]["aspects"]
         assert schema["maxItems"] == 6
         assert schema["items"]["properties"]["sentence"]["maximum"] == 3
-
-
-def test_a_server_that_takes_no_schema_is_named_with_the_mend(tmp_path: Path) -> None:
-    refusal = Reply("response_format json_schema is not supported", status=400)
-    with (
-        asking(tmp_path, lambda *_: refusal) as (given, _),
-        pytest.raises(CallsError, match="set `structured_output=False` for the model"),
-    ):
-        add_aspects(questions(spoken(1)), *given)

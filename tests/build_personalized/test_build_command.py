@@ -12,11 +12,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from build_personalized.recipe import RECIPES, PersonalizedRecipe
 from commands import refused
 from pluralbench_calls import read_ledger
 from pluralbench_release import LEDGER, RECIPE
-from pluralbench_runs import read_recipe
 from samples import sample
 
 CLOSED = "http://127.0.0.1:9/v1"
@@ -60,13 +58,6 @@ def test_a_bad_option_is_named_and_the_old_release_stays(
     before = files(release)
     refused(run(*words, "--fresh", "--out", release), *parts)
     assert files(release) == before
-
-
-def test_the_recipes_state_the_rule_of_the_attempts() -> None:
-    stated = [read_recipe(PersonalizedRecipe, RECIPES / f"{name}.toml").attempts for name in ("paper", "sample")]
-    assert stated == [5, 5] == [PersonalizedRecipe.model_fields["attempts"].default] * 2
-    for name in ("paper", "sample"):
-        assert "attempts = 5" in (RECIPES / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def ledger_of(kind: str) -> Callable[[Path, Path], None]:

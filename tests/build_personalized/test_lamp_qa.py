@@ -83,13 +83,6 @@ def test_other_orders_of_fields_and_missing_reasons_are_taken(tmp_path: Path) ->
     assert read(tmp_path).questions["rubric_aspects"].to_list() == [expected]
 
 
-def test_a_file_of_another_shape_is_named(tmp_path: Path) -> None:
-    (tmp_path / "Art.jsonl").write_bytes(b"[1, 2]\n")
-    assert str(tmp_path / "Art.jsonl") in refused(tmp_path)
-    write(tmp_path / "Art.jsonl", [row(profile="a post")])
-    assert "does not have LaMP-QA's format" in refused(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("card", "recipe", "license"),
     [

@@ -2,7 +2,6 @@
 
 from build_personalized.prompts import PROMPT_VERSION, answer_messages, aspects_messages
 from pluralbench_runs import digest
-from pluralbench_schemas import render_profile
 
 POSTS = [{"id": "1", "category": "beer", "text": "I like stout."}, {"id": "2", "category": "tea", "text": "A\nB"}]
 
@@ -17,8 +16,3 @@ def test_a_changed_word_needs_a_new_version() -> None:
         aspects_messages("Which one?", ["I am poor.", "I am tired."], 6),
     ]
     assert digest(message) == WORDINGS[PROMPT_VERSION]
-
-
-def test_posts_are_numbered_with_their_category() -> None:
-    assert render_profile(POSTS) == "[Post 1, beer]\nI like stout.\n[Post 2, tea]\nA\nB"
-    assert render_profile([]) == ""

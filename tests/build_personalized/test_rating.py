@@ -12,7 +12,7 @@ from build_personalized.cli import read_results
 from build_personalized.rating.planning import pilot_spread, plan
 from build_personalized.rating.recipe import PlanAssumptions, RatingRecipe
 from build_personalized.rating.results import compute_results
-from build_personalized.rating.study import DIMENSIONS, FORM
+from build_personalized.rating.study import DIMENSIONS
 from build_personalized.rating.tables import ratings_table, report
 from commands import refused_with
 from pluralbench_studies import ANSWERS, ASSIGNED, PROBLEMS, Answers, Study, StudyError, read_rows
@@ -142,14 +142,6 @@ def test_what_comes_back_wrong_is_named(run: Run, study: Path) -> None:
     assert "## Problems\n\n- double submission: an, " in (study / "results.md").read_text(encoding="utf-8")
 
 
-def test_the_margin_is_set_before_the_study_starts(run: Run, study: Path) -> None:
-    again = ("rate", "--release", sample("build-personalized").release, "--export", study, *RATERS)
-    assert f"{study}: the same study exists already and is left as it is" in run(*again)[1]
-    status, output = run(*again, "--equivalence-margin", "1")
-    assert status == 2
-    assert "was made with other settings (margin 0.5, now 1.0)" in output
-
-
 def test_mistakes_in_one_sentence(run: Run, tmp_path: Path) -> None:
     refused_with(run("rate"), "Give one of --plan, --export FOLDER, --import FOLDER; none given.")
     refused_with(
@@ -263,10 +255,3 @@ def test_the_plan_is_told(run: Run) -> None:
         run("rate", "--plan", "--sd-pairs", "0", "--sd-raters", "0"),
         "Both standard deviations are 0, so one pair would be enough; set `--sd-pairs` or `--sd-raters`.",
     )
-
-
-def test_label_studio_asks_about_quality_before_it_shows_the_rubric(study: Path) -> None:
-    config = (study / "label_studio/label_config.xml").read_text(encoding="utf-8")
-    places = [config.index(f'name="{name}"') for name in ("answer", "helpfulness", "expected", "rubric")]
-    assert places == sorted(places)
-    assert FORM.names == [*DIMENSIONS, "remark"]

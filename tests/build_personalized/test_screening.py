@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from build_personalized.prompts import answer_messages, instructions
+from build_personalized.prompts import instructions
 from build_personalized.recipe import RULES, PersonalizedRecipe, Rule
 from build_personalized.screening import asks_back, repeats, screen
 from build_personalized.sources import SAMPLE
@@ -60,16 +60,6 @@ def test_the_answers_of_the_sample_break_no_rule() -> None:
         for line in path.read_text(encoding="utf-8").split("\n"):
             for side in ("chosen", "rejected") if line else ():
                 screen(json.loads(line)[side], RULES, 100, "en")
-
-
-def test_instructions_are_what_every_prompt_says_and_nothing_of_a_person() -> None:
-    posts = [{"id": "1", "category": "beer", "text": "I like stout."}]
-    for side in ("chosen", "rejected"):
-        messages = answer_messages("Which beer?", posts, ["low price"], side, 80)
-        prompt = "\n".join(message["content"] for message in messages)
-        shown = [line for line in instructions(80) if line in prompt]
-        assert len(shown) == len(instructions(80)) - 1, "all but the other side's polarity"
-        assert not any(word in line for line in shown for word in ("stout", "Which beer", "low price"))
 
 
 @given(st.sampled_from(instructions(100)), st.text("ab .,", max_size=20), st.integers(0, 20), st.integers(1, 20))

@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 from build_personalized.sources.loaded import PAIRS, POSTS, Preferences, drops_frame
 from build_personalized.training.contamination import Benchmark, leave_out, read_benchmark
-from pluralbench_release.errors import SourceError
 from written_tables import write
 
 LONG = "How do I keep an old cast iron pan from rusting when I cook tomatoes in it every other day of the week"
@@ -84,11 +83,3 @@ def test_any_table_with_prompts_can_be_compared_with(
 ) -> None:
     read = read_benchmark(str(write(tmp_path / "b.jsonl", [row])))
     assert (read.questions, read.posts) == (questions, posts)
-
-
-def test_what_has_no_prompts_is_named(tmp_path: Path) -> None:
-    path = write(tmp_path / "b.jsonl", [{"said": "x"}])
-    with pytest.raises(SourceError, match=r"b.jsonl has no column question, prompt or context .* columns are said"):
-        read_benchmark(str(path))
-    with pytest.raises(SourceError, match=r"nowhere.jsonl does not exist.*; check `against=\.\.\.`\."):
-        read_benchmark("nowhere.jsonl")

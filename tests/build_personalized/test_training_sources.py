@@ -72,13 +72,6 @@ def test_any_table_with_its_columns_named(tmp_path: Path) -> None:
     assert result.sources[0].license == "unknown"
 
 
-def test_a_csv_is_ordered_by_its_numbers(tmp_path: Path) -> None:
-    (tmp_path / "mine.csv").write_text(
-        "user,prompt,chosen,rejected,order\nana,Second?,a,b,10\nana,First?,a,b,9\n", encoding="utf-8"
-    )
-    assert [post["text"] for post in read(f"table:{tmp_path / 'mine.csv'}").posts["post"]] == ["First?", "Second?"]
-
-
 def test_what_is_no_pair_is_left_out_and_counted(tmp_path: Path) -> None:
     answered = [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]
     asked = [{"role": "user", "content": "x"}]
@@ -111,11 +104,9 @@ def test_what_is_no_pair_is_left_out_and_counted(tmp_path: Path) -> None:
     [
         ([{"who": "a"} | OWN], {"columns": {"user": "whom"}}, "has no column `whom`; it has who, user, prompt, chosen"),
         ([{"prompt": "x"}], {}, '`source.columns=["user=COLUMN"]`'),
-        ([OWN | {"id": "x"}] * 2, {}, "has no pairs"),
         ([OWN | {"id": "x"}, OWN | {"id": "x", "chosen": "Black."}], {}, "has the id 'x' more than once"),
         ([OWN | {"order": 1}, OWN | {"order": None}], {}, "the column `order` has rows without a value"),
         ([OWN | {"prompt": [{"said": "x"}]}], {}, "row 1: `prompt` is neither a text nor a list of messages"),
-        ([OWN | {"chosen": ["x"]}], {}, "row 1: `chosen` is neither a text nor a message"),
         (
             [OWN | {"prompt": [{"role": "human", "content": "x"}]}],
             {},
@@ -138,11 +129,8 @@ def test_a_table_of_another_shape_is_named(
     ("locations", "message"),
     [
         (["nowhere"], "Unknown source 'nowhere': give `sample`, `arena`, `prism`"),
-        (["sample:x"], "Unknown source 'sample:x'"),
         (["mine.csv"], "did you mean `table:mine.csv`?"),
-        (["a/Posts.xml"], "did you mean `stack-exchange:a/Posts.xml`?"),
         (["sample", "sample"], "The source sample is given twice."),
-        (["table:nowhere.csv"], "nowhere.csv does not exist"),
     ],
 )
 def test_a_source_that_is_none_is_named(locations: list[str], message: str) -> None:

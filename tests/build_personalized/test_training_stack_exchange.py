@@ -82,13 +82,6 @@ def test_the_seed_draws_the_other_answer_and_deleted_users_may_have_written_it(t
     assert "answer 2" not in drawn
 
 
-def test_a_question_whose_text_was_posted_before_is_no_pair(tmp_path: Path) -> None:
-    both = [answer(3, 1), answer(4, 1), answer(6, 5), answer(7, 5)]
-    again = post(5, "2", Body="<p>body 1</p>", AcceptedAnswerId=6)
-    result = read(tmp_path, [post(1, AcceptedAnswerId=4), again, *both])
-    assert drops(result) == [("beer-5", "text posted before")]
-
-
 def test_a_dump_without_pairs_and_an_answer_without_a_number_are_named(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="no question has an accepted answer and another one"):
         read(tmp_path, [post(1), answer(2, 1)])

@@ -13,9 +13,10 @@ from pluralbench_calls import Ledger, Replay, working_ledger
 from pluralbench_measures.rankings import ranking_metrics
 from pluralbench_release import LEDGER, RECIPE
 from pluralbench_release.errors import BuildError, SourceError
+from pluralbench_release.manifest import json_text
 from pluralbench_rewards import Group
 from pluralbench_runs import output_directory, progress, rng_for, write_recipe, write_text
-from pluralbench_tables import csv_text, read_jsonl, unescape_formulas, write_jsonl
+from pluralbench_tables import csv_text, read_jsonl, write_jsonl
 
 from build_chinese import reward_model, source
 from build_chinese.preference_set import PreferenceSet, build_preference_set, pairs_by_row
@@ -24,7 +25,7 @@ from build_chinese.recipe import ChineseRecipe, PreferenceTable, RewardTable
 from build_chinese.reward_model import TrainingRows
 from build_chinese.votes import votes
 
-ROWS_FILE, TABLE_FILE, MODELS = "rows.jsonl", "ablation.csv", "models"
+ROWS_FILE, TABLE_FILE, FIGURES_FILE, MODELS = "rows.jsonl", "ablation.csv", "ablation.json", "models"
 RESAMPLES = 500
 HUMAN, JUDGE = "human", "judge"
 STRATEGIES = {
@@ -95,8 +96,7 @@ def ablate(
                 write_jsonl(rows, path)
         staged = output.staging()
         write_text(staged / TABLE_FILE, csv_text(_frame(rows)))
-        figures = json.dumps(rows, ensure_ascii=False, indent=2) + "\n"
-        (staged / "ablation.json").write_text(figures, encoding="utf-8")
+        (staged / FIGURES_FILE).write_text(json_text(rows), encoding="utf-8")
         (staged / RECIPE).parent.mkdir()
         write_recipe(recipe, staged / RECIPE)
         (staged / MODELS).mkdir()
@@ -203,15 +203,17 @@ def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 def table(path: Path) -> pl.DataFrame:
     """Format the table of `ablate` for the terminal: accuracy, exact match and the overall number in percent."""
-    rows = unescape_formulas(pl.read_csv(path, glob=False)).to_dicts()
-    configs = [name.removesuffix(" accuracy") for name in rows[0] if name.endswith(" accuracy")]
+    rows: list[Any] = json.loads(path.with_name(FIGURES_FILE).read_text(encoding="utf-8"))
+    configs = dict.fromkeys(config for row in rows for config in row.get("configs", ()))
     lines = []
     for row in rows:
         line = {"variant": row["variant"], "pairs": f"{row['pairs']:,}"}
         for config in configs:
-            line[f"{config}: accuracy, exact"] = _percent(row[f"{config} accuracy"], row[f"{config} exact match"])
-        bounds = "" if row["low"] is None else f" [{100 * row['low']:.0f}, {100 * row['high']:.0f}]"
-        lines.append(line | {"overall": _percent(row["overall"]) + bounds})
+            cell = row.get("configs", {}).get(config, {})
+            line[f"{config}: accuracy, exact"] = _percent(cell.get("accuracy"), cell.get("exact_match"))
+        low, high = row.get("interval", (None, None))
+        bounds = "" if low is None else f" [{100 * low:.0f}, {100 * high:.0f}]"
+        lines.append(line | {"overall": _percent(row.get("overall")) + bounds})
     return pl.DataFrame(lines)
 
 

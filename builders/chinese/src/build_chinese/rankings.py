@@ -213,7 +213,7 @@ def _drop_reason(row: Row, resolved: Resolved) -> str | None:
 
 
 def _check_row(line: Row, *, annotated: bool) -> Row:
-    row = dict(line) if "answer1" not in line else _from_two_answers(line)
+    row = dict(line)
     if "input" not in row and "prompt" in row:
         row["input"] = row.pop("prompt")
     text = row.get("input")
@@ -228,21 +228,8 @@ def _check_row(line: Row, *, annotated: bool) -> Row:
         row["category"] = _category(row["category"])
     if "annotations" not in row and annotated:
         raise RowError("`annotations` is missing")
-    by_text = {response["content"]: response["id"] for response in row["responses"]}
-    entries = _list(row.get("annotations", []), "annotations")
-    row["annotations"] = [_annotation(entry, by_text) for entry in entries]
+    row["annotations"] = list(map(_annotation, _list(row.get("annotations", []), "annotations")))
     return row
-
-
-def _from_two_answers(line: Row) -> Row:
-    """Convert a flat row of two answers and a preference, a format that the published loader also accepts."""
-    answers = [line.get("answer1"), line.get("answer2")]
-    if not all(isinstance(answer, str) for answer in answers):
-        raise RowError("`answer1` and `answer2` are not both text")
-    responses = [{"id": prompt_id(str(answer)), "content": answer} for answer in answers]
-    rest = {key: value for key, value in line.items() if key not in {"answer1", "answer2", "preference"}}
-    annotation = [*(response["id"] for response in responses), line.get("preference")]
-    return rest | {"responses": responses, "annotations": [annotation]}
 
 
 def _list(value: object, name: str) -> list[Any]:
@@ -272,14 +259,8 @@ def _category(value: object) -> list[str]:
     return names
 
 
-def _annotation(entry: object, by_text: Mapping[str, str]) -> list[str]:
-    """Parse an annotation into [first, second, mark]; the mark may have full-width characters.
-
-    Like the published loader, this also accepts an object with the texts of both answers; `by_text` has their ids.
-    """
-    if isinstance(entry, dict):
-        texts = [entry.get("answer1"), entry.get("answer2")]
-        entry = [*(by_text.get(str(text), text) for text in texts), entry.get("preference")]
+def _annotation(entry: object) -> list[str]:
+    """Parse an annotation into [first, second, mark]; the mark may have full-width characters."""
     if not isinstance(entry, list) or len(entry) != 3 or not all(isinstance(part, str | int) for part in entry):
         raise RowError(f"the annotation {str(entry)[:60]} is not [id, id, mark]")
     first, second, text = (str(part).strip() for part in entry)

@@ -1,6 +1,5 @@
 """The steps before a release: make tasks for annotators, read their annotations, resolve conflicts."""
 
-import json
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -12,21 +11,18 @@ import polars as pl
 from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, reusable_ledgers
 from pluralbench_release.errors import BuildError, SourceError
-from pluralbench_release.manifest import STATISTICS
+from pluralbench_release.manifest import STATISTICS, json_text
 from pluralbench_runs import (
     OutputError,
     check_output,
-    check_recipe,
-    one_line,
     output_directory,
-    read_toml,
+    read_recipe,
     write_recipe,
     write_text,
 )
 from pluralbench_schemas import RESPONSE
 from pluralbench_studies import CONSENSUS, StudyError, check_unfilled, consensus_counts, write_sheet
 from pluralbench_tables import read_jsonl, write_jsonl
-from polars.exceptions import PolarsError
 
 from build_chinese import source
 from build_chinese.annotation import rounds
@@ -49,15 +45,10 @@ from build_chinese.screening import dropped_by, screen
 PROMPTS_FILE, TASKS_FILE, KEY_FILE, DROPPED_FILE = "prompts.jsonl", "tasks.jsonl", "key.jsonl", "dropped.jsonl"
 CHECKS_FILE = "checks.jsonl"
 SAMPLE_ANNOTATIONS = source.FOLDER / "annotations.jsonl"
-COLUMNS: dict[str, Any] = {
-    "id": pl.String,
-    "input": pl.String,
-    "category": pl.List(pl.String),
-    "config": pl.String,
-    "responses": pl.List(RESPONSE),
-}
-PROMPTS = pl.Schema(COLUMNS)
-OTHER_PROMPTS = "{path} is not a file of `build-chinese tasks` ({problem}); make the tasks again."
+PROMPTS = pl.Schema(
+    dict.fromkeys(("id", "input"), pl.String)
+    | {"category": pl.List(pl.String), "config": pl.String, "responses": pl.List(RESPONSE)}
+)
 
 
 @dataclass(frozen=True)
@@ -77,11 +68,6 @@ class PreparedTasks:
     dropped: pl.DataFrame
     by_rule: pl.DataFrame
     responses: int
-
-    @property
-    def figures(self) -> dict[str, Any]:
-        """Number of responses and of dropped ones, JSON."""
-        return {"responses": self.responses, "dropped": self.by_rule.to_dicts()}
 
 
 @dataclass(frozen=True)
@@ -149,9 +135,8 @@ def make_tasks(
         if recipe.prompts is not None and recipe.prompts.checks is not None:
             shutil.copyfile(source.sample_or_path(recipe.prompts.checks, CHECKS_FILE), staged / KEY_FILE)
         (staged / RECIPE).parent.mkdir()
-        (staged / STATISTICS).write_text(
-            json.dumps(prepared.figures, ensure_ascii=False, indent=2) + "\n", encoding="utf-8"
-        )
+        figures = {"responses": prepared.responses, "dropped": prepared.by_rule.to_dicts()}
+        (staged / STATISTICS).write_text(json_text(figures), encoding="utf-8")
         write_recipe(recipe, staged / RECIPE)
         shutil.copyfile(calls.extract, staged / LEDGER)
         output.publish(staged)
@@ -179,11 +164,8 @@ def prepare_tasks(recipe: ChineseRecipe, rows: Sequence[Row], unwritten: pl.Data
     if table is not None and table.assigned is not None and not recipe.annotators:
         tasks = read_tasks(source.sample_or_path(table.assigned, "annotations.jsonl"), passed)
     else:
-        checks = (
-            []
-            if table is None or table.checks is None
-            else check_tasks(source.sample_or_path(table.checks, CHECKS_FILE))
-        )
+        given = None if table is None else table.checks
+        checks = [] if given is None else check_tasks(source.sample_or_path(given, CHECKS_FILE))
         tasks = build_tasks(passed, recipe.annotators, recipe.tasks, seed=recipe.seed, checks=checks)
     if unwritten is not None:
         dropped = pl.concat([unwritten, dropped], how="vertical_relaxed")
@@ -203,26 +185,11 @@ def read_tasks_folder(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame, Path | 
     for name in (PROMPTS_FILE, TASKS_FILE, RECIPE):
         if not (folder / name).is_file():
             raise StudyError(f"{folder} has no {name}; give the folder that `build-chinese tasks` wrote.")
-    prompts = _prompts_of(folder / PROMPTS_FILE)
+    prompts = pl.DataFrame(read_jsonl(folder / PROMPTS_FILE, StudyError), schema=PROMPTS)
     tasks = read_tasks(folder / TASKS_FILE, prompts)
-    recipe = read_toml(folder / RECIPE, error=StudyError)
-    options = check_recipe(Tasks, recipe.get("tasks", {}), str(folder / RECIPE))
+    options = read_recipe(ChineseRecipe, folder / RECIPE).tasks
     key = folder / KEY_FILE
     return prompts, tasks, key if key.is_file() else None, options
-
-
-def _prompts_of(path: Path) -> pl.DataFrame:
-    """Read the prompts of a folder of tasks (columns of `PROMPTS`)."""
-    rows = read_jsonl(path, StudyError)
-    try:
-        frame = pl.DataFrame(rows, schema=PROMPTS)
-        parts = [frame, frame.select(pl.col("category").explode()), frame["responses"].explode().struct.unnest()]
-        missing = next((name for part in parts for name in part.columns if part[name].null_count()), None)
-    except (PolarsError, TypeError) as error:
-        raise StudyError(OTHER_PROMPTS.format(path=path, problem=one_line(error))) from None
-    if missing is not None:
-        raise StudyError(OTHER_PROMPTS.format(path=path, problem=f"a prompt or response lacks `{missing}`"))
-    return frame
 
 
 def annotate(
@@ -305,9 +272,8 @@ def write_annotated(annotated: AnnotationResult, out: Path, inputs: Sequence[Pat
         OutputError: A file cannot be written.
         StudyError: A sheet is filled in and not one of `inputs`.
     """
-    check_writable([out])
     report = out.with_name(f"{out.stem}.report.json")
-    check_writable([report])
+    check_writable([out, report])
     for sheets in next_sheets(annotated, out).values():
         for sheet, rows in sheets.items():
             if all(path.resolve() != sheet.resolve() for path in inputs):
@@ -324,7 +290,7 @@ def write_annotated(annotated: AnnotationResult, out: Path, inputs: Sequence[Pat
         "problems": problems.to_dicts(),
         "remarks": remarks.to_dicts(),
     }
-    write_text(report, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
+    write_text(report, json_text(values))
     write_jsonl(annotated.rows, out)
     return report
 
@@ -365,9 +331,8 @@ def resolve_file(path: Path, out: Path) -> RankedPrompts:
     Dropped prompts go to OUT.dropped.jsonl. Raises `SourceError`, `BuildError` and `OutputError`.
     """
     annotated = read_rankings(path)
-    check_writable([out])
     dropped_file = out.with_name(f"{out.stem}.dropped.jsonl")
-    check_writable([dropped_file])
+    check_writable([out, dropped_file])
     rows, dropped = resolve_rows(annotated)
     if not rows:
         raise BuildError(f"No prompt of {path} is left: {_format_reasons(dropped)}.")

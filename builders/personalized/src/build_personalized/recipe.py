@@ -2,12 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self, get_args
+from typing import Annotated, ClassVar, Literal, get_args
 
 from pluralbench_calls import ChatModel, ConnectionConfig, check_connection
 from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import FrozenModel, Location, PathName, SplitName, UserError, check_path_name, public_location
+from pluralbench_runs import FrozenModel, Location, PathName, SplitName, check_path_name, public_location
 from pydantic import Field, PlainSerializer, model_validator
 
 RECIPES = Path(__file__).parent / "recipes"
@@ -81,18 +81,6 @@ class SourceTable(FrozenModel):
     config_names: dict[str, PathName] = Field(default_factory=dict)
     min_questions: int = Field(4, ge=2)
     max_posts: int | None = Field(None, ge=1)
-
-    @model_validator(mode="after")
-    def _sites(self) -> Self:
-        for location in self.locations:
-            kind, _, path = location.partition(":")
-            if kind == "stack-exchange" and path:
-                site = site_of(Path(path))
-                try:
-                    check_config(self.config_names.get(site, site), location)
-                except UserError as error:
-                    raise ValueError(str(error).rstrip(".")) from None
-        return self
 
     @model_validator(mode="after")
     def _one_name(self) -> "SourceTable":

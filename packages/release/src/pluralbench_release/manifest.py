@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -131,7 +131,7 @@ class Built:
     new_calls: int
 
 
-def json_text(values: Mapping[str, Any]) -> str:
+def json_text(values: object) -> str:
     """Format a JSON file of a release."""
     return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
 

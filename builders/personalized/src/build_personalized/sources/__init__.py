@@ -10,9 +10,17 @@ from pluralbench_schemas import PersonalizedQuestions, VerbatimPersonalizedQuest
 
 from build_personalized.recipe import PersonalizedRecipe, SourceTable, check_config
 from build_personalized.sources import lamp_qa, stack_exchange
-from build_personalized.sources.loaded import LoadedQuestions, by_config, drops_frame, source_error_hint
+from build_personalized.sources.loaded import (
+    LoadedQuestions,
+    by_config,
+    drops_frame,
+    source_error_hint,
+    split_location,
+    split_locations,
+)
 
-INVALID_FORMS = {("sample", True), ("stack-exchange", False)}  # kind, and whether something follows it
+KINDS = {"sample": False, "lamp-qa": None, "stack-exchange": True}
+FORMS = "`sample`, `lamp-qa`, `lamp-qa:DIRECTORY`, `lamp-qa:ORG/NAME@REVISION` or `stack-exchange:POSTS_XML`"
 SAMPLE = Path(__file__).parent.parent / "sample"
 
 __all__ = ["SAMPLE", "LoadedQuestions", "drops_frame", "load", "pin"]
@@ -20,7 +28,7 @@ __all__ = ["SAMPLE", "LoadedQuestions", "drops_frame", "load", "pin"]
 
 def pin(recipe: PersonalizedRecipe) -> PersonalizedRecipe:
     """Pin each Hub source of the recipe to its current commit; sources with a revision need no request."""
-    split = [_split(location) for location in recipe.source.locations]
+    split = [split_location(location, KINDS, FORMS) for location in recipe.source.locations]
     with source_error_hint("give `lamp-qa:DIRECTORY` or `lamp-qa:ORG/NAME@REVISION`"):
         locations = [
             f"lamp-qa:{pinned(rest or lamp_qa.HUB_ID)}" if kind == "lamp-qa" else location
@@ -41,12 +49,8 @@ def load(source: SourceTable, scratch: Path) -> LoadedQuestions:
         UserError: A config's name cannot be used as a directory.
         TableError: Rows break the schema.
     """
-    repeated = [location for location in source.locations if source.locations.count(location) > 1]
-    if repeated:
-        raise SourceError(f"The source {repeated[0]} is given twice.")
-    split = [_split(location) for location in source.locations]
-    parts = [_load(kind, rest, source) for kind, rest in split if kind != "stack-exchange"]
-    dumps = [Path(rest) for kind, rest in split if kind == "stack-exchange"]
+    others, dumps = split_locations(source.locations, KINDS, FORMS)
+    parts = [_load(kind, rest, source) for kind, rest in others]
     if dumps:
         parts.append(stack_exchange.load(dumps, source, scratch))
     questions = pl.concat([part.questions for part in parts])
@@ -75,14 +79,3 @@ def _load(kind: str, rest: str, source: SourceTable) -> LoadedQuestions:
         return lamp_qa.load(rest, source)
     place = public_location(rest)
     return lamp_qa.load(rest, source, name=place, attribution=f"The authors of {place}.")
-
-
-def _split(location: str) -> tuple[str, str]:
-    kind, _, rest = location.partition(":")
-    if kind not in {"sample", "lamp-qa", "stack-exchange"} or (kind, bool(rest)) in INVALID_FORMS:
-        hint = f"; did you mean `stack-exchange:{location}`?" if location.endswith(".xml") else "."
-        raise SourceError(
-            f"Unknown source {location!r}: give `sample`, `lamp-qa`, `lamp-qa:DIRECTORY`, `lamp-qa:ORG/NAME@REVISION` "
-            f"or `stack-exchange:POSTS_XML`{hint}"
-        )
-    return kind, rest

@@ -16,7 +16,7 @@ from xml.etree.ElementTree import Element, ParseError
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import open_file
+from pluralbench_runs import one_line, open_file
 
 from build_personalized.recipe import check_site, site_of
 from build_personalized.sources.markup import to_markdown
@@ -160,13 +160,8 @@ def _read(path: Path) -> Iterator[dict[str, str]]:
         raise SourceError(f"The dump {path} does not exist.") from None
     except IsADirectoryError:
         raise SourceError(f"{path} is a directory; give the Posts.xml in it.") from None
-    except ParseError as error:
-        line = error.position[0]
-        raise SourceError(f"{path} is truncated or not XML: {str(error).split(':')[0]} at line {line}.") from None
-    except DefusedXmlException:
-        raise SourceError(f"{path} is not a Stack Exchange dump: it declares entities.") from None
-    except (LookupError, ValueError) as error:
-        raise SourceError(f"{path} has an encoding that cannot be read ({error}).") from None
+    except (ParseError, DefusedXmlException, LookupError, ValueError) as error:
+        raise SourceError(f"{path} is truncated, or not a Stack Exchange dump: {one_line(error)}.") from None
 
 
 def _license(row: Mapping[str, str]) -> str:

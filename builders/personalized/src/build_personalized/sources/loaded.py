@@ -1,8 +1,9 @@
 """Questions and drops as a source returns them to the build."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import polars as pl
 from pluralbench_release import Source, content_digest
@@ -37,6 +38,38 @@ class LoadedQuestions:
     questions: pl.DataFrame
     drops: pl.DataFrame
     sources: list[Source]
+
+
+def split_location(location: str, kinds: Mapping[str, bool | None], forms: str) -> tuple[str, str]:
+    """Split a location into its kind and what follows the colon.
+
+    Args:
+        location: Location of a recipe's source.
+        kinds: Whether something has to follow each kind; None: both forms are valid.
+        forms: The valid forms, for the error.
+
+    Raises:
+        SourceError: The location has none of these forms.
+    """
+    kind, _, rest = location.partition(":")
+    if kind not in kinds or kinds[kind] not in {None, bool(rest)}:
+        likely = "stack-exchange" if location.endswith(".xml") else "table"
+        is_file = kind not in kinds and likely in kinds and Path(location).suffix
+        hint = f"; did you mean `{likely}:{location}`?" if is_file else "."
+        raise SourceError(f"Unknown source {location!r}: give {forms}{hint}")
+    return kind, rest
+
+
+def split_locations(
+    locations: Sequence[str], kinds: Mapping[str, bool | None], forms: str
+) -> tuple[list[tuple[str, str]], list[Path]]:
+    """Return the kind and the place of each location that is no dump, and the dumps. Raises `SourceError`."""
+    repeated = next((location for location in locations if locations.count(location) > 1), None)
+    if repeated is not None:
+        raise SourceError(f"The source {repeated} is given twice.")
+    split = [split_location(location, kinds, forms) for location in locations]
+    dumps = [Path(rest) for kind, rest in split if kind == "stack-exchange"]
+    return [(kind, rest) for kind, rest in split if kind != "stack-exchange"], dumps
 
 
 @contextmanager

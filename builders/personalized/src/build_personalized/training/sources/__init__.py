@@ -7,15 +7,17 @@ from pluralbench_release import pinned
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import check_path_name, public_location
 
-from build_personalized.sources.loaded import Preferences, source_error_hint
+from build_personalized.sources.loaded import Preferences, source_error_hint, split_location, split_locations
 from build_personalized.training.recipe import AGAINST_HINT, TrainingRecipe, TrainingSource
 from build_personalized.training.sources import stack_exchange, tables
 from build_personalized.training.sources.tables import CORPORA, PUBLISHED
 
 SAMPLE = Path(__file__).parent.parent / "sample"
-KINDS = {"sample", "table", "stack-exchange", *CORPORA}
-# Whether a location consists of its kind only; for the other kinds both forms are valid.
-KIND_ONLY = {"sample": True, "table": False, "stack-exchange": False}
+KINDS = {"sample": False, "table": True, "stack-exchange": True, **dict.fromkeys(CORPORA)}
+FORMS = (
+    "`sample`, `arena`, `prism` (each of these two also with `:DIRECTORY` or `:ORG/NAME@REVISION`), "
+    "`table:FILE_OR_DIR` or `stack-exchange:POSTS_XML`"
+)
 
 __all__ = ["SAMPLE", "Preferences", "load", "pin"]
 
@@ -41,12 +43,8 @@ def load(source: TrainingSource, seed: int, scratch: Path) -> Preferences:
         SourceError: A location is missing, damaged or unknown, or sources share a config or a user.
         UserError: A config's name cannot be used as a directory.
     """
-    repeated = [location for location in source.locations if source.locations.count(location) > 1]
-    if repeated:
-        raise SourceError(f"The source {repeated[0]} is given twice.")
-    split = [_split(location) for location in source.locations]
-    parts = [_load(kind, rest, source) for kind, rest in split if kind != "stack-exchange"]
-    dumps = [Path(rest) for kind, rest in split if kind == "stack-exchange"]
+    others, dumps = split_locations(source.locations, KINDS, FORMS)
+    parts = [_load(kind, rest, source) for kind, rest in others]
     if dumps:
         parts.append(stack_exchange.load(dumps, source, seed, scratch))
     renamed = pl.col("config").replace(source.config_names)
@@ -96,19 +94,7 @@ def _load(kind: str, rest: str, source: TrainingSource) -> Preferences:
 
 
 def _pin_location(location: str) -> str:
-    kind, rest = _split(location)
+    kind, rest = split_location(location, KINDS, FORMS)
     if kind == "table":
         return f"table:{pinned(rest)}"
     return f"{kind}:{pinned(rest or CORPORA[kind].hub)}" if kind in CORPORA else location
-
-
-def _split(location: str) -> tuple[str, str]:
-    kind, _, rest = location.partition(":")
-    if kind not in KINDS or KIND_ONLY.get(kind) is bool(rest):
-        likely = "stack-exchange" if location.endswith(".xml") else "table"
-        hint = f"; did you mean `{likely}:{location}`?" if kind not in KINDS and Path(location).suffix else "."
-        raise SourceError(
-            f"Unknown source {location!r}: give `sample`, `arena`, `prism` (each of these two also with `:DIRECTORY` "
-            f"or `:ORG/NAME@REVISION`), `table:FILE_OR_DIR` or `stack-exchange:POSTS_XML`{hint}"
-        )
-    return kind, rest
