@@ -6,8 +6,7 @@ from contextlib import suppress
 import polars as pl
 import pytest
 from build_chinese.language import is_option
-from build_personalized.screening import asks_back
-from build_personalized.screening import own_sentences
+from build_personalized.screening import asks_back, own_sentences
 from pluralbench_calls import InvalidAnswer, parse_pick, parse_rating, parse_verdict
 from pluralbench_calls.verdicts import parse_certain_choice, require_single_marker
 from pluralbench_policies.planner_prompts import read_plan
