@@ -33,7 +33,6 @@ MULTILINGUAL = (rebuild_multilingual, MULTILINGUAL_RECIPES)
         (PERSONALIZED, "name", lambda name: name),
         (PERSONALIZED, "source.split", lambda name: name),
         (PERSONALIZED, "source.config_names", lambda name: {"Art_and_Entertainment": name}),
-        (PERSONALIZED, "source.locations", lambda name: [f"stack-exchange:dumps/{name.replace('/', '*')}.Posts.xml"]),
         (CHINESE, "annotated.benchmarks", lambda name: ["open", name]),
         (PERSONAS, "people_csv", lambda name: [{"location": "people", "task": name}]),
         (MULTILINGUAL, "languages", lambda name: [name]),
