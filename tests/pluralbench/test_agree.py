@@ -362,16 +362,6 @@ def test_the_command_names_its_options_in_errors(run: Command, ours: Run, tmp_pa
     assert (status, err) == (2, f"Error: {theirs}: no row has the model 'c'; there are a, b.\n")
 
 
-def test_the_command_writes_no_parameter_in_its_errors(run: Command, ours: Run, tmp_path: Path) -> None:
-    theirs = write(tmp_path / "t.jsonl", [{"id": "q0", "logit": 1}])
-    for words, end in (
-        (("--published", theirs), "; name columns with `--score-column`.\n"),
-        (("--published", ours.path, "--where-run", "a=b"), "; leave out `--where-run`.\n"),
-    ):
-        status, _, err = run("agree", ours.path, *words)
-        assert (status, err.endswith(end)) == (2, True), err
-
-
 def test_a_judge_without_scores_is_not_scored_again(ours: Run, tmp_path: Path) -> None:
     rows = [{"id": row, "outcome": "win"} for row in ours.items["id"]]
     agreement = agree(ours, write(tmp_path / "o.jsonl", rows))

@@ -303,20 +303,6 @@ def test_what_is_cut_counts_and_what_is_empty_or_refused_is_counted(sample: Path
     assert "18 of 36 candidates have no text and are never selected: empty (12); refusal (6)." in said
 
 
-def test_a_prompt_without_any_text_is_named_and_left_out(sample: Path, tmp_path: Path) -> None:
-    class Silent(World):
-        def said(self, body: Row) -> Reply:
-            self.asked["all"] += 1
-            return Reply("") if self.asked["all"] <= N else super().said(body)
-
-    with serve(Silent()) as server:
-        found = sampled(server, sample, tmp_path / "run", limit=1)
-    [silent] = found.result.sampling.without_text
-    assert silent == found.frame("candidates")["id"][0]
-    assert found.estimate("outcome").n == 2
-    assert any(f"1 of 3 prompts have no candidates (ids {silent})." in note for note in downstream_notes(found))
-
-
 @pytest.mark.heavy
 def test_a_judge_that_cannot_be_read_is_counted(sample: Path, tmp_path: Path) -> None:
     class Mute(World):

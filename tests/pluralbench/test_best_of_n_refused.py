@@ -1,23 +1,18 @@
 """What best-of-N refuses, in one sentence each, and what it goes on with and tells."""
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import polars as pl
 import pytest
 from chat_server import Reply, serve
 from downstream_runs import World, asked_of, by_length, sampled
 from pluralbench import ConnectionConfig, LocalModel, best_of_n
-from pluralbench import load_run as read
 from pluralbench.config import OutcomeConfig, SamplingConfig
 from pluralbench.contract import Group
 from pluralbench.downstream.candidates import resolve_policy
-from pluralbench.downstream.records import read_outcome_table
-from pluralbench.errors import DataError, EvaluationError, RunError
+from pluralbench.errors import DataError, EvaluationError
 from pluralbench.reports.downstream import curve_table, downstream_notes
-from pluralbench_runs import UserError
 from written_tables import write
 
 Row = dict[str, Any]
@@ -85,13 +80,6 @@ def test_a_policy_in_this_process_takes_no_batches() -> None:
     )
 
 
-def test_two_reward_models_of_one_name_are_refused(data: Path, tmp_path: Path) -> None:
-    with serve(World()) as server, pytest.raises(EvaluationError) as caught:
-        sampled(server, data, tmp_path / "run", [LocalModel(name="a/rm"), LocalModel(name="b/rm")])
-    assert str(caught.value) == "Two reward models have the name rm; give each its own, as NAME=MODEL."
-    assert server.requests == []
-
-
 def test_a_policy_that_says_nothing_is_refused_with_what_to_look_at(data: Path, tmp_path: Path) -> None:
     class Silent(World):
         def said(self, body: Row) -> Reply:
@@ -150,46 +138,6 @@ def test_prompts_are_nothing_to_score(run: Command, prompts: Path, tmp_path: Pat
         "`pluralbench best-of-n`.\n"
     )
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"id": "a", "question": "Why?"}, "has no column `prompt`"),
-        ({"id": "a", "prompt": " "}, "has 1 item with an empty prompt or response (ids a)"),
-        ({"id": "a", "prompt": []}, "at id a: the prompt has no message"),
-        ({"id": "a", "prompt": ["One.", ""]}, "has 1 item with an empty prompt or response (ids a)"),
-    ],
-)
-def test_prompts_of_another_shape_are_refused(tmp_path: Path, row: Row, message: str) -> None:
-    data = write(tmp_path / "p.jsonl", [row])
-    with serve(World()) as server, pytest.raises(DataError) as caught:
-        sampled(server, data, tmp_path / "run", benchmark="prompts", profile="none", measure="rating")
-    assert message in str(caught.value)
-    assert server.requests == []
-
-
-def test_a_damaged_directory_is_refused_in_a_sentence(data: Path, tmp_path: Path) -> None:
-    with serve(World()) as server:
-        found = sampled(server, data, tmp_path / "run", limit=2)
-    outcomes = found.frame("outcomes")
-    for frame, said in (
-        (outcomes.drop("id"), "the column `id` is missing"),
-        (outcomes.with_columns(value=pl.lit(timedelta.max)), "the column `value` is of type Duration"),
-        (outcomes.with_columns(sample=pl.lit(2**62)), "sample numbers outside 0 to 4"),
-    ):
-        frame.write_parquet(found.path / "outcomes.parquet")
-        with pytest.raises(RunError, match=rf"outcomes\.parquet.* {said}"):
-            read_outcome_table(read(found.path))
-    (found.path / "rewards.parquet").write_text("PAR")
-    with pytest.raises(RunError, match=r"rewards\.parquet cannot be read: "):
-        read(found.path).frame("rewards")
-    for text in ("{", "[]", '{"schema_version": 9}', '{"schema_version": 2}'):
-        (found.path / "run.json").write_text(text, encoding="utf-8")
-        with pytest.raises(UserError) as caught:
-            read(found.path)
-        assert "\n" not in str(caught.value)
-        assert str(caught.value).endswith(".")
 
 
 # Gone on with, and told

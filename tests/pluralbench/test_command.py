@@ -3,7 +3,6 @@
 Most cases call the command's entry point in this process; some run the installed command.
 """
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -209,19 +208,6 @@ def test_a_bad_option_of_score_is_named(
     base = ["score", "nowhere", "--benchmark", "pairs", "--data", data, "--device", "cpu", "--out", tmp_path / "run"]
     refused(run(*base, *words), *parts)
     assert left(tmp_path) == ["p.jsonl"]
-
-
-def test_a_model_that_does_not_fit_is_named_and_leaves_nothing(
-    run: Command, model: str, data: Path, tmp_path: Path
-) -> None:
-    folder = Path(shutil.copytree(model, tmp_path / "model"))
-    base = ["score", folder, "--benchmark", "pairs", "--data", data, "--device", "cpu", "--out", tmp_path / "run"]
-    refused(run(*base, "--label", "logit:4"), "The label 'logit:4' does not fit the head of", "which has 1 logits")
-    refused(run(*base, "--max-length", "5"), "6 of 6 prompts", "ids q0, q1, q2, q3, q4, …", "raise `--max-length`")
-    weights = folder / "model.safetensors"
-    weights.write_bytes(weights.read_bytes()[:1000])
-    refused(run(*base), "cannot be loaded")
-    assert left(tmp_path) == ["model", "p.jsonl"]
 
 
 @pytest.mark.parametrize(

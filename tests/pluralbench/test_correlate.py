@@ -256,12 +256,6 @@ def test_what_cannot_be_correlated_is_refused_in_words(
     assert re.sub(r"`(\w+)=\.\.\.`", lambda name: f"`--{name[1].replace('_', '-')}`", expected) in err
 
 
-def test_a_column_that_is_not_there(tables: Callable[..., list[Path]]) -> None:
-    paths = tables(BENCHMARK, BEST_OF_N)
-    with pytest.raises(DataError, match=r"has no column `sports`; it has model, art, lifestyle, society; required"):
-        correlate(*paths, columns=["art", "sports"])
-
-
 def test_an_empty_file_and_a_place_that_is_none(tables: Callable[..., list[Path]], tmp_path: Path) -> None:
     paths = tables("", BEST_OF_N)
     with pytest.raises(TablesError):

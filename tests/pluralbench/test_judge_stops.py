@@ -11,7 +11,7 @@ from chat_server import ChatServer, Reply, Script, serve
 from pluralbench.errors import EvaluationError
 from pluralbench.results import Run
 from pluralbench_calls import CallsError
-from pluralbench_runs import OutputError, UserError
+from pluralbench_runs import OutputError
 from verbs import judging, value
 from written_tables import write
 
@@ -71,14 +71,6 @@ def test_a_ceiling_stops_and_a_higher_one_goes_on(data: Path, tmp_path: Path) ->
         assert 0 < len(server.requests) < 20
         judge(server, data, tmp_path / "run", price="1/10", max_cost=10.0)
         assert len(server.requests) == 20
-
-
-def test_a_run_that_recorded_no_call_binds_nothing(data: Path, tmp_path: Path) -> None:
-    with serve(says("[[A]]", until=0)) as server, pytest.raises(UserError):
-        judge(server, data, tmp_path / "run")
-    assert not (tmp_path / "run.work").exists()
-    with serve(says("[[A]]")) as server:
-        judge(server, data, tmp_path / "run", temperature=0.7)
 
 
 def test_a_table_without_a_decision_is_nothing_to_judge(tmp_path: Path) -> None:

@@ -14,13 +14,11 @@ import verbs
 from chat_server import Reply, Script, serve
 from html_runs import Read
 from made_runs import by
-from pluralbench import merge
 from pluralbench.data.decisions import decisions_of
 from pluralbench.errors import EvaluationError
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.reports.report import render
 from pluralbench.results import Run
-from pluralbench_calls import CallsError
 from verbs import judging, value
 from written_tables import write
 
@@ -125,15 +123,6 @@ def test_positions_are_drawn_by_the_seed_recorded_and_shown(data: Path, tmp_path
     assert not run.items.select(columns).equals(other.items.select(columns))
 
 
-def test_a_judge_that_always_picks_the_first_is_right_by_chance(data: Path, tmp_path: Path) -> None:
-    run, requests = judged(lambda *_: Reply("[[1]]"), data, tmp_path / "run")
-    right = sum("right" in shown(body)[0] for body in requests)
-    assert run.count("wins") == 3 * right
-    assert run.count("losses") == 12 - right
-    names = ("picks", "invalid_picks", "picks_of_first", "picks_of_first_by_chance", "rated")
-    assert position(run, *names) == [12, 0, 1.0, 0.25, 0]
-
-
 @pytest.mark.parametrize("text", ["They are all good.", "[[1]] and [[2]] are equal.", "[[5]]", "[[A]]"])
 def test_an_invalid_pick_never_wins_and_is_counted(data: Path, tmp_path: Path, text: str) -> None:
     def reply(body: dict[str, Any], number: int) -> Reply:
@@ -149,12 +138,6 @@ def test_an_invalid_pick_never_wins_and_is_counted(data: Path, tmp_path: Path, t
     assert sum(judging(run).invalid_reasons.values()) == 1
     assert position(run, "picks", "invalid_picks") == [12, 1]
     assert "NaN" not in (run.path / "run.json").read_text(encoding="utf-8")
-
-
-def test_thirty_two_responses_are_one_call(tmp_path: Path) -> None:
-    run, requests = judged(picks("right"), write(tmp_path / "r.jsonl", items(3, 32)), tmp_path / "run")
-    assert len(requests) == 3
-    assert (run.count("wins"), run.headline.value) == (93, 1.0)
 
 
 def test_pairwise_asks_about_the_right_response_against_each_wrong_one(tmp_path: Path) -> None:
@@ -207,29 +190,6 @@ def test_items_that_a_pick_cannot_rank_are_refused(
     with pytest.raises(EvaluationError, match=problem):
         judged(picks("right"), write(tmp_path / "r.jsonl", rows), tmp_path / "run", benchmark=benchmark)
     assert not (tmp_path / "run").exists()
-
-
-@pytest.mark.heavy
-def test_a_run_that_was_cut_off_asks_only_what_is_missing(data: Path, tmp_path: Path) -> None:
-    def dying(body: dict[str, Any], number: int) -> Reply:
-        return Reply(picks("right")(body, number).text, hang_up=number >= 5)
-
-    options = {"concurrency": 1, "max_retries": 0}
-    with pytest.raises(CallsError, match="5 of 12 picks are recorded; rerun the same command to resume"):
-        judged(dying, data, tmp_path / "run", **options)
-    run, requests = judged(picks("right"), data, tmp_path / "run", **options)
-    whole, _ = judged(picks("right"), data, tmp_path / "whole", **options)
-    assert len(requests) == 7
-    assert run.items.equals(whole.items)
-
-
-@pytest.mark.heavy
-def test_shards_join_to_the_whole_run(data: Path, tmp_path: Path) -> None:
-    whole, _ = judged(picks("right"), data, tmp_path / "whole")
-    parts = [judged(picks("right"), data, tmp_path / f"part{n}", shard=f"{n}/2")[0].path for n in (1, 2)]
-    joined = merge(parts, out=tmp_path / "joined")
-    assert joined.items.equals(whole.items)
-    assert joined.metrics.equals(whole.metrics)
 
 
 @pytest.mark.heavy

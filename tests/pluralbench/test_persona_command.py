@@ -79,13 +79,6 @@ def test_a_bad_option_is_named(run: Command, data: Path, tmp_path: Path, words: 
     assert not (tmp_path / "run.work").exists()
 
 
-@pytest.mark.parametrize("verb", ["judge", "score"])
-def test_other_verbs_say_who_takes_it(run: Command, verb: str) -> None:
-    status, said, error = run(verb, "m", "--benchmark", "persona-judge")
-    assert (status, said) == (2, "")
-    assert "Persona judge has no responses to score; run `pluralbench judge-personas` (Python" in error
-
-
 @pytest.mark.heavy
 @pytest.mark.timeout(600)
 def test_the_embedded_model_judges_and_what_it_says_is_read(run: Command, tmp_path: Path) -> None:

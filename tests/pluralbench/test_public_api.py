@@ -152,11 +152,6 @@ def test_a_wrong_value_of_a_configuration_says_which_there_are(make: Callable[[]
     assert isinstance(caught.value, ValueError)
 
 
-def test_a_command_says_which_values_an_option_has(run: Command) -> None:
-    status, _, error = run("score", "local", "--data", "sample", "--profile", "rwa")
-    assert (status, error) == (2, "Error: --profile rwa is not one of none, raw, plan, persona; did you mean `raw`?\n")
-
-
 def test_the_benchmarks_are_these() -> None:
     known = pluralbench.known_benchmarks()
     judged = ["persona-judge"]

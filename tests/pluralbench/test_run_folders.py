@@ -52,17 +52,6 @@ def test_a_name_says_what_is_not_the_default(words: str) -> None:
     assert found == Path("runs") / "-".join(["personalized-m", *([words] if words else [])])
 
 
-def test_a_name_stays_short() -> None:
-    every = JudgeConfig(
-        orders="one", reply_format="brief", criterion="person", oracle="titles", verdict_parsing="strict", max_tokens=9
-    )
-    found = run_folder(
-        "p" * 20, Recipe(), DataConfig(limit=3), PromptConfig(profile="raw", profile_size=2), every, seed=3
-    )
-    assert len(found.name) <= 110
-    assert found.name.startswith("pppppppppppppppppppp-limit3-raw-2-posts-brief-one-order")
-
-
 def test_some_items_first_and_all_of_them_after(run: Any, pairs: Callable[..., Rows], monkeypatch: Any) -> None:
     monkeypatch.setattr("pluralbench_local.loading.load_to_score", lambda *_: FunctionModel(by_text))
     words = ["score", "models/m", "--benchmark", "pairs", "--data", write(Path("p.jsonl"), pairs(6))]

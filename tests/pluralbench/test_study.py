@@ -320,16 +320,6 @@ def test_the_papers_study_correlates_beside_its_baselines(
     assert [page.count(f"\nAgainst {name} (") for name in names] == [2, 2, 2]
 
 
-@pytest.mark.heavy
-def test_without_a_directory_it_is_below_studies(
-    recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, run: Command
-) -> None:
-    plain = only_scores(recipe, tmp_path / "plain.toml")
-    monkeypatch.chdir(tmp_path)
-    assert run("study", plain)[0] == 0
-    assert (tmp_path / "studies" / "plain" / "README.md").exists()
-
-
 def test_a_benchmark_and_a_downstream_result_without_a_model_in_common(done: Study, tmp_path: Path) -> None:
     other = tmp_path / "other.csv"
     other.write_text("model,score\na,1\nb,2\n", encoding="utf-8")

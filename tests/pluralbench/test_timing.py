@@ -1,6 +1,5 @@
 """What a run took is measured over all its parts, and costs what its calls cost."""
 
-import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -52,12 +51,6 @@ def test_parts_add_up_whatever_ended_them_and_pauses_count_for_nothing(clock: Cl
     part(tmp_path, clock, 20, killed=True)
     clock.now += 5000
     assert part(tmp_path, clock, 3) == pytest.approx(33)
-
-
-def test_work_in_which_nothing_was_done_leaves_nothing(tmp_path: Path) -> None:
-    with stopwatch(tmp_path):
-        assert json.loads((tmp_path / TIMES).read_text(encoding="utf-8"))["seconds"] == 0
-    assert not list(tmp_path.iterdir())
 
 
 def test_a_run_records_its_time_and_one_that_did_nothing_is_in_no_ones_way(

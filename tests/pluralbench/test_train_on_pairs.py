@@ -7,10 +7,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from pluralbench import DataConfig, find_benchmark, train
+from pluralbench import DataConfig, train
 from pluralbench.config import TrainingConfig
 from pluralbench.downstream.study_recipe import FOLDER
-from pluralbench.errors import BenchmarkError, DataError
+from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.evaluation.train import items_to_rankings
 from pluralbench_local import LocalModel
@@ -111,13 +111,6 @@ def test_annotations_that_cannot_be_trained_on_are_named(tmp_path: Path, annotat
     with pytest.raises(DataError) as refused:
         load_benchmark("chinese", path, None, for_training=True)
     assert str(refused.value) == f"{path} does not have the benchmark's shape at id 0: {why}."
-
-
-def test_only_training_reads_pairs() -> None:
-    assert find_benchmark("chinese").columns.pairs is None
-    with pytest.raises(BenchmarkError) as refused:
-        find_benchmark("rankings", ["pairs=kept"])
-    assert str(refused.value) == "Only training reads `pairs`; leave out the column `kept`."
 
 
 def test_any_ranking_may_name_its_pairs(language_models: Callable[..., str], tmp_path: Path) -> None:

@@ -153,12 +153,6 @@ def test_a_list_without_items_of_the_benchmark_is_noted(run: Command, runs: Path
     assert "".join(f"Nothing in {listed} concerns pairs; it lists chinese.".split()) in "".join(shown.split())
 
 
-def test_details_have_no_room_for_it(run: Command, runs: Path, tmp_path: Path) -> None:
-    listed = write(tmp_path / "items.jsonl", items("q0").to_dicts())
-    status, _, error = run("report", runs, "--without", listed, "--detail", "--format", "csv")
-    assert (status, error) == (2, "Error: `--without` extends the default report; leave out `--detail`.\n")
-
-
 def test_ids_are_texts_and_repetitions_count_once(tmp_path: Path) -> None:
     rows = [{"benchmark": "pairs", "config": "p", "id": number, "kind": kind} for number in (1, 2) for kind in "ab"]
     for name in ("items.jsonl", "items.parquet", "items.csv"):
@@ -184,8 +178,3 @@ def test_other_tables_are_refused(row: dict[str, Any], message: str, tmp_path: P
     with pytest.raises(RunError) as caught:
         read_item_list(path)
     assert str(caught.value) == message.format(path=path)
-
-
-def test_a_list_that_is_not_a_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(RunError, match=r"is not a file; give the output of `pluralbench contamination --out`\.$"):
-        read_item_list(tmp_path)

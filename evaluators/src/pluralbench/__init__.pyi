@@ -42,7 +42,6 @@ __all__ = [
     "known_benchmarks",
     "load_items",
     "load_results",
-    "load_results",
     "load_run",
     "merge",
     "optimize",

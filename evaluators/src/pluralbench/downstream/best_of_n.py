@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pluralbench_local import LocalModel
 from pluralbench_rewards import ScoringConfig
-from pluralbench_runs import ClusterConfig, Output, Seed, digest
+from pluralbench_runs import ClusterConfig, Seed, digest
 from pluralbench_runs.options import Options
 
 from pluralbench.arguments import JudgeConnection, PolicyConnection, Undrawn, UserContext
@@ -17,10 +17,9 @@ from pluralbench.config import (
     as_prompt_config,
 )
 from pluralbench.downstream.candidates import SYSTEM, resolve_policy, user_turns
-from pluralbench.downstream.outcomes import aspect_titles, outcome_judge
-from pluralbench.downstream.records import outcome_record, rewarded_record, rollout_outcome_table, sampling_record
+from pluralbench.downstream.outcomes import outcome_judge
+from pluralbench.downstream.records import downstream_metrics, outcome_record, rewarded_record, sampling_record
 from pluralbench.downstream.rollout import (
-    Rollout,
     RolloutSetup,
     default_model_name,
     model_record,
@@ -31,8 +30,6 @@ from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import load_benchmark, run_directory
 from pluralbench.evaluation.models import DUPLICATE_NAME, Scorable
-from pluralbench.metrics.best_of_n import curve_numbers
-from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.downstream import BestOfNRunConfig, DownstreamResult
 from pluralbench.results.run_files import LEDGER_FILE, write_run
 from pluralbench.results.runs import Run, load_run
@@ -107,8 +104,7 @@ def best_of_n(
     groups = loaded.groups()
     scorables = named_models(rewards)
     resolved = resolve_policy(policy, sampling, policy_connection)
-    judge = outcome_judge(outcome, judge_connection)
-    aspects = aspect_titles(loaded.items.frame) if judge is not None and outcome.measure == "rubric" else {}
+    judge = outcome_judge(outcome, judge_connection, loaded.items.frame)
     scoring = scoring or ScoringConfig()
     records = {name: model_record(model, scoring) for name, model in scorables.items()}
     config = BestOfNRunConfig(
@@ -130,7 +126,7 @@ def best_of_n(
         if output is not None:
             with reused_ledger(output.work, reuse) as ledger:
                 setup = RolloutSetup(resolved, scorables, scoring, sampling, judge, ledger, output.work, seed, cluster)
-                answered = rollout(setup, loaded.items.frame, groups, aspects)
+                answered = rollout(setup, loaded.items.frame, groups)
                 turns = max(len(user_turns(group)) for group in groups)
                 result = DownstreamResult(
                     policy=resolved.record,
@@ -139,7 +135,8 @@ def best_of_n(
                     outcome=outcome_record(setup, answered.outcomes),
                 )
                 ledger.export(output.work / LEDGER_FILE, ledger.used)
-            _write(output, config, result, answered)
+            frames = answered.frames()
+            write_run(output, config, result, downstream_metrics(config, result, frames.__getitem__), frames)
     return load_run(target, BestOfNRunConfig)
 
 
@@ -158,12 +155,3 @@ def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[s
             raise EvaluationError(DUPLICATE_NAME.format(name=name))
         by_name[name] = model
     return by_name
-
-
-def _write(output: Output, config: BestOfNRunConfig, result: DownstreamResult, answered: Rollout) -> None:
-    by_config = config.benchmark.description.overall != "items"
-    curves = rollout_outcome_table(answered, config.sampling.n, result.sampling.turns)
-    frames = {"candidates": answered.candidates, "rewards": answered.rewards, "selected": answered.selected}
-    judged = {} if answered.outcomes is None else {"outcomes": answered.outcomes}
-    metrics = metrics_frame(curve_numbers(curves, config.sampling.sizes, by_config=by_config))
-    write_run(output, config, result, metrics, frames | judged)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from pluralbench_local import LocalModel
 from pluralbench_policies.config import OptimizeConfig, Task
 from pluralbench_rewards import ScoringConfig
-from pluralbench_runs import Output, Seed, digest
+from pluralbench_runs import Seed, digest
 from pluralbench_runs.options import Options
 
 from pluralbench.arguments import JudgeConnection, Undrawn, UserContext
@@ -19,10 +19,9 @@ from pluralbench.config import (
     as_prompt_config,
 )
 from pluralbench.downstream.candidates import SYSTEM, initial_threads, resolve_policy, user_turns
-from pluralbench.downstream.outcomes import aspect_titles, outcome_judge
-from pluralbench.downstream.records import outcome_record, rollout_outcome_table, sampling_record
+from pluralbench.downstream.outcomes import outcome_judge
+from pluralbench.downstream.records import downstream_metrics, outcome_record, sampling_record
 from pluralbench.downstream.rollout import (
-    Rollout,
     RolloutSetup,
     default_model_name,
     model_record,
@@ -33,8 +32,7 @@ from pluralbench.downstream.rollout import (
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import Scorable, resolve_model
-from pluralbench.metrics.best_of_n import level_numbers
-from pluralbench.metrics.frame import metrics_frame
+from pluralbench.metrics.metric import START
 from pluralbench.results.downstream import POLICY_FOLDER, DownstreamResult, OptimizeRunConfig, RewardedRecord
 from pluralbench.results.record import ScoringRecord
 from pluralbench.results.run_files import LEDGER_FILE, write_run
@@ -107,9 +105,7 @@ def optimize(
     trained = loaded if train is None else load_benchmark(benchmark, train, prompt, prompts_only=True)
     start = policy if isinstance(policy, LocalModel) else LocalModel(name=str(policy))
     name = name or default_model_name(reward)
-    judge = outcome_judge(outcome, judge_connection)
-    # Before the hours of training, so that missing aspects are reported first.
-    aspects = aspect_titles(loaded.items.frame) if judge is not None and outcome.measure == "rubric" else {}
+    judge = outcome_judge(outcome, judge_connection, loaded.items.frame)
     config = OptimizeRunConfig(
         policy=start.record().model_copy(update={"kind": "policy"}),
         reward=model_record(reward, scoring),
@@ -136,7 +132,7 @@ def optimize(
                 for stage, model in (("start", start), ("end", end)):
                     resolved, work = resolve_policy(model, sampling), output.work / stage
                     setup = RolloutSetup(resolved, {}, scoring, sampling, judge, ledger, work, seed)
-                    rollouts.append(rollout(setup, items, groups, aspects))
+                    rollouts.append(rollout(setup, items, groups))
                 before, after = rollouts
                 result = DownstreamResult(
                     policy=config.policy,
@@ -146,7 +142,10 @@ def optimize(
                     optimization=training | {"judged_on_the_same_prompts": config.train.digest == config.data.digest},
                 )
                 ledger.export(output.work / LEDGER_FILE, ledger.used)
-            _write(output, config, result, before, after)
+            start_frames = before.frames(f"_{START}", ("candidates", "outcomes"))
+            frames = after.frames() | start_frames
+            metrics = downstream_metrics(config, result, frames.__getitem__)
+            write_run(output, config, result, metrics, frames, folders=(POLICY_FOLDER,))
     return load_run(target, OptimizeRunConfig)
 
 
@@ -167,20 +166,3 @@ def _optimize_policy(
     done = run(start, model, policy_tasks(trained), work / POLICY_FOLDER, options=config.options)
     rewarded = RewardedRecord(model=model.record(), scoring=ScoringRecord(), missing=0, identical=0)
     return start.model_copy(update={"name": str(done.folder), "revision": None}), rewarded, done.record
-
-
-def _write(
-    output: Output, config: OptimizeRunConfig, result: DownstreamResult, before: Rollout, after: Rollout
-) -> None:
-    by_config = config.benchmark.description.overall != "items"
-    tables = (rollout_outcome_table(answered, config.sampling.n, result.sampling.turns) for answered in (before, after))
-    numbers = [] if after.outcomes is None else level_numbers(*tables, by_config=by_config)
-    frames = {
-        "candidates": after.candidates,
-        "candidates_start": before.candidates,
-        "rewards": after.rewards,
-        "selected": after.selected,
-    }
-    if before.outcomes is not None and after.outcomes is not None:
-        frames |= {"outcomes": after.outcomes, "outcomes_start": before.outcomes}
-    write_run(output, config, result, metrics_frame(numbers), frames, folders=(POLICY_FOLDER,))

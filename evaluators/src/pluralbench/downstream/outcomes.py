@@ -30,9 +30,6 @@ SCALES = {
 }
 """Scale of each measure, as the end of a sentence."""
 
-Aspects = Mapping[tuple[str, str], Sequence[str]]
-"""Titles of rubric aspects by config and id."""
-
 
 class JudgedCandidate(NamedTuple):
     """A candidate to judge.
@@ -56,10 +53,12 @@ class OutcomeJudge(NamedTuple):
     Attributes:
         outcome: Judge, measure and number of attempts.
         judge: The judge model; None if words are counted (`rubric-overlap`).
+        aspects: Titles of the rubric aspects by config and id, for the measure `rubric`.
     """
 
     outcome: OutcomeConfig
     judge: Judge | None
+    aspects: Mapping[tuple[str, str], Sequence[str]]
 
     @property
     def chat(self) -> ChatModel | None:
@@ -78,14 +77,11 @@ class OutcomeJudge(NamedTuple):
             return None
         return digest(dict(RUBRIC_PROMPTS if self.outcome.measure == "rubric" else PROMPTS))
 
-    def values(
-        self, candidates: Sequence[JudgedCandidate], aspects: Aspects, ledger: Ledger, *, seed: int
-    ) -> pl.DataFrame:
+    def values(self, candidates: Sequence[JudgedCandidate], ledger: Ledger, *, seed: int) -> pl.DataFrame:
         """Judge candidates.
 
         Args:
             candidates: Candidates to judge.
-            aspects: Rubric aspects of the items, for the measure `rubric`.
             ledger: Ledger of the judge's calls.
             seed: Seed of the response order in comparisons.
 
@@ -96,13 +92,12 @@ class OutcomeJudge(NamedTuple):
             CallsError: The judge cannot be called.
         """
         if self.judge is None:
-            values = [_outcome_of(overlap(case)) for case in _cases(candidates, aspects)]
+            values = [_outcome_of(overlap(case)) for case in self._cases(candidates)]
         else:
             judge = replace(self.judge, ledger=ledger)
             if self.outcome.measure == "rubric":
                 values = [
-                    _outcome_of(reply.value, reply.reason)
-                    for reply in score_aspects(judge, _cases(candidates, aspects))
+                    _outcome_of(reply.value, reply.reason) for reply in score_aspects(judge, self._cases(candidates))
                 ]
             else:
                 values = (_rate if self.outcome.measure == "rating" else _compare)(judge, candidates, seed)
@@ -112,16 +107,15 @@ class OutcomeJudge(NamedTuple):
         ]
         return pl.DataFrame(rows, schema=OUTCOMES)
 
+    def _cases(self, candidates: Sequence[JudgedCandidate]) -> list[RubricCase]:
+        return [
+            RubricCase(thread.group.id, conversation_text(thread.group), text, self.aspects[thread.config, thread.id])
+            for thread, _, text, _ in candidates
+        ]
+
 
 def _outcome_of(scores: list[float] | None, reason: str = "") -> dict[str, Any]:
     return {"reason": reason} if scores is None else {"value": mean_score(scores), "scores": scores}
-
-
-def _cases(candidates: Sequence[JudgedCandidate], aspects: Aspects) -> list[RubricCase]:
-    return [
-        RubricCase(thread.group.id, conversation_text(thread.group), text, aspects[thread.config, thread.id])
-        for thread, _, text, _ in candidates
-    ]
 
 
 def _rate(judge: Judge, candidates: Sequence[JudgedCandidate], _: int) -> list[dict[str, Any]]:
@@ -157,24 +151,28 @@ def conversation_text(group: Group) -> str:
     return "\n\n".join(f"{message['role']}: {message['content']}" for message in group.prompt)
 
 
-def outcome_judge(outcome: OutcomeConfig, connection: ConnectionConfig | None) -> OutcomeJudge | None:
-    """Resolve the judge of outcomes; None if `outcome` names none.
+def outcome_judge(
+    outcome: OutcomeConfig, connection: ConnectionConfig | None, items: pl.DataFrame
+) -> OutcomeJudge | None:
+    """Resolve the judge of outcomes of some items; None if `outcome` names none.
 
     Raises:
         RecipeError: The judge's name and connection describe no valid chat model.
         CallsError: The connection cannot be used.
         EvaluationError: The measure does not fit the judge.
+        DataError: An item has no rubric aspects, which the measure needs.
     """
     if outcome.judge is None:
         return None
     if outcome.judge == OVERLAP:
         if outcome.measure != "rubric":
             raise EvaluationError(f'{OVERLAP} counts words of rubric aspects; leave out `measure="{outcome.measure}"`.')
-        return OutcomeJudge(outcome, None)
+        return OutcomeJudge(outcome, None, aspect_titles(items))
     config = JudgeConfig(max_tokens=outcome.max_tokens)
     chat, reached = judge_chat_model(outcome.judge, config, connection, seeded=False)
     # `values` replaces the ledger by that of the candidates.
-    return OutcomeJudge(outcome, Judge(chat, reached, Path("ledger.sqlite"), attempts=outcome.attempts))
+    judge = Judge(chat, reached, Path("ledger.sqlite"), attempts=outcome.attempts)
+    return OutcomeJudge(outcome, judge, aspect_titles(items) if outcome.measure == "rubric" else {})
 
 
 def aspect_titles(items: pl.DataFrame) -> dict[tuple[str, str], list[str]]:

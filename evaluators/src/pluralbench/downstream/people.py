@@ -30,11 +30,10 @@ from pluralbench.data.items import Items
 from pluralbench.data.prompts import UserContext, items_to_groups
 from pluralbench.downstream.candidates import THREAD_KEY
 from pluralbench.downstream.outcomes import SCALES, conversation_text
-from pluralbench.downstream.records import build_outcome_table
+from pluralbench.downstream.records import downstream_metrics
 from pluralbench.downstream.win_recipe import WinRecipe
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.loading import run_directory
-from pluralbench.metrics.best_of_n import curve_numbers
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.people import people_numbers
 from pluralbench.results.downstream import OUTCOMES, BestOfNRunConfig, OutcomeRecord
@@ -185,16 +184,6 @@ def write_ratings(run: Downstream, study: Study[WinRecipe], answers: Answers, ou
         "outcomes": outcomes,
         "answers": better.select("item", "annotator", "answer", "config", "id", "sample", "chosen"),
     }
-    table = build_outcome_table(
-        frames["candidates"].filter(pl.col("sample") < config.sampling.n),
-        frames["rewards"],
-        frames["selected"],
-        outcomes,
-        list(result.rewards),
-        1,
-    )
-    by_config = config.benchmark.description.overall != "items"
-    numbers = [*curve_numbers(table, (last,), by_config=by_config), *people_numbers(better)]
     human_judge: dict[str, Any] = {
         "outcome": OutcomeConfig(measure="win"),
         "judge": None,
@@ -210,7 +199,10 @@ def write_ratings(run: Downstream, study: Study[WinRecipe], answers: Answers, ou
     )
     with run_directory(out, config, fresh=True) as output:
         assert output is not None  # noqa: S101 - it starts over
-        write_run(output, config, result, metrics_frame(numbers), frames)
+        metrics = pl.concat(
+            [downstream_metrics(config, result, frames.__getitem__), metrics_frame(people_numbers(better))]
+        )
+        write_run(output, config, result, metrics, frames)
     return load_run(out, BestOfNRunConfig)
 
 

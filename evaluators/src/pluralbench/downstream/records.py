@@ -1,7 +1,7 @@
 """Records of a rollout for `run.json`, and its arrays for the curves."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 
 import polars as pl
 from pluralbench_measures.bootstrap import Array
@@ -10,78 +10,75 @@ from pluralbench_rewards import ModelRecord
 from pluralbench.downstream.candidates import THREAD_KEY
 from pluralbench.downstream.rollout import RewardedCandidates, Rollout, RolloutSetup
 from pluralbench.errors import RunError
-from pluralbench.metrics.best_of_n import OutcomeTable, candidate_arrays, index_names
-from pluralbench.results.downstream import OutcomeRecord, RewardedRecord, SamplingRecord
+from pluralbench.metrics.best_of_n import OutcomeTable, candidate_arrays, curve_numbers, index_names, level_numbers
+from pluralbench.metrics.frame import metrics_frame
+from pluralbench.metrics.metric import START
+from pluralbench.results.downstream import (
+    BestOfNRunConfig,
+    DownstreamResult,
+    DownstreamRunConfig,
+    OutcomeRecord,
+    RewardedRecord,
+    SamplingRecord,
+)
 from pluralbench.results.record import ScoringRecord
-from pluralbench.results.runs import Downstream
 
 
-def rollout_outcome_table(rollout: Rollout, n: int, turns: int) -> OutcomeTable:
-    """Build the outcome table of a rollout.
+def downstream_metrics(
+    config: DownstreamRunConfig, result: DownstreamResult, frame: Callable[[str], pl.DataFrame]
+) -> pl.DataFrame:
+    """Compute the metrics of a run of `best-of-n` or `optimize` from its frames.
 
     Args:
-        rollout: Frames of the rollout.
-        n: Number of candidates per prompt to select from.
-        turns: Largest number of turns of a conversation.
-    """
-    candidates = rollout.candidates.filter(pl.col("sample") < n)
-    names = list(rollout.rewarded)
-    return build_outcome_table(candidates, rollout.rewards, rollout.selected, rollout.outcomes, names, turns)
-
-
-def read_outcome_table(run: Downstream) -> OutcomeTable:
-    """Build the outcome table of a finished run of `best-of-n` or `optimize`, with items sorted by id.
+        config: What was run.
+        result: Its result.
+        frame: Returns the frame of a name, such as `Run.frame`.
 
     Raises:
         RunError: The run has no candidates, or its sample numbers are not consecutive.
     """
-    outcomes = None if run.result.outcome is None else run.frame("outcomes")
-    rewards, selected = run.frame("rewards"), run.frame("selected")
-    names = [name for name in run.result.rewards if run.verb == "best-of-n"]
-    candidates = run.frame("candidates").filter(pl.col("sample") < run.config.sampling.n)
-    candidates = candidates.sort("config", "id", maintain_order=True)
-    frames = {"rewards": rewards, "selected": selected.drop_nulls("sample"), "outcomes": outcomes}
-    _check_samples(run, candidates, frames)
-    return build_outcome_table(candidates, rewards, selected, outcomes, names, run.result.sampling.turns)
+    by_config = config.benchmark.description.overall != "items"
+    if isinstance(config, BestOfNRunConfig):
+        curves = outcome_table(config, result, frame)
+        return metrics_frame(curve_numbers(curves, result.sampling.sizes, by_config=by_config))
+    if result.outcome is None:
+        return metrics_frame(())
+    before, after = (outcome_table(config, result, frame, end) for end in (f"_{START}", ""))
+    return metrics_frame(level_numbers(before, after, by_config=by_config))
 
 
-def _check_samples(run: Downstream, candidates: pl.DataFrame, frames: Mapping[str, pl.DataFrame | None]) -> None:
-    """Raise `RunError` if there are no candidates, or their numbers are not 0 to n - 1."""
-    last = candidates["sample"].n_unique() - 1
-    for name, frame in {"candidates": candidates, **frames}.items():
-        if frame is not None and not (last >= 0 and frame["sample"].fill_null(-1).is_between(0, last).all()):
-            path = run.path / f"{name}.parquet"
-            raise RunError(f"{path} has no candidates, or sample numbers outside 0 to {max(last, 0):,}.")
-
-
-def build_outcome_table(
-    candidates: pl.DataFrame,
-    rewards: pl.DataFrame,
-    selected: pl.DataFrame,
-    outcomes: pl.DataFrame | None,
-    names: Sequence[str],
-    turns: int,
+def outcome_table(
+    config: DownstreamRunConfig, result: DownstreamResult, frame: Callable[[str], pl.DataFrame], end: str = ""
 ) -> OutcomeTable:
-    """Build an outcome table from the frames of a run.
+    """Build the outcome table of a run.
 
     Args:
-        candidates: Frame `candidates`.
-        rewards: Frame `rewards`.
-        selected: Frame `selected`.
-        outcomes: Frame `outcomes`; None without a judge.
-        names: Names of the reward models that select.
-        turns: Largest number of turns of a conversation.
+        config: What was run.
+        result: Its result.
+        frame: Returns the frame of a name.
+        end: End of the names of the candidates and the outcomes: `_start` before optimization.
+
+    Raises:
+        RunError: See `downstream_metrics`.
     """
+    candidates = frame(f"candidates{end}").filter(pl.col("sample") < config.sampling.n)
+    outcomes = None if result.outcome is None else frame(f"outcomes{end}")
+    rewards, selected = frame("rewards"), frame("selected")
+    last = candidates["sample"].n_unique() - 1
+    for name, one in {"candidates": candidates, "rewards": rewards, "outcomes": outcomes}.items():
+        if one is not None and not (last >= 0 and one["sample"].fill_null(-1).is_between(0, last).all()):
+            raise RunError(f"{name}.parquet has no candidates, or sample numbers outside 0 to {max(last, 0):,}.")
+    names = [*result.rewards] if isinstance(config, BestOfNRunConfig) else []
     items, by_model, values = candidate_arrays(candidates, rewards, outcomes, names)
-    config, configs = index_names(items["config"])
+    places, configs = index_names(items["config"])
     cluster, _ = index_names(items["cluster"])
     if outcomes is None:
-        return OutcomeTable(config, cluster, configs, by_model, None, {})
+        return OutcomeTable(places, cluster, configs, by_model, None, {})
     # A table is complete if each candidate with a text was judged in every conversation with a judged candidate.
     texts = candidates.drop_nulls("text").join(outcomes.select(THREAD_KEY).unique(), on=THREAD_KEY, how="semi")
-    complete = turns == 1 and texts.join(outcomes, on=[*THREAD_KEY, "sample"], how="anti").is_empty()
+    complete = result.sampling.turns == 1 and texts.join(outcomes, on=[*THREAD_KEY, "sample"], how="anti").is_empty()
     chosen = _values_of_selected(selected, outcomes, items)
-    return OutcomeTable(config, cluster, configs, by_model, values if complete else None, chosen)
+    return OutcomeTable(places, cluster, configs, by_model, values if complete else None, chosen)
 
 
 def _values_of_selected(

@@ -26,7 +26,7 @@ from pluralbench.downstream.candidates import (
     next_thread,
     sample,
 )
-from pluralbench.downstream.outcomes import Aspects, JudgedCandidate, OutcomeJudge
+from pluralbench.downstream.outcomes import JudgedCandidate, OutcomeJudge
 from pluralbench.evaluation.journal import open_journal
 from pluralbench.evaluation.models import Scorable, as_local_model, resolve_model
 from pluralbench.metrics.selection import best_of_first
@@ -78,6 +78,9 @@ Positions = Mapping[tuple[str, int], Mapping[tuple[str, str], Thread]]
 """Current conversation of each reward model and k, by config and id of the item."""
 
 
+FRAMES = ("candidates", "rewards", "selected", "outcomes")
+
+
 class Rollout(NamedTuple):
     """Frames of a rollout.
 
@@ -94,6 +97,10 @@ class Rollout(NamedTuple):
     selected: pl.DataFrame
     outcomes: pl.DataFrame | None
     rewarded: Mapping[str, RewardedCandidates]
+
+    def frames(self, end: str = "", names: Sequence[str] = FRAMES) -> dict[str, pl.DataFrame]:
+        """Return these frames for a run directory, by name with an end."""
+        return {f"{name}{end}": frame for name in names if (frame := getattr(self, name)) is not None}
 
 
 def model_record(model: Scorable, scoring: ScoringConfig) -> ModelRecord:
@@ -122,14 +129,13 @@ def reused_ledger(work: Path, reuse: Path | None) -> Iterator[Ledger]:
         yield ledger
 
 
-def rollout(setup: RolloutSetup, items: pl.DataFrame, groups: Sequence[Group], aspects: Aspects) -> Rollout:
+def rollout(setup: RolloutSetup, items: pl.DataFrame, groups: Sequence[Group]) -> Rollout:
     """Run all turns of all conversations.
 
     Args:
         setup: Policy, reward models, judge and sampling.
         items: Items of the benchmark.
         groups: The items with their user context, in the order of `items`.
-        aspects: Titles of the rubric aspects, for the measure `rubric`.
 
     Raises:
         UserError: The policy, a reward model or the judge cannot be used.
@@ -142,7 +148,7 @@ def rollout(setup: RolloutSetup, items: pl.DataFrame, groups: Sequence[Group], a
     positions: Positions = {selector: {thread.key[:2]: thread for thread in threads} for selector in selectors}
     parts: list[Rollout] = []
     while threads:
-        part = _roll_out_turn(setup, threads, positions, aspects, rewarded)
+        part = _roll_out_turn(setup, threads, positions, rewarded)
         parts.append(part)
         answers = _selected_answers(part)
         positions = {
@@ -169,7 +175,6 @@ def _roll_out_turn(
     setup: RolloutSetup,
     threads: Sequence[Thread],
     positions: Positions,
-    aspects: Aspects,
     rewarded: dict[str, RewardedCandidates],
 ) -> Rollout:
     """Run one turn of some conversations, and add the scores to `rewarded`."""
@@ -191,7 +196,7 @@ def _roll_out_turn(
     if setup.judge.outcome.judged == "selected":
         chosen = set(selected.drop_nulls("sample").select(*THREAD_KEY, "sample").iter_rows())
         judgeable = [one for one in judgeable if (*one.thread.key, one.sample) in chosen]
-    outcomes = setup.judge.values(judgeable, aspects, setup.ledger, seed=setup.seed)
+    outcomes = setup.judge.values(judgeable, setup.ledger, seed=setup.seed)
     return Rollout(sampled, rewards, selected, outcomes, rewarded)
 
 

@@ -3,7 +3,6 @@
 Series from per-item results also have the scores on resampled items.
 """
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -15,11 +14,11 @@ import polars as pl
 from pluralbench_measures.bootstrap import Array, resample
 
 from pluralbench.data.verdict_tables import raise_for_row, read_single_table, texts
-from pluralbench.downstream.records import read_outcome_table
+from pluralbench.downstream.records import outcome_table
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.compare import counted_decisions, shared_benchmark
 from pluralbench.metrics.accuracy import count, resampled_accuracies
-from pluralbench.metrics.best_of_n import outcomes_at, policy_levels
+from pluralbench.metrics.best_of_n import OutcomeTable, outcomes_at, policy_levels
 from pluralbench.metrics.decided import Decided
 from pluralbench.results.downstream import DownstreamRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig
@@ -73,7 +72,7 @@ def downstream_series(run: Downstream, *, seed: int = 0) -> ScoreSeries:
     for name, value in values.items():
         if value is None:
             raise RunError(f"{run.path} has no outcome for the reward model {name}.")
-    resampled = outcomes_at(read_outcome_table(run), names, last, by_config=_by_config(run), seed=seed)
+    resampled = outcomes_at(_outcome_table(run), names, last, by_config=_by_config(run), seed=seed)
     measure = f"outcome of best of {last}, judged by {run.result.outcome.judge.name}"
     return ScoreSeries(
         str(run.path), measure, names, np.array(list(values.values()), dtype=np.float64), _complete_rows(resampled)
@@ -91,28 +90,27 @@ def optimized_series(runs: Sequence[Downstream], source: str, *, seed: int = 0) 
     Raises:
         RunError: Two runs have the same reward model, a run has no outcomes, or the runs were judged differently.
     """
-    names: list[str] = []
+    by_name: dict[str, Downstream] = {}
     judged: list[dict[str, str]] = []
     for run in runs:
         [name] = run.result.rewards
-        if name in names:
-            other = runs[names.index(name)].path
+        if name in by_name:
+            other = by_name[name].path
             raise RunError(f"{other} and {run.path} both have the reward model {name}; remove one of them.")
         outcome = run.result.outcome
         if outcome is None or run.estimate("outcome").value is None:
             raise RunError(f"{run.path} has no outcomes, because it ran without a judge; run it again with one.")
-        names.append(name)
+        by_name[name] = run
         judged.append({"benchmark": run.config.benchmark.title, "judge": outcome.judge.name})
         judged[-1]["measure"] = run.config.outcome.measure
-    for run, own in zip(runs, judged, strict=True):
-        for key, ours in judged[0].items():
-            if ours != own[key]:
-                raise RunError(
-                    f"{runs[0].path} and {run.path} cannot be compared: their {key} differs ({ours}, {own[key]}); "
-                    "run one of them again."
-                )
+        differ = next((key for key, ours in judged[0].items() if ours != judged[-1][key]), None)
+        if differ is not None:
+            raise RunError(
+                f"{runs[0].path} and {run.path} cannot be compared: their {differ} differs ({judged[0][differ]}, "
+                f"{judged[-1][differ]}); run one of them again."
+            )
     scores = np.array([run.estimate("outcome").value for run in runs], dtype=np.float64)
-    tables = [read_outcome_table(run) for run in runs]
+    tables = [_outcome_table(run) for run in runs]
     prompts = [set(run.frame("candidates").select("config", "id").iter_rows()) for run in runs]
     shared = all(own == prompts[0] for own in prompts)
     resampled = policy_levels(tables, by_config=_by_config(runs[0]), seed=seed) if shared else None
@@ -121,8 +119,14 @@ def optimized_series(runs: Sequence[Downstream], source: str, *, seed: int = 0) 
         () if shared else (f"{source}: the policies answered different prompts, so the noise of the items is unknown.",)
     )
     return ScoreSeries(
-        source, measure, names, scores, None if resampled is None else _complete_rows(resampled), warnings
+        source, measure, list(by_name), scores, None if resampled is None else _complete_rows(resampled), warnings
     )
+
+
+def _outcome_table(run: Downstream) -> OutcomeTable:
+    """Build the outcome table of a run with the items sorted by id, as in other runs."""
+    candidates = run.frame("candidates").sort("config", "id", maintain_order=True)
+    return outcome_table(run.config, run.result, lambda name: candidates if name == "candidates" else run.frame(name))
 
 
 def _by_config(run: Downstream) -> bool:
@@ -177,22 +181,18 @@ def read_series(
 def _run_directories(location: str | Path) -> list[Path]:
     """Return the run directories at a location; none for a table."""
     path = Path(location)
-    if os.path.isfile(path):  # noqa: PTH113 - before Python 3.14 `Path.is_file` raises for a long name
+    if path.is_file():
         return []
-    is_folder = os.path.isdir(path)  # noqa: PTH112 - before Python 3.14 `Path.is_dir` raises for a long name
-    if is_folder:
+    if path.is_dir():
         runs = [path] if _is_run(path) else sorted(folder for folder in path.iterdir() if _is_run(folder))
     else:
-        try:
-            matched = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
-        except OSError:  # a name that is too long
-            matched = []
+        matched = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
         if len(matched) == 1 and matched[0].is_file():
             return []
         # A pattern such as `runs/*` also matches the working directories of unfinished runs.
         runs = [folder for folder in matched if _is_run(folder)]
     if not runs:
-        problem = "contains no run" if is_folder else "does not exist"
+        problem = "contains no run" if path.is_dir() else "does not exist"
         raise DataError(f"{location} {problem}; give a table, or a directory of runs (each with a {RUN_FILE}).")
     return runs
 

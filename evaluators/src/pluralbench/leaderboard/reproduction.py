@@ -20,7 +20,7 @@ from pluralbench_rewards.judge_prompts import prompts_digest
 from pluralbench.data.decisions import decide, decisions_of, score_items
 from pluralbench.data.persona_items import SampledItems
 from pluralbench.data.persona_prompts import persona_digest
-from pluralbench.downstream.records import build_outcome_table, read_outcome_table
+from pluralbench.downstream.records import downstream_metrics
 from pluralbench.errors import DataError
 from pluralbench.evaluation.judge import compute_judge_metrics, result_of_verdicts
 from pluralbench.evaluation.judged_items import JudgeContexts, JudgeVerdicts, judge_items
@@ -33,11 +33,8 @@ from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompt
 from pluralbench.evaluation.score import result_of_scores
 from pluralbench.evaluation.verdicts import judge_of, usage_of
 from pluralbench.metrics import measure
-from pluralbench.metrics.best_of_n import curve_numbers, level_numbers
 from pluralbench.metrics.frame import metrics_frame
-from pluralbench.metrics.metric import START
 from pluralbench.metrics.personalize import method_numbers
-from pluralbench.results.downstream import BestOfNRunConfig
 from pluralbench.results.evaluations import (
     EvaluationResult,
     EvaluationRunConfig,
@@ -81,17 +78,7 @@ def recompute_metrics(run: Run[Any, Any]) -> pl.DataFrame:
     if isinstance(config, PersonalizeRunConfig):
         sets = {name: record.by_config for name, record in run.result.sets.items()}
         return metrics_frame(method_numbers(run.items, sets))
-    by_config = config.benchmark.description.overall != "items"
-    if isinstance(config, BestOfNRunConfig):
-        return metrics_frame(curve_numbers(read_outcome_table(run), config.sampling.sizes, by_config=by_config))
-    if run.result.outcome is None:
-        return metrics_frame(())
-    rewards, selected, turns = run.frame("rewards"), run.frame("selected"), run.result.sampling.turns
-    before, after = (
-        build_outcome_table(run.frame(f"candidates{end}"), rewards, selected, run.frame(f"outcomes{end}"), [], turns)
-        for end in (f"_{START}", "")
-    )
-    return metrics_frame(level_numbers(before, after, by_config=by_config))
+    return downstream_metrics(config, run.result, run.frame)
 
 
 def reproduce_run(run: Run, data: RunData) -> Reproduced:
