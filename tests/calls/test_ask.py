@@ -85,20 +85,6 @@ def test_a_prompt_waits_for_the_first_with_its_beginning_but_no_worker_does(
             assert set(begun[:place]) == set(begun), "all other profiles were sent before"
 
 
-def test_as_many_prompts_are_in_flight_as_may_be(tmp_path: Path) -> None:
-    backend = Uneven([2] * 12)
-    requests = [question(f"the same beginning {number}", sample=number) for number in range(12)]
-    with Ledger(tmp_path / "ledger") as ledger:
-        ask(requests, ledger, backend, limits=Limits(concurrency=4))
-    assert max(map(len, backend.together)) == 4
-    assert len(backend.together[3]) == 4, "no worker waits for the first answer"
-
-
-def test_nothing_to_ask_is_nothing_done(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "ledger") as ledger:
-        assert ask([], ledger, OpenAIChat("http://127.0.0.1:9/v1")) == []
-
-
 def test_a_request_goes_out_as_it_is(tmp_path: Path) -> None:
     own: dict[str, Any] = {"top_k": 20, "chat_template_kwargs": {"enable_thinking": False}}  # of this server
     request = question("hi 你好", sample=3, label="not sent", temperature=0.5, max_tokens=7, seed=1, **own)
@@ -113,27 +99,6 @@ def test_equal_requests_are_asked_once(tmp_path: Path) -> None:
         answers = ask(requests, ledger, chat_at(server.base_url))
     assert len(server.requests) == len(read_ledger(tmp_path / "ledger")) == 3
     assert answers[0] == answers[2] != answers[3]
-
-
-def test_known_requests_are_not_sent(tmp_path: Path) -> None:
-    with serve(echo) as server, Ledger(tmp_path / "ledger") as ledger:
-        first = ask([question("a"), question("b")], ledger, chat_at(server.base_url))
-        again = ask([question("c"), question("b"), question("a")], ledger, chat_at(server.base_url))
-    assert [body["messages"][0]["content"] for body in server.requests[2:]] == ["c"]
-    assert again[1:] == first[::-1]
-
-
-def test_another_process_may_have_recorded_first(tmp_path: Path) -> None:
-    def overtaken(body: dict[str, Any], number: int) -> Reply:
-        if number == 0:
-            with Ledger(tmp_path / "ledger") as other:
-                ask([question("a")], other, chat_at(server.base_url))
-        return Reply(f"reply {number}")
-
-    with serve(overtaken) as server, Ledger(tmp_path / "ledger") as ledger:
-        [answer] = ask([question("a")], ledger, chat_at(server.base_url))
-    assert answer.text == "reply 1"
-    assert read_ledger(tmp_path / "ledger")["text"].to_list() == ["reply 1"]
 
 
 @pytest.mark.parametrize(("limit", "own", "most"), [(3, None, 3), (4, 2, 2), (2, 4, 2)])

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-import anyio
 import pytest
 from asking import question
 from chat_server import Reply, serve
@@ -36,21 +35,6 @@ def test_a_passing_fault_is_tried_again(tmp_path: Path, bad: Reply) -> None:
         )
     assert (answer.outcome, answer.text) == ("answer", "fine")
     assert len(server.requests) == 2
-
-
-def test_retry_after_is_honoured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    waited: list[float] = []
-
-    async def wait(seconds: float) -> None:
-        waited.append(seconds)
-
-    def limited(_: dict[str, Any], number: int) -> Reply:
-        return Reply("slow down", status=429, headers={"Retry-After": "41"}) if number == 0 else Reply()
-
-    monkeypatch.setattr(anyio, "sleep", wait)
-    with serve(limited) as server, Ledger(tmp_path / "ledger") as ledger:
-        ask([question("hi")], ledger, OpenAIChat(server.base_url, max_retries=1))
-    assert waited == [41.0]
 
 
 @pytest.mark.parametrize(
@@ -116,17 +100,3 @@ def test_a_missing_key_is_named_and_nothing_is_sent(
         with pytest.raises(CallsError, match=r"127\.0\.0\.1 needs a key; set the environment variable PLANTED"):
             ask([question("hi")], ledger, chat)
     assert not server.requests
-
-
-@pytest.mark.parametrize(
-    "said", ["'response_format' is not supported", "unknown field: json_schema", "Structured output needs an H100"]
-)
-def test_a_json_schema_that_is_not_taken_names_the_field_of_the_model(tmp_path: Path, said: str) -> None:
-    schema = {"type": "json_schema", "json_schema": {"name": "n", "schema": {"type": "object"}}}
-    with serve(lambda *_: Reply(said, status=400)) as server, Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(CallsError, match=r"JSON schemas .* set `structured_output=False` for the model") as no:
-            ask([question("hi", response_format=schema)], ledger, OpenAIChat(server.base_url))
-        assert said in str(no.value)
-        assert len(ledger) == 0
-        with pytest.raises(CallsError):
-            ask([question("hi")], ledger, OpenAIChat(server.base_url))

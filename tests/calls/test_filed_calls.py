@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +11,12 @@ import pytest
 from asking import question
 from batch_results import Kind, result, work_through
 from chat_server import Reply, refused_by_reasoning, serve
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from pluralbench_calls import (
     Answer,
     CallsError,
     CallsPending,
     ChatModel,
     ConnectionConfig,
-    EmbeddedModel,
     Interrupted,
     Ledger,
     OpenAIChat,
@@ -31,12 +26,11 @@ from pluralbench_calls import (
     chat_backend,
 )
 from pluralbench_calls.batches.files import batch_lines, write_batches
-from pluralbench_calls.batches.results import UNKNOWN, read_results
+from pluralbench_calls.batches.results import read_results
 
 MODEL = ChatModel(provider="127.0.0.1", model="m")
 NO_SERVER = "http://127.0.0.1:9/v1"
 EXPIRED = Reply("It did not come to it.", status=0)
-TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
 def three() -> list[Request]:
@@ -114,15 +108,6 @@ def test_without_pending_the_rest_is_sent(tmp_path: Path) -> None:
         answers = ask(three(), ledger, chat_backend(MODEL, connection))
     assert [answer.text for answer in answers] == ["one", "sent", "sent"]
     assert len(server.requests) == 2
-
-
-def test_files_bind_nothing_and_are_in_no_record(tmp_path: Path) -> None:
-    connection = ConnectionConfig(base_url=NO_SERVER, pending=tmp_path / "calls.jsonl", results=(tmp_path / "r.jsonl",))
-    plain = ConnectionConfig(base_url=NO_SERVER)
-    assert connection.model_dump() == plain.model_dump()
-    assert ConnectionConfig.model_validate(connection.explicit_values()) == connection
-    assert isinstance(chat_backend(MODEL, plain), OpenAIChat)
-    assert isinstance(chat_backend(MODEL.model_copy(update={"provider": "local"}), connection), EmbeddedModel)
 
 
 KINDS: list[Kind] = ["openai", "vllm"]
@@ -253,82 +238,6 @@ def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
     with pytest.raises(PermanentError, match=r"^A call has \d+ bytes; the maximum for a batch is 10\.$"):
         write_batches(three(), tmp_path / "small.jsonl", max_bytes=10)
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith("small")] == []
-
-
-def test_what_an_earlier_time_left_is_not_run_again(tmp_path: Path) -> None:
-    path = tmp_path / "calls.jsonl"
-    (tmp_path / "calls-4.jsonl").write_text("mine")
-    assert len(write_batches(three(), path, max_requests=1)) == 3
-    assert write_batches(three()[:1], path) == [path]
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["calls-4.jsonl", "calls.jsonl"]
-
-
-@given(
-    asked=st.lists(
-        st.builds(
-            question,
-            TEXTS,
-            model=st.sampled_from(["m", "模型"]),
-            sample=st.integers(0, 2),
-            temperature=st.floats(0, 2),
-        ),
-        unique_by=lambda request: request.key,
-        max_size=12,
-    ),
-    replies=st.lists(
-        st.builds(
-            Reply,
-            TEXTS,
-            status=st.sampled_from([200, 200, 200, 400, 500, 0]),
-            finish_reason=st.sampled_from(["stop", "length"]),
-        ),
-        min_size=12,
-        max_size=12,
-    ),
-    kind=st.sampled_from(["openai", "vllm", "aibrix"]),
-    most=st.integers(1, 5),
-    most_bytes=st.integers(600, 2_000),
-    data=st.data(),
-)
-@settings(max_examples=40)
-def test_every_call_comes_back_as_what_came_of_it(
-    asked: list[Request], replies: list[Reply], kind: Kind, most: int, most_bytes: int, data: st.DataObject
-) -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        paths = write_batches(asked, Path(folder) / "c.jsonl", max_requests=most, max_bytes=most_bytes)
-        lines = [path.read_bytes().splitlines(keepends=True) for path in paths]
-        assert all(0 < len(part) <= most and sum(map(len, part)) <= most_bytes for part in lines)
-        rows = [[json.loads(line) for line in part] for part in lines]
-        assert all(len({row["body"]["model"] for row in part}) == 1 for part in rows)
-        keys = [row["custom_id"] for row in chain(*rows)]
-        assert sorted(keys) == sorted(request.key for request in asked)
-        of = dict(zip(keys, replies, strict=False))
-        results = Path(folder) / "r.jsonl"
-        write_results(results, {key: of[key] for key in data.draw(st.permutations(keys))}, kind)
-        pending = {request.key: request for request in asked if data.draw(st.booleans())}
-        came = {one.key: one for one in read_results([results], pending)}
-    assert came.keys() == of.keys()
-    for key, reply in of.items():
-        if key not in pending:
-            assert (came[key].answer, came[key].reason) == (None, UNKNOWN)
-            continue
-        answer = came[key].answer
-        if reply.status in {0, 500} or (kind == "aibrix" and reply.status != 200):
-            assert answer is None
-            assert came[key].reason
-        elif reply.status == 400:
-            assert answer is not None
-            assert (answer.outcome, answer.finish_reason) == ("error", "400")
-        else:
-            assert answer is not None
-            assert (answer.key, answer.text) == (key, reply.text)
-
-
-def test_a_schema_that_is_not_taken_says_what_to_do(tmp_path: Path) -> None:
-    request = question("1?", response_format={"type": "json_schema"})
-    rejected = {request.key: Reply("response_format is not supported", status=400)}
-    results = write_results(tmp_path / "r.jsonl", rejected)
-    assert "set `structured_output=False` for the model" in said(tmp_path, PermanentError, [request], results)
 
 
 @pytest.mark.parametrize("dies", range(6))

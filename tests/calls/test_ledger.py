@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from pluralbench_calls import Answer, Ledger, LedgerError, Request, read_ledger, recording, working_ledger
+from pluralbench_calls import Answer, Ledger, LedgerError, Request, read_ledger, recording
 from pluralbench_runs import UserError
 
 FORMAT_KEY = "pluralbench_ledger_format"
@@ -72,21 +72,6 @@ def test_take_keeps_first_answers(tmp_path: Path, write: Write) -> None:
         assert ledger.add_from(other) == 2
         assert ledger.find([mine.key, new.key]) == {mine.key: mine, new.key: new}
         assert len(ledger) == 2
-
-
-@both_kinds
-def test_a_path_is_taken_by_the_letter(tmp_path: Path, write: Write) -> None:
-    folder = tmp_path / "a [b]* 文件?#%20"
-    folder.mkdir()
-    assert read_ledger(write(folder / "c[d].parquet", answer("mine")))["text"].to_list() == ["mine"]
-
-
-def test_answers_outlive_the_process_and_count(tmp_path: Path) -> None:
-    path = ledger_at(tmp_path / "ledger", answer(to="a"), answer(to="b", prompt_tokens=1, completion_tokens=2))
-    with Ledger(path) as ledger:
-        assert (len(ledger), ledger.usage()) == (2, (11, 7))
-    with Ledger(tmp_path / "new") as ledger:
-        assert (len(ledger), ledger.usage(), ledger.frame().height) == (0, (0, 0), 0)
 
 
 def test_one_ledger_takes_several_writers_at_once(tmp_path: Path) -> None:
@@ -196,26 +181,6 @@ def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path, what: str) 
     assert (path.read_bytes() if path.is_file() else b"") == before
 
 
-def test_a_ledger_in_a_folder_that_does_not_exist_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(LedgerError, match="missing"):
-        Ledger(tmp_path / "missing" / "ledger")
-
-
-def test_an_answer_that_cannot_be_recorded_does_not_block_the_next(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(UnicodeEncodeError):
-            ledger.record(replace(answer(), text="half a character: \ud83d"))
-        ledger.record(answer("fine"))
-        assert len(ledger) == 1
-
-
-def test_reading_a_ledger_does_not_write_to_it(tmp_path: Path) -> None:
-    path = ledger_at(tmp_path / "ledger", answer())
-    before = path.read_bytes()
-    read_ledger(path)
-    assert path.read_bytes() == before
-
-
 def test_a_ledger_whose_making_was_killed_is_made_anew(tmp_path: Path) -> None:
     """Between SQLite's first page and the end of that transaction there is a journal that undoes it."""
     path = tmp_path / "l.sqlite"
@@ -228,15 +193,6 @@ def test_a_ledger_whose_making_was_killed_is_made_anew(tmp_path: Path) -> None:
         ledger.record(answer())
         assert len(ledger) == 1
     assert read_ledger(path).height == 1
-
-
-def test_what_cannot_be_opened_as_a_working_ledger_stays_where_it_is(tmp_path: Path) -> None:
-    path = ledger_at(tmp_path / "l.sqlite", answer())
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA user_version = 9")
-    with pytest.raises(LedgerError, match="has format 9"), working_ledger(path):
-        pass
-    assert path.exists()
 
 
 def test_a_ledger_of_another_format_is_refused(tmp_path: Path) -> None:

@@ -51,18 +51,6 @@ def test_rates_hold_requests_back(
     assert clock.now == pytest.approx(seconds, abs=0.1)
 
 
-def test_an_error_does_not_wait_for_the_rate(tmp_path: Path, clock: Clock) -> None:
-    class Denying(Charging):
-        async def send(self, request: Request) -> Answer:
-            raise CallsError("No.")
-
-    requests = [question(str(number), max_tokens=1) for number in range(3)]
-    limits = Limits(concurrency=2, requests_per_minute=10)
-    with Ledger(tmp_path / "ledger") as ledger, pytest.raises(CallsError):
-        ask(requests, ledger, Denying(), limits=limits)
-    assert clock.now == 0.0
-
-
 @given(
     prices=st.tuples(st.floats(0, 1e4), st.floats(0, 1e4)),
     ceiling=st.floats(0, 20),
@@ -111,17 +99,6 @@ def test_the_ceiling_stops_and_raising_it_goes_on(tmp_path: Path) -> None:
             assert part in said
         ask(requests, ledger, chat, limits=Limits(price=CENT, max_cost=5.0))
     assert len(server.requests) == 6
-
-
-def test_what_the_ledger_holds_already_counts_as_spent(tmp_path: Path) -> None:
-    limits = Limits(price=CENT, max_cost=10.0)
-    held = Answer.to(question("another"), "answer", "x", tokens=(400, 600))
-    with serve(lambda *_: Reply()) as server, Ledger(tmp_path / "ledger") as ledger:
-        ledger.record(held)
-        with pytest.raises(CallsError, match=r"\$10\.0000 is spent"):
-            ask([question("hi", max_tokens=5)], ledger, OpenAIChat(server.base_url), limits=limits)
-        assert not server.requests
-        assert ask([question("another")], ledger, OpenAIChat(server.base_url), limits=limits) == [held]
 
 
 @pytest.mark.parametrize(

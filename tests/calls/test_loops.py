@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from asking import question
 from chat_server import Reply, serve
-from pluralbench_calls import CallsError, Interrupted, Ledger, Limits, OpenAIChat, ask
+from pluralbench_calls import Interrupted, Ledger, Limits, OpenAIChat, ask
 from pluralbench_calls.loops import run
 
 ROOM = contextvars.ContextVar("ROOM", default="hall")
@@ -30,15 +30,6 @@ def test_asking_inside_a_running_loop_answers_and_records(tmp_path: Path) -> Non
         return [answer.text for answer in answers]
 
     assert asyncio.run(notebook()) == ["re: a", "re: 乙"]
-
-
-def test_an_error_inside_a_running_loop_is_the_same_error(tmp_path: Path) -> None:
-    async def notebook() -> None:
-        with Ledger(tmp_path / "ledger") as ledger:
-            ask([question("a")], ledger, OpenAIChat("http://127.0.0.1:9/v1", max_retries=0))
-
-    with pytest.raises(CallsError):
-        asyncio.run(notebook())
 
 
 def test_the_work_sees_the_context_of_its_caller_and_only_a_running_loop_costs_a_thread() -> None:

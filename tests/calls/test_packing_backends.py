@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Self
 
-import pluralbench_calls.ledger
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -23,7 +22,6 @@ from pluralbench_calls import (
     Price,
     Request,
     ask,
-    read_ledger,
     working_ledger,
 )
 from skipping_clock import Clock
@@ -132,27 +130,6 @@ def test_each_request_has_its_own_key_and_answer(tmp_path: Path, mixed: bool) ->
     assert backend.entered == 1
 
 
-def test_packing_is_no_part_of_what_was_asked(tmp_path: Path) -> None:
-    requests = numbered(10)
-    keys = []
-    for size in (1, 3, 10):
-        with Ledger(tmp_path / f"{size}") as ledger:
-            ask(requests, ledger, Packing(size, mixed=size == 3))
-            keys.append(read_ledger(tmp_path / f"{size}")["key"].to_list())
-            again = Packing(7)
-            ask(requests[::-1], ledger, again)
-            assert (again.sent, again.entered) == ([], 0)
-    assert keys[0] == keys[1] == keys[2] == sorted(request.key for request in requests)
-
-
-def test_only_what_is_missing_is_packed(tmp_path: Path) -> None:
-    with Ledger(tmp_path / "ledger") as ledger:
-        ask(numbered(4), ledger, Packing())
-        backend = Packing(3)
-        ask(numbered(9), ledger, backend, limits=ONE_BY_ONE)
-    assert backend.sent == [["text 4", "text 5", "text 6"], ["text 7", "text 8"]]
-
-
 def test_a_ledger_holds_work_when_something_was_asked_for(tmp_path: Path) -> None:
     with Ledger(tmp_path / "a") as ledger:
         ask(numbered(2), ledger, Packing())
@@ -196,42 +173,12 @@ def test_what_came_of_a_message_before_it_failed_is_recorded(tmp_path: Path) -> 
     assert [answer.text for answer in answers] == [f"re: text {number}" for number in range(8)]
 
 
-def test_answers_are_recorded_as_they_come(tmp_path: Path) -> None:
-    seen: list[int] = []
-    backend = Packing(6, before=lambda _: seen.append(read_ledger(tmp_path / "ledger").height), at_once=2)
-    with Ledger(tmp_path / "ledger") as ledger:
-        ask(numbered(6), ledger, backend)
-    assert seen == [0, 2, 4]
-
-
 def test_a_rate_of_requests_is_one_of_messages(tmp_path: Path, clock: Clock) -> None:
     with Ledger(tmp_path / "ledger") as ledger:
         ask(numbered(20), ledger, Packing(20), limits=Limits(requests_per_minute=10))
         assert clock.now == 0.0
         ask(numbered(60), ledger, Packing(20), limits=Limits(requests_per_minute=10))
         assert clock.now == pytest.approx(6.0, abs=0.1)
-
-
-def test_a_rate_of_tokens_is_of_all_texts_of_a_message(tmp_path: Path, clock: Clock) -> None:
-    requests = requests_of(*(f"{number}" * 340 for number in range(8)))
-    with Ledger(tmp_path / "ledger") as ledger:  # 680 tokens of four characters: 600 at once and then 100 a second
-        ask(requests, ledger, Packing(8), limits=Limits(tokens_per_minute=6_000))
-    assert clock.now == pytest.approx(0.8, abs=0.01)
-
-
-def test_a_message_that_costs_too_much_is_not_sent(tmp_path: Path) -> None:
-    requests = requests_of(*(f"{number:020}" for number in range(10)))
-    with Ledger(tmp_path / "ledger") as ledger:
-        backend = Packing(5)
-        with pytest.raises(CallsError, match=r"\$0\.0000 is spent, and the next call could cost \$1\.0000; raise"):
-            ask(requests, ledger, backend, limits=Limits(price=CENT, max_cost=0.99))
-        assert (backend.sent, len(ledger)) == ([], 0)
-        for concurrency in (1, 2):
-            with pytest.raises(CallsError, match=r"\$1\.0000 is spent, .* 5 of 10 calls are recorded"):
-                ask(requests, ledger, backend, limits=Limits(concurrency=concurrency, price=CENT, max_cost=1.99))
-            assert [len(message) for message in backend.sent] == [5]
-        ask(requests, ledger, backend, limits=Limits(price=CENT, max_cost=2.0))
-        assert len(ledger) == 10
 
 
 @given(
@@ -274,28 +221,3 @@ def test_an_error_of_one_text_is_the_answer_to_it_alone(tmp_path: Path) -> None:
         backend = Packing()
         ask(requests_of("good", "bad", "fine"), ledger, backend)
         assert backend.texts == ["bad"]
-
-
-def made(key: str, text: str, tokens: int) -> Answer:
-    return Answer(key, "translation", "here", "", "answer", text, "m", "", tokens, 1, "2026-01-01T00:00:00+00:00")
-
-
-@pytest.mark.heavy
-@given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 9))
-@settings(max_examples=12)
-def test_slices_of_any_size_give_the_same(keys: list[int], size: int) -> None:
-    answers = [made(f"{number:064x}", f"{number}", 1) for number in range(0, 60, 2)]
-    wanted = [f"{number:064x}" for number in keys]
-    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pluralbench_calls.ledger, "CHUNK_ROWS", size)
-        with Ledger(Path(folder) / "a") as ledger, Ledger(Path(folder) / "b") as other:
-            ledger.record(*answers)
-            found = ledger.frame(wanted)
-            assert found["key"].to_list() == sorted(
-                {key for key in wanted if int(key, 16) % 2 == 0 and int(key, 16) < 60}
-            )
-            ledger.export(Path(folder) / "some.parquet", wanted)
-            assert read_ledger(Path(folder) / "some.parquet").equals(found)
-            ledger.export(Path(folder) / "a.parquet")
-            other.add_from(Path(folder) / "a.parquet")
-            assert other.frame().equals(ledger.frame())

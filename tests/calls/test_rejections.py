@@ -1,8 +1,6 @@
 """What a server does not take: a parameter is sent as it takes it, and a form that it never takes stops the run."""
 
-import asyncio
 import sqlite3
-import tempfile
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -12,11 +10,7 @@ import polars as pl
 import pytest
 from asking import question
 from chat_server import Reply, refused_by_reasoning, serve
-from hypothesis import given
-from hypothesis import strategies as st
 from pluralbench_calls import (
-    Answer,
-    Backend,
     CallsError,
     InvalidAnswer,
     Ledger,
@@ -65,24 +59,6 @@ def test_what_a_model_refuses_is_sent_as_it_takes_it_from_then_on(tmp_path: Path
     for body in server.requests[3:]:
         assert body.keys() == {"model", "messages", "max_completion_tokens", "seed"}
         assert body["max_completion_tokens"] == 7
-
-
-def test_requests_that_go_out_together_are_refused_for_their_own_parameters_only(tmp_path: Path) -> None:
-    requests = [question(str(number), **SAMPLING) for number in range(12)]
-    with serve(reasoning) as server, Ledger(tmp_path / "ledger") as ledger:
-        answers = ask(requests, ledger, OpenAIChat(server.base_url), limits=Limits(concurrency=4))
-    assert {answer.adapted for answer in answers} == {ADAPTED}
-    # The first four may each be refused for each of the three; whoever comes later goes out right.
-    assert len(server.requests) <= 12 + 4 * 3
-
-
-def test_what_is_asked_without_a_refused_parameter_goes_out_as_it_is(tmp_path: Path) -> None:
-    with serve(reasoning) as server, Ledger(tmp_path / "ledger") as ledger:
-        chat = OpenAIChat(server.base_url)
-        [refused] = ask([question("a", max_tokens=7)], ledger, chat)
-        [plain] = ask([question("b", max_completion_tokens=7)], ledger, chat)
-    assert (refused.adapted, plain.adapted) == ("max_tokens as max_completion_tokens", "")
-    assert len(server.requests) == 3
 
 
 def test_what_one_model_refuses_another_is_still_sent(tmp_path: Path) -> None:
@@ -150,49 +126,6 @@ def test_requests_that_are_all_rejected_stop_the_run_and_none_is_recorded(
         with serve(lambda *_: Reply()) as mended:
             answers = ask(asked, ledger, OpenAIChat(mended.base_url))
     assert {answer.outcome for answer in answers} == {"answer"}
-
-
-def test_a_rejection_that_is_faster_than_the_first_answer_stops_nothing(tmp_path: Path) -> None:
-    def slow_but_one(body: dict[str, Any], _: int) -> Reply:
-        return Reply(delay=0.3) if text_of(body) == "0" else Reply("odd", status=400)
-
-    requests = [question(str(number)) for number in range(12)]
-    with serve(slow_but_one) as server, Ledger(tmp_path / "ledger") as ledger:
-        answers = ask(requests, ledger, OpenAIChat(server.base_url), limits=Limits(concurrency=4))
-        assert len(ledger) == 12
-    assert [answer.outcome for answer in answers] == ["answer"] + ["error"] * 11
-
-
-class Picky(Backend):
-    """A backend in this process that takes some of the requests, each after its own time."""
-
-    concurrency: int | None = None
-
-    def __init__(self, plan: list[tuple[bool, int]]) -> None:
-        self.plan, self.asked = plan, set[int]()
-
-    async def send(self, request: Request) -> Answer:
-        number = int(text_of(dict(request.body)))
-        self.asked.add(number)
-        taken, turns = self.plan[number]
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        return Answer.to(request, *(("answer", "fine") if taken else ("error", "odd")), finish_reason="400")
-
-
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=1, max_size=12), st.integers(1, 5))
-def test_all_is_recorded_as_it_is_or_nothing_was_answered(plan: list[tuple[bool, int]], concurrency: int) -> None:
-    requests, picky = [question(str(number)) for number in range(len(plan))], Picky(plan)
-    with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger") as ledger:
-        try:
-            answers = ask(requests, ledger, picky, limits=Limits(concurrency=concurrency))
-        except CallsError:
-            assert not any(plan[number][0] for number in picky.asked)
-            assert min(3, len(plan)) <= len(picky.asked) <= concurrency + 3
-            assert len(ledger) == 0
-        else:
-            assert [(answer.outcome == "answer") for answer in answers] == [taken for taken, _ in plan]
-            assert len(ledger) == len(plan)
 
 
 def test_a_later_attempt_that_is_rejected_is_one_item_s_trouble(tmp_path: Path) -> None:

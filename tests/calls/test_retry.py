@@ -58,14 +58,6 @@ def test_only_what_is_invalid_is_asked_again_and_items_keep_their_order(tmp_path
     assert len(server.requests) == 7
 
 
-def test_it_gives_up_after_so_many_attempts_and_says_why(tmp_path: Path) -> None:
-    with serve(lambda body, _: Reply(f"word {body['seed']}")) as server, Ledger(tmp_path / "ledger") as ledger:
-        [settled] = ask_until_valid(["a"], question, number, ledger, OpenAIChat(server.base_url), attempts=3)
-    assert (settled.value, settled.attempts, settled.reason) == (None, 3, "'word 2' is no number for a")
-    assert settled.answer.text == "word 2"
-    assert asked(server.requests) == [("a", 0), ("a", 1), ("a", 2)]
-
-
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
@@ -99,13 +91,6 @@ def test_a_rejected_request_is_not_asked_again(tmp_path: Path) -> None:
     assert "too long" in long.answer.text
     assert short.attempts == 2
     assert asked(server.requests) == [("long", 0), ("short", 0), ("short", 1)]
-
-
-def test_a_parser_may_find_that_there_is_nothing(tmp_path: Path) -> None:
-    with serve(lambda *_: Reply("nothing")) as server, Ledger(tmp_path / "ledger") as ledger:
-        chat = OpenAIChat(server.base_url)
-        [settled] = ask_until_valid(["a"], question, lambda *_: None, ledger, chat, attempts=3)
-    assert (settled.attempts, settled.reason) == (1, "")
 
 
 def test_limits_and_label_reach_each_round(tmp_path: Path) -> None:

@@ -17,68 +17,42 @@ from pluralbench_calls import (
     parse_verdict,
     parse_with_all_rules,
 )
-from pluralbench_calls.verdicts import CertainChoice, parse_certain_choice, require_single_marker
+from pluralbench_calls.verdicts import CertainChoice, parse_certain_choice
 
 VERDICTS = {
     "[[A]]": "A",
     "[[B]]": "B",
-    "[[a]]": "A",
     "[[ b ]]": "B",
-    "**[[A]]**": "A",
     "Verdict: [[A]]": "A",
     "**Verdict:** [[B]]": "B",
     "**Final verdict: [[B]]**": "B",
-    "Final answer: [[A]]": "A",
     "Result - [[A]]": "A",
-    "## Verdict: [[A]]": "A",
     "[[A]].": "A",
-    "[[A]]!": "A",
     "  [[A]]  \n\n  \n": "A",
-    "A says [[B]] of itself, and B says [[A]].\n[[A]]": "A",
     "[[A]] would be the short one.\n[[B]]": "B",
     "好的。\r\n[[B]]\r\n": "B",
     "<think>[[A]]\n[[A]]</think>[[B]]": "B",
-    "<think>hm</think>\n\nBecause.\n[[A]]": "A",
-    "thinking that began in the prompt</think>[[A]]": "A",
     '{"verdict": "A"}': "A",
     '<think>[[A]]</think>\n{"verdict": "B"}\n': "B",
 }
 NO_VERDICTS = [
     "",
     " \n\t\n",
-    "A",
     "[A]",
     "[[C]]",
-    "[[AB]]",
     "[[A]] or [[B]]",
-    "[[A]][[B]]",
-    "[[A]] [[B]]",
     "I choose [[A]]",
-    "not [[A]]",
     "[[A]] is better",
-    '"[[A]]" is what I was told to write',
-    "Response A ends with [[B]]",
     "[[A]]\nBut I am not sure.",
-    "[[B]]\n[[A]] or so",
     "[[A]]?",
     "[[tie]]",
-    "[[A",
-    "[ [A] ]",
-    "`[[A]]`, or so",
     "<think>[[A]]",
-    "<think>[[A]]</think>",
     "[[А]]",  # Cyrillic
     "Verdict: neither. [[A]]",
     "Rating: [[A]]",
     '{"verdict": "C"}',
     '{"verdict": null}',
-    '{"verdict": true}',
-    '{"verdict": ["A"]}',
-    '{"rating": "A"}',
     '{"verdict": "A"',
-    '{"verdict": "A"} or so',
-    'It is {"verdict": "A"}',
-    '["A"]',
     "{}",
     *(f"{sign} [[A]]" for sign in ("?", "≠", "!=", "❌", "~~", "[[ ]]")),  # which may deny it
 ]
@@ -148,21 +122,6 @@ def test_a_reply_whose_last_line_says_more_is_never_valid(before: str, last: str
         parse_rating(f"{before}\n{last}")
 
 
-@given(REPLIES, LINES)
-def test_without_brackets_in_its_last_line_no_reply_is_valid(before: str, last: str) -> None:
-    assume(last.strip() and "[[" not in last)
-    for parse in (parse_choice, parse_rating):
-        with pytest.raises(InvalidAnswer):
-            parse(f"{before}\n{last}")
-
-
-@given(REPLIES, st.sampled_from(["[[A]]", "[[B]]", "**Verdict:** [[B]]"]), st.integers(1, 10))
-def test_what_comes_before_the_last_line_changes_nothing(before: str, verdict: str, rating: int) -> None:
-    assume("<think>" not in before and not before.lstrip().startswith("{"))  # which is JSON to the end
-    assert parse_choice(f"{before}\n{verdict}") == parse_choice(verdict)
-    assert parse_rating(f"{before}\n[[{rating}]]") == rating
-
-
 @pytest.mark.parametrize(
     ("reply", "verdict"),
     [
@@ -185,18 +144,13 @@ def test_what_is_no_verdict_even_where_ties_are(reply: str) -> None:
 
 CERTAIN = {
     "[[A]] [[85]]": ("A", 85),
-    "[[b]][[1]]": ("B", 1),
     "[[A]] 100": ("A", 100),
-    "[[A]], [[85]].": ("A", 85),
-    "[[A]] - [[85]]": ("A", 85),
     "[[A]] 85%": ("A", 85),
     "[[A]] [[85/100]]": ("A", 85),
     "**[[A]]** **[[85]]**": ("A", 85),
     "Verdict: [[B]], certainty: [[ 7 ]]": ("B", 7),
     "**Verdict:** [[B]]\n\n**Certainty:** 61": ("B", 61),
-    "[[A]]\r\n[[85]]\r\n": ("A", 85),
     "She likes tea.\n[[A]] [[20]]": ("A", 20),
-    "[[A]] it is.\n[[A]] [[20]]": ("A", 20),
     "<think>[[B]] [[3]]</think>[[A]] [[9]]": ("A", 9),
     '{"verdict": "A", "certainty": 85}': ("A", 85),
     '<think>?</think>{"certainty": "85", "verdict": "B"}': ("B", 85),
@@ -204,47 +158,25 @@ CERTAIN = {
 UNCERTAIN = {
     "": "no verdict in the last line",
     "A 85": "no verdict in the last line",
-    "85": "no verdict in the last line",
     "[[C]] [[85]]": "no verdict in the last line",
-    "[[85]] [[A]]": "no verdict in the last line",
-    "选项甲，九十分": "no verdict in the last line",
-    "Ответ: А, 90": "no verdict in the last line",
     "I choose [[A]] [[85]]": "no verdict in the last line",
     "[[A]] [[85]]\nBut I am not sure.": "no verdict in the last line",
-    "[[A]]\nFor these reasons.\n[[85]]": "no verdict in the last line",
     "not [[A]]\n[[85]]": "no verdict in the last line",
-    "[[A": "no verdict in the last line",
-    '{"verdict": "A", "certainty": 85': "no verdict in the last line",
     '{"certainty": 85}': "no verdict in the last line",
     "<think>[[A]] [[85]]": "thinking without an answer",
     "[[A]]": "no certainty after the verdict",
-    "[[A]]\nCertainty:": "no certainty after the verdict",
     '{"verdict": "A"}': "no certainty after the verdict",
     "[[A]] [[ninety]]": "a certainty that is no whole number",
-    "[[A]] ninety": "a certainty that is no whole number",
-    "[[A]] [[九十]]": "a certainty that is no whole number",
     "[[A]] [[٩٠]]": "a certainty that is no whole number",
     "[[A]] [[8.5]]": "a certainty that is no whole number",
-    "[[A]] .5": "a certainty that is no whole number",
     "[[A]] -5": "a certainty off the scale",
-    "[[A]] - 5": "a certainty that is no whole number",
-    "[[A]] 9/10": "a certainty that is no whole number",
     "[[A]] 80-90": "a certainty that is no whole number",
-    "[[A]] [[]]": "a certainty that is no whole number",
-    "[[A]] is 80": "a certainty that is no whole number",
-    '{"verdict": "A", "certainty": "ninety"}': "a certainty that is no whole number",
     '{"verdict": "A", "certainty": 8.5}': "a certainty that is no whole number",
-    '{"verdict": "A", "certainty": true}': "a certainty that is no whole number",
     "[[A]] [[0]]": "a certainty off the scale",
-    "[[A]] 101": "a certainty off the scale",
     f"[[A]] {'9' * 5000}": "a certainty off the scale",
     '{"verdict": "A", "certainty": 0}': "a certainty off the scale",
-    '{"verdict": "A", "certainty": -1}': "a certainty off the scale",
     "[[A]] [[B]] [[85]]": "two different markers",
-    "[[A]] or [[B]]": "two different markers",
-    "[[B]] [[20]]\n[[A]] [[20]]": "two different markers",
     "[[A]] [[20]]\n[[A]] [[80]]": "two different markers",
-    "[[A]] [[20]] [[80]]": "two different markers",
     '{"verdict": "A", "verdict": "B", "certainty": 3}': "two different markers",
 }
 
@@ -273,38 +205,6 @@ FORMS = [
 def test_a_choice_and_its_certainty_come_back(form: str, choice: str, certainty: int, thought: str) -> None:
     written = f"<think>{thought}</think>{form.format(choice, certainty)}"
     assert parse_certain_choice(written) == CertainChoice(choice, certainty)  # type: ignore[arg-type]
-
-
-@given(st.sampled_from(FORMS), st.sampled_from("AB"), st.integers().filter(lambda number: not 1 <= number <= 100))
-def test_a_certainty_off_the_scale_never_comes_back(form: str, choice: str, certainty: int) -> None:
-    with pytest.raises(InvalidAnswer):
-        parse_certain_choice(form.format(choice, certainty))
-
-
-@given(
-    st.text(max_size=60) | st.lists(st.sampled_from(["[[A]]", "[[b]]", "[[7]]", "0", "9", "-", "\n", "."])).map("".join)
-)
-def test_any_text_has_a_certainty_on_the_scale_or_a_reason(text: str) -> None:
-    reason, said = "", None
-    try:
-        said = parse_certain_choice(text)
-    except InvalidAnswer as invalid:
-        reason = str(invalid)
-    assert bool(reason) != bool(said)
-    if said is not None:
-        assert 1 <= said.certainty <= 100
-        assert re.search(rf"\[\[\s*{said.choice}\s*\]\]|\"verdict\"", text, re.IGNORECASE)
-
-
-@pytest.mark.parametrize("reply", ["", "[[A]]", "[[A]], as I said: [[a]]", "<think>[[B]]</think>[[A]]", "A or B"])
-def test_one_marker_is_one_however_often(reply: str) -> None:
-    assert require_single_marker(reply) == reply
-
-
-@pytest.mark.parametrize("reply", ["[[A]]\n[[B]]", "[[C]] or [[A]]", '{"verdict": "A", "verdict": "A"}'])
-def test_two_markers_are_no_reply(reply: str) -> None:
-    with pytest.raises(InvalidAnswer, match="two different markers"):
-        require_single_marker(reply)
 
 
 # What judges really write: strict, lenient, and as M-RewardBench's code counts it.
@@ -446,30 +346,6 @@ def test_what_the_strict_rule_reads_the_lenient_one_reads_the_same(reply: str, p
     assert parse(reply, "lenient") == strict
 
 
-@given(MARKED)
-def test_a_lenient_verdict_is_the_only_one_of_its_closing_line_or_of_the_reply(reply: str) -> None:
-    read = parse_with_all_rules(reply, parse_verdict)["lenient"]
-    after = reply.rpartition("</think>")[2]
-    assume(not after.lstrip().startswith(("{", "```")))
-    closing = [line for line in after.split("\n") if re.search(r"\w", line)][-1:]
-    for part in ("".join(closing), after):
-        said = {letter.upper() for letter in re.findall(r"\[\[\s*([ABC])\s*\]\]", part, re.IGNORECASE)}
-        if said:
-            assert read in {None, *said}
-            assert len(said) == 1 or read is None
-            return
-    assert read is None
-
-
-SENTENCE = st.text("abe 好ب,'.", max_size=20)
-
-
-@given(st.sampled_from("AB"), REPLIES, SENTENCE, SENTENCE)
-def test_a_marker_in_a_sentence_at_the_end_is_read(choice: str, before: str, start: str, end: str) -> None:
-    assume("<think>" not in before and not before.lstrip().startswith(("{", "```")))
-    assert parse_choice(f"{before}\nSo {start} [[{choice}]] {end}.", "lenient") == choice
-
-
 @pytest.mark.parametrize("rule", ["strict", "lenient"])
 @pytest.mark.parametrize(
     ("reply", "pick"),
@@ -499,15 +375,3 @@ def test_picks(reply: str, pick: int, rule: Rule) -> None:
 def test_no_picks(reply: str, rule: Rule) -> None:
     with pytest.raises(InvalidAnswer):
         parse_pick(reply, 32, rule)
-
-
-@given(REPLIES, st.integers(1, 40), st.integers(1, 40))
-def test_a_pick_is_the_number_in_the_last_line_if_a_response_has_it(before: str, pick: int, responses: int) -> None:
-    assume("<think>" not in before and not before.lstrip().startswith("{"))
-    rules: tuple[Rule, ...] = ("strict", "lenient")
-    for rule in rules:
-        if pick <= responses:
-            assert parse_pick(f"{before}\n[[{pick}]]", responses, rule) == pick
-        else:
-            with pytest.raises(InvalidAnswer, match="a number that no response has"):
-                parse_pick(f"{before}\n[[{pick}]]", responses, rule)

@@ -64,10 +64,6 @@ def test_p_of_no_difference_is_below_five_percent_about_one_time_in_twenty() -> 
         assert 0.01 <= np.mean([p is not None and p < 0.05 for p in ps]) <= 0.08
 
 
-def test_a_difference_that_is_missing_has_no_p_value() -> None:
-    assert p_value(np.array([np.nan, 0.0])) is None
-
-
 def test_holms_rule_by_hand_and_as_statsmodels_has_it() -> None:
     drawn = np.random.default_rng(0).random(40) ** 3
     assert holm(drawn.tolist()) == multipletests(drawn, method="holm")[1].tolist()

@@ -15,7 +15,6 @@ from pluralbench_release import (
     ReleaseRecipe,
     building,
     read_manifest,
-    reusable_ledgers,
     verify,
 )
 from pluralbench_runs import OutputError, RecipeError, check_recipe
@@ -79,17 +78,6 @@ def test_a_build_that_fails_leaves_the_release_and_its_work(pairs: Pairs, tmp_pa
         pass
     with building(TinyRecipe(seed=7), out, BUILDER, fresh=True) as making:
         assert making.ledgers == []
-
-
-def test_ledgers_are_files_or_releases(tmp_path: Path) -> None:
-    (tmp_path / "release").mkdir()
-    given = (tmp_path / "release", None, tmp_path / "ledger.sqlite")
-    expected = [tmp_path / "release" / LEDGER, tmp_path / "ledger.sqlite"]
-    assert reusable_ledgers(tmp_path / "out", *given, fresh=False) == expected
-    (tmp_path / "out" / LEDGER).parent.mkdir(parents=True)
-    (tmp_path / "out" / LEDGER).touch()
-    assert reusable_ledgers(tmp_path / "out", *given, fresh=True) == expected
-    assert reusable_ledgers(tmp_path / "out", *given, fresh=False) == [tmp_path / "out" / LEDGER, *expected]
 
 
 @pytest.mark.parametrize(

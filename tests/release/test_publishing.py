@@ -1,8 +1,6 @@
 """Publishing: what may not be published, and the versions of a release on a Hub that answers as the Hub does."""
 
-import errno
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -19,7 +17,6 @@ from pluralbench_release import (
     release_digest,
     verify,
 )
-from pluralbench_release.citation import as_published
 from releases import edit_manifest, files_of, record_again, sum_again
 
 Make = Callable[..., Path]
@@ -229,19 +226,12 @@ def test_a_stale_parent_is_taken_up_again_once(run: Run, release: Make, pairs: P
 
 CASES = {
     "the answer to the commit is lost": Fault("POST", "/commit/", status=0, after=True),
-    "the commit fails": Fault("POST", "/commit/", status=500),
     "the tag fails": Fault("POST", "/tag/", status=500),
-    "the answer to the tag is lost": Fault("POST", "/tag/", status=0, after=True),
     "the upload is refused": Fault("PUT", "/lfs/", status=403, times=9),
 }
 
 
-ORDINARY = ("the answer to the commit is lost", "the upload is refused")
-
-
-@pytest.mark.parametrize(
-    "what", [pytest.param(what, marks=[pytest.mark.heavy] * (what not in ORDINARY)) for what in CASES]
-)
+@pytest.mark.parametrize("what", CASES)
 def test_what_was_interrupted_is_finished_by_the_same_command(
     run: Run, release: Make, pairs: Pairs, hub: Hub, what: str
 ) -> None:
@@ -262,27 +252,6 @@ def test_what_was_interrupted_is_finished_by_the_same_command(
     assert len(repository.messages()) == 3
     assert published(hub, "v1.1.0") == files_of(directory)
     assert verify(directory) == []
-
-
-def test_a_disk_that_is_full_after_publishing_leaves_what_is_published(
-    run: Run, release: Make, hub: Hub, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: Path) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-
-    monkeypatch.setattr("pluralbench_release.publishing.atomic_write", full)
-    status, said = run("publish", release(), "org/name", "--create")
-    assert status == 2
-    assert " is published (http" in said
-    assert "(No space left on device); download it" in said
-    assert [*hub.repository("org/name").references("tags")] != []
-
-
-@pytest.mark.heavy
-def test_a_hub_that_is_busy_is_asked_again(release: Make, hub: Hub) -> None:
-    hub.faults += [Fault("POST", "/preupload/", status=429), Fault("PUT", "/lfs/", status=500)]
-    assert publish(release(), "org/name", create=True).new
-    assert sum(" 429" in one or " 500" in one for one in hub.asked) == 2
 
 
 @pytest.mark.parametrize(
@@ -416,24 +385,6 @@ def test_what_is_no_release_on_the_hub_is_told(run: Run, hub: Hub, place: str, s
     for words in (("verify", place), ("diff", place, place), ("rebuild", place)):
         status, said = run(*words)
         assert (status, said.startswith(f"Error: {sentence}")) == (2, True), said
-
-
-def test_a_damaged_release_on_the_hub_is_told(run: Run, release: Make, hub: Hub) -> None:
-    directory = release()
-    publish(directory, "org/name", create=True)
-    card = published(hub)["README.md"]
-    hub.repository("org/name").commit({"README.md": card + b"\nMore.\n"}, deleted=["data/no/test.parquet"])
-    assert run("verify", "org/name") == (
-        1,
-        "data/no/test.parquet is missing.\nREADME.md does not match SHA256SUMS.\n",
-    )
-
-
-def test_a_card_is_published_again_elsewhere_and_may_have_been_edited(release: Make) -> None:
-    card = (release() / "README.md").read_text(encoding="utf-8")
-    again = as_published(as_published(card, "old/name", "1.0.0"), "org/name", "2.0.0")
-    assert again == as_published(card, "org/name", "2.0.0") != card
-    assert as_published("Mine alone.", "org/name", "1.0.0") == "Mine alone."
 
 
 def test_a_card_edited_in_the_folder_is_a_patch(release: Make, hub: Hub) -> None:

@@ -7,12 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from huggingface_hub import DatasetCard
-from hypothesis import given
-from hypothesis import strategies as st
 from pluralbench_release import LEDGER, RECIPE, ReleaseError, content_digest, read_manifest, verify
 from pluralbench_runs import UserError
 from pluralbench_schemas import TableError
@@ -50,18 +46,6 @@ def test_a_release_has_these_files_and_verifies(release: Make) -> None:
     assert verify(directory) == []
 
 
-def test_rows_survive_in_every_script(release: Make, pairs: Pairs) -> None:
-    directory = release()
-    rows = pairs("q1", "q2", "q3", "q4")
-    assert pl.read_parquet(directory / "data/Art/test.parquet").equals(rows)
-    kinds = pq.read_schema(directory / "data/Art/test.parquet")
-    assert kinds.field("id").type == pa.string()
-    post = pa.struct([("id", pa.string()), ("category", pa.string()), ("text", pa.string())])
-    assert kinds.field("profile").type == pa.list_(post)
-    for name in ("provenance/statistics.json", "README.md", RECIPE):
-        assert "中文" in (directory / name).read_text(encoding="utf-8")
-
-
 def test_the_manifest_says_what_is_there(release: Make, pairs: Pairs) -> None:
     directory = release(licenses=("mit", "cc-by-4.0"))
     manifest = read_manifest(directory)
@@ -81,20 +65,6 @@ def test_two_writes_give_the_same_bytes(release: Make, pairs: Pairs) -> None:
     rows = pairs(*(f"q{number}" for number in range(50)))
     in_pieces = pl.concat([rows[:7], rows[7:30], rows[30:]], rechunk=False)
     assert files_of(release("one/name", rows)) == files_of(release("two/name", in_pieces))
-
-
-@pytest.mark.parametrize(
-    ("licenses", "expected"),
-    [
-        (("mit",), "mit"),
-        (("mit", "mit"), "mit"),
-        (("mit", "cc-by-sa-4.0", "unknown"), ["cc-by-sa-4.0", "mit", "unknown"]),
-    ],
-)
-def test_the_card_names_every_license(release: Make, licenses: tuple[str, ...], expected: object) -> None:
-    directory = release(licenses=licenses)
-    assert front_matter(directory)["license"] == expected
-    assert all(f"license {license}. By " in card_text(directory) for license in licenses)
 
 
 def test_the_card_is_what_the_hub_reads(release: Make) -> None:
@@ -152,19 +122,6 @@ def test_nothing_is_no_release(release: Make, pairs: Pairs) -> None:
         release("empty", pairs())
     with pytest.raises(ReleaseError, match=r"^There are no rows to release\.$"):
         release("none", configs=())
-
-
-def test_two_tables_of_one_name_are_refused(release: Make, pairs: Pairs) -> None:
-    with pytest.raises(ReleaseError, match="Art/test"):
-        release("twice", pairs("q1"), pairs("q2", "q3"), configs=("Art", "Art"))
-
-
-@given(st.data())
-def test_the_digest_is_of_the_rows_in_any_order(pairs: Pairs, data: st.DataObject) -> None:
-    ids = data.draw(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1, max_size=5, unique=True))
-    rows = pairs(*ids)
-    shuffled = rows[data.draw(st.permutations(range(len(ids))))].select(data.draw(st.permutations(rows.columns)))
-    assert content_digest(shuffled) == content_digest(rows)
 
 
 def test_the_digest_is_of_every_value(pairs: Pairs) -> None:

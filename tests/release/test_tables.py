@@ -6,8 +6,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pluralbench_release import pinned, read_tables
 from written_tables import SUFFIXES, Row, ids, refused, write
 
@@ -76,15 +74,6 @@ def test_parts_are_put_together_in_the_order_of_their_names(tmp_path: Path, suff
     assert read(tmp_path) == {"Art": expected}
 
 
-def test_a_release_is_read_without_its_provenance(tmp_path: Path) -> None:
-    write(tmp_path / "data/Art/test.parquet", ids("q1"))
-    for name in ("provenance/ledger.parquet", "provenance/data/Art/test.parquet", ".cache/Art/test.jsonl"):
-        write(tmp_path / name, ids("no"))
-    (tmp_path / "data/Art/test.txt").write_text("no", encoding="utf-8")
-    (tmp_path / "folder.json").mkdir()
-    assert read(tmp_path) == {"Art": ["q1"]}
-
-
 def test_other_splits_are_left_alone(tmp_path: Path) -> None:
     for name in ("Art_train", "Art_test", "Art_validation", "Law/test", "Law/test_hard", "Law/train-00000-of-00001"):
         write(tmp_path / f"{name}.jsonl", ids(name))
@@ -121,19 +110,6 @@ def test_only_the_configs_that_are_asked_for_are_read(tmp_path: Path) -> None:
     )
     assert refused(tmp_path, configs=["New"]) == f"The config 'New' of {tmp_path} has no split 'test'; it has train."
     assert refused(tmp_path / "Art/test.jsonl", configs=["Art"]).endswith("has no config 'Art'; it has test.")
-
-
-@given(data=st.data())
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_rows_come_back_in_their_order(
-    tmp_path_factory: pytest.TempPathFactory, suffix: str, data: st.DataObject
-) -> None:
-    text = st.text(st.characters(codec="utf-8"))
-    rows = data.draw(st.lists(st.fixed_dictionaries({"id": text, "تقييم": text, "b": text}), min_size=1, max_size=8))
-    path = tmp_path_factory.mktemp("rows") / f"Art{suffix}"
-    write(path, rows)
-    found = read_tables(str(path))
-    assert found.frames["Art"].rows(named=True) == rows
 
 
 def test_csv_has_strings_and_nulls(tmp_path: Path) -> None:
@@ -176,18 +152,6 @@ def test_mappings_with_other_keys_in_each_row_stay_small(tmp_path: Path, suffix:
     assert frame["rank"][7] == '{"m7 🍵":1.5,"模型7":2}'
     assert [json.loads(text) for text in frame["rank"]] == ranks
     assert [json.loads(text)["by"] for text in frame["deep"]] == ranks
-
-
-def test_a_mapping_that_differs_only_in_another_part_is_json_in_each(tmp_path: Path) -> None:
-    write(tmp_path / "Art/test-0.jsonl", [{"rank": {"a": 1}}, {"rank": None}])
-    write(tmp_path / "Art/test-1.jsonl", [{"rank": {"b": 1}}, {}])
-    assert read_tables(str(tmp_path)).frames["Art"]["rank"].to_list() == ['{"a":1}', None, '{"b":1}', None]
-
-
-def test_objects_or_lists_beside_other_values_are_json(tmp_path: Path) -> None:
-    write(tmp_path / "Art.jsonl", [{"a": {"x": 1}, "b": [1], "c": 1}, {"a": "é", "b": "x", "c": "x"}])
-    frame = read_tables(str(tmp_path)).frames["Art"]
-    assert frame.rows() == [('{"x":1}', "[1]", "1"), ('"é"', '"x"', "x")]
 
 
 @pytest.mark.parametrize(

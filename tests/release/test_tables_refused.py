@@ -62,21 +62,6 @@ def test_a_part_that_is_missing_is_refused(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "sentence"),
-    [
-        ("Art.jsonl", b'{"id": "q1"}\n\n{"id": "q3", \n', ", line 3: this is not JSON (Expecting property name"),
-        ("Art.json", b'[{"id": "q1"}, 5]', " is not a table: row 2 is not a JSON object."),
-        ("Art.parquet", b"", " cannot be read: "),
-        ("Art.csv", b"", " is empty; a table begins with the column names."),
-    ],
-)  # fmt: skip
-def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, name: str, content: bytes, sentence: str) -> None:
-    (tmp_path / name).write_bytes(content)
-    assert refused(tmp_path).startswith(f"{tmp_path / name}{sentence}")
-    assert refused(tmp_path / name).startswith(f"{tmp_path / name}{sentence}")
-
-
 def test_parts_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
     first, last = (tmp_path / "Art" / f"test-{part}.parquet" for part in range(2))
     write(first, [{"id": "q1", "n": 1}])

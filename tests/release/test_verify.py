@@ -201,18 +201,6 @@ def test_what_is_damaged_is_named(release: Make, name: str) -> None:
         assert verify(directory, digest=digest) == [sentence, *problems]
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [remove(ROW_DIGESTS), lambda directory: pl.DataFrame({"x": [1]}).write_parquet(directory / ROW_DIGESTS)],
-    ids=["gone", "of something else"],
-)
-def test_the_row_is_not_named_without_the_digests_of_rows(release: Make, damage: Damage) -> None:
-    directory = release()
-    cell(ART, "chosen", "new", "q2")(directory)
-    damage(directory)
-    assert f"{DIFFERS}, and {ROW_DIGESTS} cannot be read to find the row." in verify(directory)
-
-
 def test_a_card_that_is_gone_or_no_card_is_said(release: Make) -> None:
     directory = release()
     overwrite("README.md", b"---\n- a list\n---\n")(directory)
@@ -260,24 +248,6 @@ def test_what_is_no_release_is_an_error(release: Make, damage: Damage, sentence:
         verify(directory)
 
 
-@pytest.mark.parametrize(
-    ("damage", "said"),
-    [
-        (rows(lambda frame: frame.with_columns(category=pl.lit(float("nan")))), f"{ART}: The row with id 'q1' has a "),
-        (card("configs:", "configs: ["), "The YAML of README.md cannot be read ("),
-    ],
-    ids=["NaN", "broken YAML"],
-)
-def test_what_a_library_cannot_read_is_named(release: Make, damage: Damage, said: str) -> None:
-    directory = release()
-    damage(directory)
-    sum_again(directory)
-    [problem] = verify(directory)
-    assert problem.startswith(said)
-    assert problem.endswith(".")
-    assert "\n" not in problem
-
-
 def test_the_command_says_what_holds_and_what_does_not(run: Run, release: Make) -> None:
     directory = release("日本語:beer:release")
     digest = release_digest(directory)
@@ -294,9 +264,3 @@ def test_the_command_says_what_holds_and_what_does_not(run: Run, release: Make) 
         "data/[red]中文.txt does not belong to this release: its manifest lacks it.\n"
         f"{DIFFERS}, first in the row with id 'q2', which is changed.\n",
     )
-
-
-@pytest.mark.parametrize("name", ["release[1]", "release*", "release?"])
-def test_any_name_of_a_directory_will_do(release: Make, pairs: Callable[..., pl.DataFrame], name: str) -> None:
-    release("release1", pairs("another"))  # what the pattern `release[1]` finds
-    assert verify(release(name)) == []

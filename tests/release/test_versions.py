@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_release.changelog import change_lines, with_entry
-from pluralbench_release.diff import TableDiff, table_diff
+from pluralbench_release.diff import table_diff
 from pluralbench_release.markdown import parts
 from pluralbench_release.merging import BY_HAND, merge_cards
 from pluralbench_release.versions import Version, change_size, latest, parse_version
@@ -62,20 +62,6 @@ def test_the_latest_is_the_highest_by_numbers(versions: set[Version], others: se
     assert all(parse_version(str(version)) == version for version in versions)
 
 
-def test_a_column_that_came_empty_changes_its_rows() -> None:
-    old = pl.DataFrame({"id": ["a"]})
-    [came] = [table_diff(("A", "test"), old, old.with_columns(x=pl.lit(None, pl.String)))]
-    assert came.changed == {"x": ["a"]}
-    assert change_size([came]) == "major"
-
-
-def test_ids_of_a_line_are_few() -> None:
-    table = TableDiff("A", "test", added=[f"q{number}" for number in range(1200)])
-    assert change_lines([table], Version(1, 0, 0)) == [
-        "`A/test`: 1,200 rows added (`q0`, `q1`, `q2`, `q3`, `q4` and 1,195 more)."
-    ]
-
-
 @settings(max_examples=15)
 @given(
     entries=st.lists(st.tuples(VERSIONS, st.lists(st.sampled_from(["Row `#`.", "`## x`."]), max_size=3)), max_size=6)
@@ -122,8 +108,3 @@ def test_a_merged_card_has_what_is_made_and_what_is_written_by_hand(
     assert [part.title for part in parts(above)][1:] == ours
     kept = [title for title in there if title not in {*ours, *published}] + below
     assert [part.title for part in parts(hand) if part.title is not None] == kept
-
-
-def test_a_card_over_one_without_anything_by_hand_is_as_it_was_made() -> None:
-    mine = card(["Columns"], "One.", [])
-    assert merge_cards(mine, card(["Columns", "Old"], "Two.", []), card(["Columns", "Old"], "Two.", [])) == mine

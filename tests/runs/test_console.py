@@ -37,17 +37,6 @@ def test_no_text_controls_the_terminal(wrapped: object) -> None:
     assert not set(written.getvalue()) & set("\x1b\x07\x9b\x85\u202e")
 
 
-@given(st.text(alphabet="a0;[]\\\x1b\x9b\x9d\x9c\x90\x07\n\u202e "))
-def test_what_is_plain_is_printed_as_it_is(text: str) -> None:
-    assert sanitize(sanitize(text)) == sanitize(text)
-    assert not set(sanitize(text)) & set("\x1b\x9b\x9d\x9c\x90\x07\u202e")
-
-
-def test_strings_that_never_end_take_no_square_of_their_length() -> None:
-    assert sanitize("\x9d" * 500_000 + "end") == "end"
-    assert sanitize("\x9b0" * 200_000) == "0" * 200_000
-
-
 @pytest.mark.parametrize("text", ["علی‌رضا \u200e(x)\u200f\u061c", "क्‍ष", "👨‍👩‍👧", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "שלום\nx"])
 def test_marks_that_words_and_emoji_need_stay(text: str) -> None:
     assert sanitize(text) == text
@@ -117,12 +106,3 @@ def test_whatever_a_command_writes_is_text(
     assert not set(written) & set("\x07\x9b\x85\u202e\u2066")
     assert not set(written.split("\x1b")[1:]) & {"]0;title", "]8;;http://e.x", "[2Jd"}
     assert "http" not in written
-
-
-def test_no_columns_are_as_many_as_by_default(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("COLUMNS", "0")
-    console = make_console()
-    console.print("all of this")
-    assert (console.width, capsys.readouterr().out) == (80, "all of this\n")

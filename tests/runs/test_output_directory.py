@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -134,17 +134,6 @@ def test_what_is_published_can_be_read_by_whom_its_folder_can(target: Path) -> N
     assert found == target.stat().st_mode & 0o666 != 0o600
 
 
-def test_the_finished_directory_is_not_touched_before_publish(target: Path) -> None:
-    build(target)
-    with opened(target) as output:
-        staged = output.staging()
-        (staged / "data.txt").write_text("new", encoding="utf-8")
-        assert data(target) == "data"
-        (output.staging() / RECIPE_FILE).parent.mkdir()  # a second staging is empty again
-        assert not (staged / "data.txt").exists()
-    assert data(target) == "data"
-
-
 def test_the_same_recipe_goes_on_and_replaces(target: Path) -> None:
     interrupted(target)
     with opened(target, Build(seed=1, connection=Connection(concurrency=1))) as output:
@@ -165,14 +154,6 @@ def test_other_settings_are_refused_and_said_in_plain_words(target: Path) -> Non
     assert refusal(target, Build(seed=3)) == f"{target} was made with other settings (seed 1, now 3); {mend}"
     assert not work_of(target).exists()
     assert data(target) == "data"
-
-
-def test_fresh_forgets_and_replaces(target: Path) -> None:
-    build(target)
-    interrupted(target)
-    build(target, TWO, "fresh", fresh=True)
-    assert data(target) == "fresh"
-    assert not work_of(target).exists()
 
 
 def test_a_fresh_start_that_fails_before_any_work_leaves_the_interrupted_run(target: Path) -> None:
@@ -222,13 +203,6 @@ def test_what_no_build_wrote_is_never_replaced(target: Path, fresh: bool) -> Non
     assert [path.name for path in target.parent.iterdir()] == ["out"]
 
 
-def test_failing_before_anything_was_done_binds_nothing(target: Path) -> None:
-    with pytest.raises(RuntimeError, match="no key"), opened(target):
-        raise RuntimeError("no key")
-    assert not work_of(target).exists()
-    build(target, TWO)
-
-
 def test_two_processes_do_not_write_at_once_and_a_killed_one_leaves_its_work(target: Path) -> None:
     with other_process(target) as process:
         sentence = f"Another process is writing {target}; wait for it or choose another output directory."
@@ -247,17 +221,6 @@ def test_a_recipe_of_another_version_is_refused_by_name_with_the_mend(target: Pa
         pass
     build(target, text="fresh", fresh=True)
     assert data(target) == "fresh"
-
-
-def test_a_run_that_begins_after_a_publish_keeps_its_work(target: Path) -> None:
-    with ExitStack() as stack:
-        with opened(target) as output:
-            staged = output.staging()
-            (staged / RECIPE_FILE).parent.mkdir()
-            write_recipe(ONE, staged / RECIPE_FILE)
-            output.publish(staged)
-            second = stack.enter_context(opened(target))
-        assert second.work.is_dir()
 
 
 def test_whose_a_directory_is_can_be_asked(target: Path) -> None:
@@ -303,16 +266,6 @@ def test_the_current_directory_and_what_holds_it_are_refused(
     )
     assert not list(here.iterdir())
     assert [path.name for path in target.parent.iterdir()] == ["out"]
-
-
-@pytest.mark.parametrize("name", ["out/.", "./out", "here/../out", "../place/out"])
-def test_a_directory_may_be_named_by_any_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    here = tmp_path / "place"
-    (here / "here").mkdir(parents=True)
-    monkeypatch.chdir(here)
-    build(Path(name))
-    assert data(here / name) == "data"
-    assert {path.name for path in here.iterdir()} == {"here", "out"}
 
 
 def test_the_working_directory_may_be_gone(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -381,25 +334,6 @@ def test_what_others_put_into_a_directory_is_kept_beside_its_new_version(
     assert f"The old {target} had files that the new one has not (.git); they are in {kept} now." in said
     build(target, ONE, fresh=True)
     assert [*target.parent.glob("out.kept-*")] == [kept]
-
-
-def test_the_work_of_a_fresh_start_survives_a_call_that_returns_the_old_result(target: Path) -> None:
-    """What is recorded is no remainder of what is in place."""
-    asked: list[str] = []
-    recorded(target, asked)
-    with suppress(KeyboardInterrupt), opened(target, fresh=True) as output:
-        (output.work / "calls").write_text("one", encoding="utf-8")
-        raise KeyboardInterrupt
-    assert recorded(target, asked) == "answer 0"
-    assert (work_of(target) / "calls").exists()
-
-
-def test_what_was_only_begun_binds_no_other_recipe(target: Path) -> None:
-    work_of(target).mkdir()
-    write_recipe(TWO, work_of(target) / "recipe.toml")
-    build(target)
-    assert data(target) == "data"
-    assert not work_of(target).exists()
 
 
 def test_a_number_that_is_not_kept_exactly_is_refused_before_any_work(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ from pluralbench_runs import (
     FrozenModel,
     Recipe,
     RecipeError,
-    check_recipe,
     describe_difference,
     differing_keys,
     read_recipe,
@@ -46,13 +45,6 @@ class Build(Recipe):
     connection: Connection = Connection()
 
 
-class Nested(Recipe):
-    """Tables that are optional or come in lists."""
-
-    judge: Llm | None = None
-    judges: list[Llm] = Field(default_factory=list)
-
-
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "recipe.toml"
@@ -65,11 +57,6 @@ def message(path: Path, text: str, overrides: dict[str, object] | None = None, m
         read_recipe(model, path, overrides)
     assert str(path) in str(caught.value)
     return str(caught.value).replace(str(path), "FILE")
-
-
-def test_defaults_are_filled_in_and_values_are_read(path: Path) -> None:
-    path.write_text('seed = 7\nnote = "中文"\n[llm]\nmodel = "large"\n', encoding="utf-8")
-    assert read_recipe(Build, path) == Build(seed=7, note="中文", llm=Llm(model="large"))
 
 
 @pytest.mark.parametrize(
@@ -93,11 +80,6 @@ def test_a_mistake_gets_one_sentence(path: Path, text: str, expected: str) -> No
     assert message(path, text) == expected
 
 
-@pytest.mark.parametrize("text", ["[judge]\nmodle = 'x'", "[[judges]]\nmodle = 'x'"])
-def test_the_near_key_is_found_in_optional_and_repeated_tables(path: Path, text: str) -> None:
-    assert message(path, text, model=Nested).endswith("did you mean `model`?")
-
-
 def test_overrides_win_and_none_is_no_override(path: Path) -> None:
     path.write_text('seed = 1\nretriever = "bm25"\n', encoding="utf-8")
     overrides = {"seed": 2, "retriever": None, "names": ["a"], "llm.model": "large", "llm.extra.top_k": 5}
@@ -112,24 +94,6 @@ def test_a_wrong_override_is_no_fault_of_the_file(path: Path, text: str) -> None
     with pytest.raises(RecipeError) as caught:
         read_recipe(Build, path, {"llm.modle": "x"})
     assert str(caught.value) == "The options: unknown key `llm.modle`; did you mean `model`?"
-
-
-@pytest.mark.parametrize("text", ["seed = 1\nllm = 3", "seed = 1\n[[llm]]\nmodel = 'x'"])
-def test_an_override_into_what_is_no_table_is_a_sentence(path: Path, text: str) -> None:
-    assert message(path, text, {"llm.model": "x"}).startswith("Recipe FILE: `llm` must be a table; it is `")
-
-
-def test_a_recipe_is_frozen(path: Path) -> None:
-    path.write_text("seed = 1", encoding="utf-8")
-    recipe = read_recipe(Build, path)
-    with pytest.raises(ValueError, match="frozen"):
-        recipe.seed = 2  # type: ignore[misc]
-
-
-def test_values_can_be_checked_without_a_file() -> None:
-    assert check_recipe(Build, {"seed": 1}, "the flags") == Build(seed=1)
-    with pytest.raises(RecipeError, match=r"^Recipe the flags: the key `seed` is missing\.$"):
-        check_recipe(Build, {}, "the flags")
 
 
 @pytest.mark.parametrize("text", TEXTS)

@@ -1,13 +1,12 @@
 """TOML from anybody is read within limits, or refused in one sentence; so is a recipe that holds a key."""
 
 import os
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomli_w
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_runs import Recipe, RecipeError, UserError, check_recipe, output_directory, parse_toml, read_recipe
 from pluralbench_runs.toml_files import MAX_BYTES, MAX_DEPTH, read_toml
@@ -19,9 +18,6 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
     max_leaves=10,
 )
-MARKS = [*"=[]{}.,\n\"'\\#-_\0\ufeff", "[[", "]]", '"""', "'''"]
-WORDS = ["a", "1", "e9", "9" * 5000, "0x" + "f" * 40, "nan", "1979-05-27", "a.a = 1\n", "[a]\n", "\\u0000", "中"]
-PIECES = st.sampled_from(MARKS + WORDS)
 
 
 class Asked(Recipe):
@@ -35,19 +31,6 @@ class Asked(Recipe):
 @given(st.dictionaries(TEXTS, VALUES, max_size=4))
 def test_what_is_within_the_limits_is_read_as_it_is(values: dict[str, Any]) -> None:
     assert parse_toml(tomli_w.dumps(values)) == values
-
-
-@given(st.lists(PIECES | TEXTS, max_size=12).map("".join) | st.binary().map(lambda data: data.decode("latin-1")))
-@settings(max_examples=300)
-def test_any_text_is_read_or_refused_in_a_sentence(text: str) -> None:
-    try:
-        check_recipe(Asked, parse_toml(text), "r.toml")
-        said = "read"
-    except (ValueError, UserError) as error:
-        said = str(error)
-    assert "\n" not in said
-    assert "\0" not in said
-    assert 0 < len(said) < 700
 
 
 @pytest.mark.parametrize(
@@ -82,11 +65,6 @@ def test_what_is_beyond_the_limits_is_named(tmp_path: Path, text: str, said: str
         read_recipe(Asked, path)
     larger = f"The recipe {path} is larger than 500,000 bytes; shorten it."
     assert str(unread.value) in {f"The recipe {path} is not valid TOML: {said}.", larger}
-
-
-def test_dotted_keys_and_texts_of_some_length_are_read() -> None:
-    text = ".".join("a" * MAX_DEPTH) + " = 'www." + "a." * 20 + "org and www.b.c'"
-    assert parse_toml(text) == tomllib.loads(text)
 
 
 def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:

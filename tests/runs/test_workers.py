@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from pluralbench_runs.workers import WorkerLost, usable_cores, workers
+from pluralbench_runs.workers import WorkerLost, workers
 
 # A parent that begins some work and then waits: what it is sent meanwhile is the test.
 PARENT = """
@@ -58,10 +58,6 @@ def test_a_worker_that_is_lost_is_a_sentence() -> None:
 
     with pytest.raises(WorkerLost, match=r"worker process was killed.*`processes=1`\.$"):
         lose()
-
-
-def test_cores_are_those_that_this_process_may_use() -> None:
-    assert 1 <= usable_cores() <= (os.cpu_count() or 1)
 
 
 @pytest.mark.heavy

@@ -6,7 +6,6 @@ import pandera.polars as pa
 import polars as pl
 import pytest
 from pluralbench_schemas import (
-    LANGUAGES,
     SCHEMAS,
     MultilingualPairs,
     PersonalizedPairs,
@@ -197,12 +196,6 @@ def test_what_may_be_empty_or_out_of_the_ordinary(name: str, values: Values) -> 
     assert validate(frame, SCHEMAS[name], file=FILE) is frame
 
 
-@pytest.mark.parametrize("code", LANGUAGES)
-def test_every_language_may_be(code: str) -> None:
-    frame = frame_of("MultilingualPairs", 1, 2).with_columns(language=pl.lit(code))
-    assert validate(frame, MultilingualPairs, file=FILE) is frame
-
-
 TEXT = "must have text"
 POSTS = "must have an id and a text in each post"
 TITLES = "must have a title in each aspect"
@@ -229,7 +222,7 @@ RULES: list[tuple[list[str], str, Any, str]] = [
     *(
         (PAIRS, column, value, NO_KEY)
         for column in ("chosen_call", "rejected_call")
-        for value in ("", "call 7", KEY.upper(), KEY[1:], KEY + "0", KEY + "\n")
+        for value in ("", KEY.upper(), KEY[1:], KEY + "\n")
     ),
     (PAIRS, "rubric_aspects", [], "must have at least one aspect"),
     (PAIRS, "rejected", "Green.", DIFFERENT),
@@ -240,7 +233,7 @@ RULES: list[tuple[list[str], str, Any, str]] = [
     *(
         (["MultilingualPairs"], column, value, NO_KEYS)
         for column in ("prompt_calls", "chosen_calls", "rejected_calls")
-        for value in (["x"], [""], [KEY + "\n"], [KEY.upper()], [KEY, KEY[1:]], [KEY, None])
+        for value in (["x"], [KEY, KEY[1:]], [KEY, None])
     ),
     *((["TranslationPairs"], column, "", TEXT) for column in ("chosen", "rejected")),
     (["TranslationPairs"], "source", " ", TEXT),
@@ -252,10 +245,6 @@ RULES: list[tuple[list[str], str, Any, str]] = [
         for value in (
             "translation-en-es",
             "maple-en-es-easy",
-            "translation-en-es-medium",
-            "translation-english-es-easy",
-            "Translation-en-es-easy",
-            "translation-en-es-easy-1",
             "translation-en-es-hard\n",
         )
     ),
@@ -271,8 +260,6 @@ RULES: list[tuple[list[str], str, Any, str]] = [
         for value in (
             ranks(("a", 1), ("b", 1)),
             ranks(("a", 1), ("b", 3)),
-            ranks(("a", 0), ("b", 1)),
-            ranks(("a", 1), ("x", 2)),
             ranks(("a", 1), ("a", 2)),
             [],
         )
@@ -350,18 +337,6 @@ def test_a_broken_rule_is_named_where_it_is_broken(name: str, column: str, value
 )
 def test_the_whole_sentence(name: str, values: Values, sentence: str) -> None:
     assert str(error(changed(name, **values), name)) == f"{FILE}, {sentence}"
-
-
-@pytest.mark.parametrize(
-    ("name", "column", "value"), [("PersonaItems", "kind", "taste"), ("PersonaItems", "truth", "C")]
-)
-def test_a_value_that_is_none_of_a_set_is_named(name: str, column: str, value: str) -> None:
-    assert f"column `{column}`" in str(error(changed(name, **{column: value}), name))
-
-
-def test_a_source_is_looked_for_by_the_letter() -> None:
-    found = error(changed("TranslationPairs", source="a.b", prompt="a b"), "TranslationPairs")
-    assert "must contain" in str(found)
 
 
 @pytest.mark.parametrize(("name", "column"), REQUIRED)

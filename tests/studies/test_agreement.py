@@ -43,13 +43,6 @@ def test_nothing_to_compare() -> None:
     assert found["annotators"] == {"x": share_of(0, 0), "y": share_of(0, 0)}
 
 
-def test_three_annotators_make_three_pairs_and_the_first_of_ones_own_answers_counts() -> None:
-    found = agreement(answers(("i", "x", "1"), ("i", "y", "1"), ("i", "z", "2"), ("i", "x", "2")), "12")
-    assert (found["pairs"]["units"], found["pairs"]["compared"], found["pairs"]["agreeing"]) == (1, 3, 1)
-    assert (found["pairs"]["low"], found["pairs"]["high"]) == (None, None)  # of one item
-    assert found["annotators"]["x"] == share_of(1, 2)
-
-
 rows = st.lists(
     st.tuples(st.sampled_from("ijk"), st.sampled_from("xyz"), st.sampled_from("123")),
     min_size=1,

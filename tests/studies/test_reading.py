@@ -70,13 +70,6 @@ def test_what_is_only_counted(tmp_path: Path) -> None:
     ]
 
 
-def test_the_outcome_of_a_discussion_may_be_on_any_item_and_leave_things_open(tmp_path: Path) -> None:
-    path = lines(tmp_path, {"item": "i2", "annotator": "consensus", "better": "s"})
-    found = read_answers([path], FORM, ASSIGNED)
-    assert found.answers.rows() == [("i2", "consensus", "better", "s")]
-    assert found.problems["kind"].to_list() == ["missing"] * 3
-
-
 @pytest.mark.parametrize(
     ("row", "message"),
     [
@@ -97,18 +90,6 @@ def test_lines_that_are_refused(tmp_path: Path, row: Mapping[str, object], messa
     with pytest.raises(StudyError) as caught:
         read_answers([path], FORM, ASSIGNED)
     assert (str(caught.value), caught.value.exit_status) == (message.format(path), 2)
-
-
-def test_strange_names_are_counted_and_other_files_refused(tmp_path: Path) -> None:
-    path = lines(tmp_path, *({"item": f"x{number}", "annotator": "an", "good": 1} for number in (1, 2, 2, 3)))
-    with pytest.raises(StudyError, match=r"row 1: there is no item 'x1' \(and 2 more\); give the sheets of this study"):
-        read_answers([path], FORM, ASSIGNED)
-    with pytest.raises(
-        StudyError, match=r"a\.xlsx is not a file of answers; give \.csv, \.jsonl or Label Studio's \.json\.$"
-    ):
-        read_answers([tmp_path / "a.xlsx"], FORM, ASSIGNED)
-    with pytest.raises(StudyError, match=r"no\.csv cannot be read: No such file or directory\.$"):
-        read_answers([tmp_path / "no.csv"], FORM, ASSIGNED)
 
 
 @pytest.mark.heavy

@@ -94,8 +94,3 @@ def test_sheets_that_are_refused(tmp_path: Path, content: bytes, message: str) -
     with pytest.raises(StudyError) as caught:
         read_answers([path], FORM, shown(("p", "1", "2")))
     assert str(caught.value).startswith(message.format(path))
-
-
-def test_a_field_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StudyError, match=r"^The items to show have no column `y`; they have item, annotator, post, x"):
-        write_sheets(tmp_path, shown(("p", "1", "2")).drop("y"), FORM)

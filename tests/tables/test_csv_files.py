@@ -3,7 +3,6 @@
 import csv
 import gzip
 import io
-import re
 from pathlib import Path
 
 import pytest
@@ -65,20 +64,6 @@ def test_what_a_spreadsheet_writes_is_always_read_back(
         assert [tuple(cell or "" for cell in row) for row in frame.iter_rows()] == rows
 
 
-PLAIN = st.text(st.sampled_from("\"\\';,|\x00a é") | st.characters(codec="utf-8"), max_size=6)
-
-
-@given(rows=st.lists(st.tuples(PLAIN, PLAIN, PLAIN), max_size=4))
-@example(rows=[('"quoted"', 'a "b', "'"), ('""', "\\", "x")])
-def test_what_never_quotes_has_quotation_marks_as_letters(
-    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]
-) -> None:
-    kept = [tuple(re.sub(r"[\t\r\n\x00]", " ", cell) for cell in row) for row in rows]
-    text = "".join("\t".join(row) + "\n" for row in [("id", "é", "b"), *kept])
-    frame = read_csv(file(tmp_path_factory.mktemp("tsv"), text.encode(), "mqm.tsv"), dialect=Dialect(quoting="none"))
-    assert [tuple(cell or "" for cell in row) for row in frame.iter_rows()] == kept
-
-
 def test_a_header_that_several_separators_divide_wants_one_named(tmp_path: Path) -> None:
     path = file(tmp_path, b"a;b,c\n1;2,3\n")
     assert read_csv(path, dialect=Dialect("semicolon")).rows(named=True) == [{"a": "1", "b,c": "2,3"}]
@@ -100,11 +85,6 @@ def test_what_expands_beyond_all_bounds_is_not_expanded(tmp_path: Path, monkeypa
         "sheet.csv expands to more than 10,000 bytes, the maximum; split it."
     )
     assert refused(tmp_path, b"a" * 100_000) == "sheet.csv has 100,000 bytes; the maximum is 10,000; split it."
-
-
-def test_a_column_without_a_name_is_left_out_where_it_is_empty(tmp_path: Path) -> None:
-    assert read_csv(file(tmp_path, b"id,a,,\n1,2,,\n")).columns == ["id", "a"]
-    assert read_csv(file(tmp_path, b",a\n0,x\n")).rows(named=True) == [{"": "0", "a": "x"}]  # as pandas has its index
 
 
 @pytest.mark.parametrize(

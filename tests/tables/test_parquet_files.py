@@ -1,7 +1,6 @@
 """Parquet as polars has it, and damaged or hostile files refused."""
 
 import datetime as dt
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -70,44 +69,6 @@ def test_parts_have_a_limit_and_the_file_has_none(tmp_path: Path, monkeypatch: p
     assert [part.schema for part in iter_parquet(path)] == [frame.schema] * 5
     frame.clear().write_parquet(path)
     assert [part.schema for part in iter_parquet(path)] == [frame.schema]
-
-
-def schema_of_depth(depth: int) -> bytes:
-    """A file without rows whose column lies so deep, in the compact protocol of Thrift."""
-    group = b"\x35\x02\x18\x01a\x15\x02\x00"  # optional, named a, with one child
-    root, leaf = b"\x48\x01s\x15\x02\x00", b"\x15\x02\x25\x02\x18\x01x\x00"
-    number, count = depth + 2, b""
-    while number >= 128:
-        count, number = count + bytes([number & 127 | 128]), number >> 7
-    schema = b"\x15\x02\x19\xfc" + count + bytes([number]) + root + group * depth + leaf
-    footer = schema + b"\x16\x00\x19\x0c\x00"
-    return b"PAR1" + footer + len(footer).to_bytes(4, "little") + b"PAR1"
-
-
-def test_a_schema_that_ends_the_process_in_polars_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "deep.parquet"
-    path.write_bytes(schema_of_depth(3))
-    assert read_parquet(path).columns == ["a"]
-    path.write_bytes(schema_of_depth(100_000))
-    assert refused(path).startswith("deep.parquet cannot be read: Parquet schema too deeply nested")
-
-
-def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
-    path = tmp_path / "rows.parquet"
-    pl.DataFrame(TABLES).write_parquet(path)
-    whole, draw = path.read_bytes(), random.Random(7)
-    said = []
-    for _ in range(300):
-        data = bytearray(whole)
-        for _ in range(draw.randint(1, 4)):
-            data[draw.randrange(len(data))] = draw.choice([0, 1, 127, 128, 255])
-        path.write_bytes(data)
-        try:
-            read_parquet(path)
-        except TableFileError as error:
-            said.append(str(error))
-    assert len(said) > 100
-    assert all(sentence.startswith(str(path)) and "\n" not in sentence for sentence in said)
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"PAR1PAR1", b"\x1f\x8b"])
