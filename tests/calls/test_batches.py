@@ -15,7 +15,7 @@ from pluralbench_calls import CallsError, Interrupted, Ledger, Limits, OpenAICha
 from pluralbench_calls.backends import bounded
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend
-from pluralbench_calls.batches.store import BatchStore
+from pluralbench_calls.batches.files import BatchStore
 
 CALLS = 5
 GONE = Fault(404, text="Batch not found")

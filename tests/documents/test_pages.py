@@ -21,7 +21,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from members import MEMBERS, ROOT
 from playwright.sync_api import Browser, expect, sync_playwright
-from pluralbench_release.citation import PROJECT
+from pluralbench_release.card import PROJECT
 
 SETTINGS = "zensical.toml"
 READMES = [member / "README.md" for member in MEMBERS]

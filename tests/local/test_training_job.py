@@ -15,7 +15,7 @@ from killing import Stop, killed_when
 from late_imports import RUNNING
 from pluralbench_local import LocalError, TrainingError
 from pluralbench_runs import OutputError, Recipe, recipe_values
-from pluralbench_runs.interruption import interruption
+from pluralbench_runs.meters import interruption
 
 if RUNNING:
     import torch

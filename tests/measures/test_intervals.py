@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from late_imports import RUNNING
+from pluralbench_measures.agreement import cohens_kappa
 from pluralbench_measures.bootstrap import Sums, sums_of
 from pluralbench_measures.intervals import MIN_CLUSTERS, perturb
-from pluralbench_measures.kappa import cohens_kappa
 
 if RUNNING:
     from scipy.optimize import brentq

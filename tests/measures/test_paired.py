@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from late_imports import RUNNING
+from pluralbench_measures.agreement import cohens_kappa
 from pluralbench_measures.bootstrap import Estimate, Sums
 from pluralbench_measures.intervals import perturb
-from pluralbench_measures.kappa import cohens_kappa
 from pluralbench_measures.paired import exchanges, holm, interval_p_value, p_value
 
 if RUNNING:

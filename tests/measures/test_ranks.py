@@ -5,8 +5,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_measures.paired import interval_p_value
-from pluralbench_measures.ranks import RankInterval, ranks
+from pluralbench_measures.paired import RankInterval, interval_p_value, ranks
 
 VALUES = st.lists(st.integers(0, 12).map(float), min_size=2, max_size=6)
 

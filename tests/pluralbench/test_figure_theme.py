@@ -14,7 +14,7 @@ from pluralbench.reports.figures.report import draw, figures_of
 from pluralbench.reports.figures.series import MARKERS, series_of_judges
 from pluralbench.reports.figures.theme import BAND, INK, LINE, PAPER, ROLES, SOFT
 from pluralbench.reports.html.figures import inlined_figures
-from pluralbench_release.palette import COLORS
+from pluralbench_release.figures import COLORS
 
 DARK = {role.light: role.dark for role in ROLES}
 # Machado, Oliveira and Fernandes 2009: linear RGB as seen without one kind of cone.

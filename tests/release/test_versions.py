@@ -6,11 +6,10 @@ from typing import Any
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench_release.changelog import change_lines, with_entry
 from pluralbench_release.diff import table_diff
 from pluralbench_release.markdown import parts
 from pluralbench_release.merging import BY_HAND, merge_cards
-from pluralbench_release.versions import Version, change_size, latest, parse_version
+from pluralbench_release.versions import Version, change_lines, change_size, latest, parse_version, with_entry
 
 Rows = dict[str, dict[str, Any]]
 VALUES = st.sampled_from(["a", "b", None, 0, 1])

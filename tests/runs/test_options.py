@@ -10,9 +10,9 @@ import pytest
 import typer
 from pluralbench_runs import FrozenModel, Program, Recipe, UserError
 from pluralbench_runs.command import Verb, command_of
+from pluralbench_runs.guard import usage_sentence
 from pluralbench_runs.options import CommandLine, Flag, Options, name_options
 from pluralbench_runs.recipe_options import COLUMNS, BuildOptions, Overrides, RecipeOptions
-from pluralbench_runs.usage import usage_sentence
 from pydantic import Field, field_validator
 
 

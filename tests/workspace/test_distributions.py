@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 from members import MEMBERS, ROOT, load
-from pluralbench_release.citation import PROJECT
+from pluralbench_release.card import PROJECT
 
 URLS = {
     "Homepage": PROJECT,

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 from pluralbench_measures.agreement import share_of
 from pluralbench_release import share_text, text_table
-from pluralbench_release.palette import COLORS
+from pluralbench_release.figures import COLORS
 from pluralbench_runs import output_file
 
 from build_chinese.audit import Pairs

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_measures.kappa import cohens_kappa
+from pluralbench_measures.agreement import cohens_kappa
 from pluralbench_release import read_tables, share_text, text_table
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import check_path_name

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 import polars as pl
+from pluralbench_measures.agreement import cohens_kappa
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of
 from pluralbench_measures.intervals import Perturbed, Strata, perturb
-from pluralbench_measures.kappa import cohens_kappa
 from pluralbench_schemas import LANGUAGES
 
 from pluralbench.data.benchmarks import Benchmark

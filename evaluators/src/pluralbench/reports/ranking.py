@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_measures.independent import independent_mean
-from pluralbench_measures.ranks import Pair, RankInterval, distinct_pairs, ranks
+from pluralbench_measures.paired import Pair, RankInterval, distinct_pairs, ranks
 from pluralbench_runs.console import clean
 
 from pluralbench.errors import RunError

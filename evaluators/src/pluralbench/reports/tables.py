@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_measures.ranks import RankInterval
+from pluralbench_measures.paired import RankInterval
 
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.results.numbers import Kind, Number, mark_notes, number, percent

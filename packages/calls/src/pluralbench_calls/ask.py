@@ -10,7 +10,7 @@ from pydantic import Field
 
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend
-from pluralbench_calls.batches.store import BatchStore
+from pluralbench_calls.batches.files import BatchStore
 from pluralbench_calls.errors import CallsError, Interrupted, LedgerError
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run

@@ -1,9 +1,10 @@
-"""The dataset card: `README.md`, with YAML generated from the files and the recipe."""
+"""The dataset card: `README.md`, with YAML generated from the files and the recipe, and BibTeX entries."""
 
 import json
 import re
 import tomllib
 from collections.abc import Mapping, Sequence, Set
+from importlib.metadata import version as installed
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,7 +14,6 @@ from jinja2 import Environment, StrictUndefined
 from pluralbench_runs import one_line, plural, public_location
 from yaml import YAMLError
 
-from pluralbench_release.citation import release_entry, software_entry
 from pluralbench_release.content import ReleaseTable
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.files import read_text
@@ -23,6 +23,12 @@ from pluralbench_release.markdown import escape_markdown, markdown_code
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
 FRONT_MATTER = re.compile(r"\A---\n.*?\n---", re.DOTALL)
 SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
+PROJECT = "https://github.com/pluralbench/pluralbench"
+SPECIAL = re.compile(r"([&%$#_{}])")
+EXAMPLE = re.compile(r'(load_dataset\()"(?:[^"\\\n]|\\.)*"')
+VERSION = re.compile(r"^Version \S+(?=, [\d,]+ rows?, built by )", re.MULTILINE)
+NOTE = re.compile(r"(?<=  note = \{Version )[^}\n]*(?=\})")
+HOWPUBLISHED = re.compile(r"(  howpublished = \{)(?:\\url\{[^}\n]*\}, )?")
 
 
 class Section(Entry):
@@ -226,3 +232,46 @@ def markdown_table(frame: pl.DataFrame) -> str:
         fmt_str_lengths=1000,
     ):
         return str(frame)
+
+
+def release_entry(manifest: Manifest, title: str) -> str:
+    """Format the BibTeX entry of a release."""
+    builder = manifest.builder
+    return "\n".join(
+        (
+            f"@misc{{{manifest.name},",
+            f"  title = {{{_escaped(title)}}},",
+            f"  howpublished = {{built with {builder.distribution} {builder.version}}},",
+            f"  note = {{Version {manifest.version}}},",
+            "}",
+        )
+    )
+
+
+def software_entry() -> str:
+    """Format the BibTeX entry of PluralBench."""
+    return "\n".join(
+        (
+            "@software{pluralbench,",
+            "  title = {PluralBench},",
+            "  author = {{The PluralBench authors}},",
+            f"  version = {{{installed('pluralbench-release')}}},",
+            f"  url = {{{PROJECT}}},",
+            "}",
+        )
+    )
+
+
+def as_published(card: str, repository: str, version: str) -> str:
+    """Set the repository (ORG/NAME) and the version in the example and the BibTeX entry of a card.
+
+    Passages that were edited away stay away.
+    """
+    card = NOTE.sub(version, VERSION.sub(f"Version {version}", card, count=1), count=1)
+    card = EXAMPLE.sub(lambda match: f'{match[1]}"{repository}"', card, count=1)
+    address = rf"\url{{https://huggingface.co/datasets/{repository}}}, "
+    return HOWPUBLISHED.sub(lambda match: match[1] + address, card, count=1)
+
+
+def _escaped(text: str) -> str:
+    return SPECIAL.sub(r"\\\1", text)

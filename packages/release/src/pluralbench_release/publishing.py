@@ -6,9 +6,8 @@ from pathlib import Path
 
 from pluralbench_runs import atomic_write
 
-from pluralbench_release.changelog import change_lines, first_lines, with_entry
+from pluralbench_release.card import as_published
 from pluralbench_release.checksums import checksums_text, read_checksums, release_files
-from pluralbench_release.citation import as_published
 from pluralbench_release.commits import (
     Head,
     Remote,
@@ -36,7 +35,16 @@ from pluralbench_release.manifest import (
 )
 from pluralbench_release.merging import merge_cards
 from pluralbench_release.verify import verify
-from pluralbench_release.versions import Version, change_size, latest, parse_tag, parse_version
+from pluralbench_release.versions import (
+    Version,
+    change_lines,
+    change_size,
+    first_lines,
+    latest,
+    parse_tag,
+    parse_version,
+    with_entry,
+)
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,22 @@
-from .atomic_files import atomic_write, check_output, output_file, write_text
 from .canonical import Json, Seed, canonical_json, digest, file_digest, rng_for
 from .cluster import ClusterConfig, ClusterError
 from .command import Program
 from .errors import OutputError, RecipeError, UserError, did_you_mean, one_line, plural
 from .guard import run
 from .install_hints import install_command, install_weights_command, shell_command
-from .interruption import keeping_work
-from .locations import Location, PathText, check_commit, public_location
-from .meters import Meter, log_status, progress, step
+from .meters import Meter, keeping_work, log_status, progress, step
 from .model_config import CONFIG_FILES, MODULES_FILE, check_model_folder
 from .names import (
     FolderName,
+    Location,
     PathName,
+    PathText,
     RelativePath,
     SplitName,
+    check_commit,
     check_path_name,
     check_split_name,
+    public_location,
     safe_join,
     validate_folder_name,
 )
@@ -42,7 +43,7 @@ from .recipe import (
     recipe_values,
     write_recipe,
 )
-from .regular_files import check_file, open_file, read_small
+from .regular_files import atomic_write, check_file, check_output, open_file, output_file, read_small, write_text
 from .secrets import environment_secrets, redact
 from .software import versions
 from .toml_files import parse_toml, read_toml

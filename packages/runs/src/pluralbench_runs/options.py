@@ -20,9 +20,17 @@ from pydantic.fields import FieldInfo
 from rich.markup import escape
 
 from pluralbench_runs.errors import RecipeError
-from pluralbench_runs.places import Place, dashed, extra_of, heading, is_list
 from pluralbench_runs.recipe import FrozenModel, models_in
-from pluralbench_runs.recipe_options import RecipeOptions, recipe_overrides, recipe_places
+from pluralbench_runs.recipe_options import (
+    Place,
+    RecipeOptions,
+    dashed,
+    extra_of,
+    heading,
+    is_list,
+    recipe_overrides,
+    recipe_places,
+)
 from pluralbench_runs.toml_files import value_error
 
 MAPPINGS = {dict, Mapping}

@@ -13,8 +13,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from pluralbench_runs.errors import OutputError, RecipeError
-from pluralbench_runs.interruption import keeping_work
-from pluralbench_runs.meters import log_status
+from pluralbench_runs.meters import keeping_work, log_status
 from pluralbench_runs.recipe import (
     Recipe,
     check_no_secrets,

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, TypeVar, get_args
 import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pluralbench_runs.atomic_files import write_text
 from pluralbench_runs.errors import ConfigError, RecipeError, did_you_mean, one_line
-from pluralbench_runs.regular_files import read_small
+from pluralbench_runs.regular_files import read_small, write_text
 from pluralbench_runs.secrets import first_secret
 from pluralbench_runs.toml_files import format_key, leaves, read_toml, value_error
 

@@ -9,7 +9,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from pluralbench_release.palette import COLORS
+from pluralbench_release.figures import COLORS
 
 from pluralbench.reports.figures.fonts import readable
 from pluralbench.results.names import OTHER_SETTINGS, PROMPT_SETTINGS, differences, short_names

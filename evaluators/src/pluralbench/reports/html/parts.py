@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_measures.ranks import RankInterval
+from pluralbench_measures.paired import RankInterval
 from pluralbench_runs import output_file
 from pluralbench_runs.console import clean
 
