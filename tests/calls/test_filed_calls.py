@@ -187,12 +187,6 @@ def test_what_a_model_refuses_is_left_out_of_what_is_written_next(tmp_path: Path
     assert line["body"].keys() == {"model", "messages", "max_completion_tokens"}
 
 
-def test_results_that_are_all_rejections_are_not_recorded(tmp_path: Path) -> None:
-    results = write_results(tmp_path / "r.jsonl", {one.key: Reply("no such field", status=400) for one in three()})
-    assert said(tmp_path, CallsError, three(), results).startswith("127.0.0.1 rejects these requests: no such")
-    assert recorded(tmp_path) == 0
-
-
 def test_results_of_another_build_are_refused_or_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = question("of another build")
     foreign = write_results(tmp_path / "f.jsonl", {other.key: Reply("fine")})

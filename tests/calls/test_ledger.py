@@ -3,10 +3,8 @@
 import sqlite3
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 
 import polars as pl
@@ -74,17 +72,6 @@ def test_take_keeps_first_answers(tmp_path: Path, write: Write) -> None:
         assert len(ledger) == 2
 
 
-def test_one_ledger_takes_several_writers_at_once(tmp_path: Path) -> None:
-    def write(writer: int) -> None:
-        for number in range(25):
-            with Ledger(tmp_path / "ledger") as ledger:
-                ledger.record(answer(to=f"{writer} {number}"), answer(to=f"shared {number}"))
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(write, range(4)))
-    assert read_ledger(tmp_path / "ledger").height == 125
-
-
 def test_errors_alone_are_forgotten(tmp_path: Path) -> None:
     error, refusal = answer(to="a", outcome="error"), answer(to="b", outcome="refusal")
     with Ledger(ledger_at(tmp_path / "ledger", error, refusal)) as ledger:
@@ -121,22 +108,6 @@ def test_equal_content_exports_as_equal_bytes(tmp_path: Path) -> None:
     other = parquet_at(tmp_path / "other.parquet", *reversed(answers))
     assert one.read_bytes() == other.read_bytes()
     assert read_ledger(one)["key"].is_sorted()
-
-
-@pytest.mark.heavy
-def test_a_ledger_may_be_larger_than_what_is_read_of_strangers_tables(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for limit in ("parquet_files.CELLS", "parquet_files.MEMORY_BYTES", "text_files.FILE_BYTES"):
-        monkeypatch.setattr(f"pluralbench_tables.{limit}", 10_000)
-    first = answer()
-    many = [replace(first, key=sha256(b"%d" % number).hexdigest()) for number in range(25_000)]
-    published = parquet_at(tmp_path / "published.parquet", *many)
-    with Ledger(tmp_path / "ledger") as ledger:
-        assert ledger.add_from(published) == len(ledger) == 25_000
-        ledger.export(tmp_path / "again.parquet", {one.key for one in many})
-    assert (tmp_path / "again.parquet").read_bytes() == published.read_bytes()
-    assert read_ledger(published).equals(read_ledger(tmp_path / "ledger"))
 
 
 def not_a_ledger(path: Path, what: str) -> None:
@@ -179,20 +150,6 @@ def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path, what: str) 
         with pytest.raises(LedgerError, match="theirs"):
             Ledger(path)
     assert (path.read_bytes() if path.is_file() else b"") == before
-
-
-def test_a_ledger_whose_making_was_killed_is_made_anew(tmp_path: Path) -> None:
-    """Between SQLite's first page and the end of that transaction there is a journal that undoes it."""
-    path = tmp_path / "l.sqlite"
-    with closing(sqlite3.connect(path)) as database:
-        database.execute("PRAGMA journal_mode = WAL")
-    magic, pages, sector, page = bytes.fromhex("d9d505f920a163d7"), 0, 512, 4096
-    numbers = b"".join(number.to_bytes(4, "big") for number in (0, 1, pages, sector, page))
-    path.with_name("l.sqlite-journal").write_bytes((magic + numbers).ljust(sector, b"\0"))
-    with Ledger(path) as ledger:
-        ledger.record(answer())
-        assert len(ledger) == 1
-    assert read_ledger(path).height == 1
 
 
 def test_a_ledger_of_another_format_is_refused(tmp_path: Path) -> None:

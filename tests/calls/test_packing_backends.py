@@ -5,21 +5,17 @@ And ledgers that are read a few answers at a time.
 
 import asyncio
 import random
-import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Self
 
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
 from pluralbench_calls import (
     Answer,
     CallsError,
     Ledger,
     Limits,
     PackingBackend,
-    Price,
     Request,
     ask,
     working_ledger,
@@ -27,7 +23,6 @@ from pluralbench_calls import (
 from skipping_clock import Clock
 
 ONE_BY_ONE = Limits(concurrency=1)
-CENT = Price(input=10_000.0)  # one cent for each character
 
 
 def text_of(request: Request) -> str:
@@ -179,45 +174,3 @@ def test_a_rate_of_requests_is_one_of_messages(tmp_path: Path, clock: Clock) -> 
         assert clock.now == 0.0
         ask(numbered(60), ledger, Packing(20), limits=Limits(requests_per_minute=10))
         assert clock.now == pytest.approx(6.0, abs=0.1)
-
-
-@given(
-    ceiling=st.floats(0, 30),
-    texts=st.lists(st.text(max_size=60), min_size=1, max_size=15),
-    size=st.integers(1, 6),
-    concurrency=st.integers(1, 5),
-)
-@example(ceiling=0.0, texts=[""], size=1, concurrency=1)
-@settings(max_examples=30)
-def test_the_ceiling_is_never_crossed(ceiling: float, texts: list[str], size: int, concurrency: int) -> None:
-    requests = requests_of(*texts)
-    limits = Limits(concurrency=concurrency, price=CENT, max_cost=ceiling)
-    with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger") as ledger:
-        try:
-            ask(requests, ledger, Packing(size), limits=limits)
-            stopped = False
-        except CallsError:
-            stopped = True
-        spent = CENT.cost(*ledger.usage())
-        assert spent <= ceiling + 1e-9
-        assert stopped == (len(ledger) < len({request.key for request in requests}))
-        # It does not stop early: no message here costs more than this.
-        assert not stopped or spent + CENT.cost(size * 60, 0) > ceiling
-
-
-def test_an_error_of_one_text_is_the_answer_to_it_alone(tmp_path: Path) -> None:
-    class Refusing(Packing):
-        async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
-            async for answers in super().send_packed(requests):
-                yield [
-                    Answer.to(request, "error", "not this") if text_of(request) == "bad" else answer
-                    for request, answer in zip(requests, answers, strict=True)
-                ]
-
-    with Ledger(tmp_path / "ledger") as ledger:
-        answers = ask(requests_of("good", "bad", "fine"), ledger, Refusing())
-        assert [answer.outcome for answer in answers] == ["answer", "error", "answer"]
-        assert ledger.forget_errors() == 1
-        backend = Packing()
-        ask(requests_of("good", "bad", "fine"), ledger, backend)
-        assert backend.texts == ["bad"]

@@ -1,8 +1,5 @@
 """What a server does not take: a parameter is sent as it takes it, and a form that it never takes stops the run."""
 
-import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,6 @@ from pluralbench_calls import (
     Request,
     ask,
     ask_until_valid,
-    read_ledger,
 )
 
 ONE_BY_ONE = Limits(concurrency=1)
@@ -165,31 +161,6 @@ def test_a_text_that_a_content_filter_rejects_is_no_wrong_request(tmp_path: Path
     with serve(lambda *_: filtered) as server, Ledger(tmp_path / "ledger") as ledger:
         answers = ask([question(str(number)) for number in range(4)], ledger, OpenAIChat(server.base_url))
     assert {answer.outcome for answer in answers} == {"content_filter"}
-
-
-def without_columns(path: Path, names: Sequence[str]) -> None:
-    """The ledger as it was written before answers had these columns."""
-    with closing(sqlite3.connect(path)) as database:
-        for name in names:
-            database.execute(f"ALTER TABLE calls DROP COLUMN {name}")
-
-
-@pytest.mark.parametrize("names", [["cached_tokens"], ["adapted", "cached_tokens"]], ids="+".join)
-def test_a_ledger_of_before_is_read_taken_and_written_to(tmp_path: Path, names: list[str]) -> None:
-    with serve(reasoning) as server:
-        with Ledger(tmp_path / "old") as ledger:
-            ask([question("a")], ledger, OpenAIChat(server.base_url))
-            ledger.export(tmp_path / "old.parquet")
-            expected = ledger.frame()
-        without_columns(tmp_path / "old", names)
-        assert read_ledger(tmp_path / "old").equals(expected)
-        assert read_ledger(tmp_path / "old.parquet").equals(expected)
-        with Ledger(tmp_path / "new") as ledger:
-            assert ledger.add_from(tmp_path / "old") == 1
-        with Ledger(tmp_path / "old") as ledger:
-            ask([question("a"), question("b", max_tokens=3)], ledger, OpenAIChat(server.base_url))
-            ledger.export(tmp_path / "new.parquet")
-    assert sorted(read_ledger(tmp_path / "new.parquet")["adapted"]) == ["", "max_tokens as max_completion_tokens"]
 
 
 def test_a_published_ledger_has_the_column_only_where_it_says_something(tmp_path: Path) -> None:

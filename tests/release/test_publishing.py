@@ -17,7 +17,7 @@ from pluralbench_release import (
     release_digest,
     verify,
 )
-from releases import edit_manifest, files_of, record_again, sum_again
+from releases import edit_manifest, files_of, record_again
 
 Make = Callable[..., Path]
 Run = Callable[..., tuple[int, str]]
@@ -282,35 +282,6 @@ def test_who_may_not_is_told_so(
     assert hub.repositories == {}
 
 
-@pytest.mark.parametrize(
-    ("token", "words", "part"),
-    [
-        ("hf_reads_what_is_public_0123456789", [], "You have no right to write to org/name"),
-        (
-            "hf_writes_for_org_0123456789",
-            ["--private", "--create"],
-            "Error: org/name is a public dataset on the Hub, and `--private` applies to new ones; leave it out, or "
-            "choose another name.\n",
-        ),
-    ],
-)
-def test_what_is_there_is_left_to_its_owner_and_public(
-    run: Run,
-    release: Make,
-    hub: Hub,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    token: str,
-    words: list[str],
-    part: str,
-) -> None:
-    hub.create("org/name")
-    point_clients(monkeypatch, hub, tmp_path / "home", token)
-    status, said = run("publish", release(), "org/name", *words)
-    assert (status, said.count("\n"), part in said) == (2, 1, True), said
-    assert ("hf auth login" in said) is not bool(words)
-
-
 @pytest.mark.parametrize("status", [400, pytest.param(500, marks=pytest.mark.heavy)])
 def test_the_token_that_a_server_repeats_is_not_printed(
     run: Run, release: Make, hub: Hub, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -385,12 +356,3 @@ def test_what_is_no_release_on_the_hub_is_told(run: Run, hub: Hub, place: str, s
     for words in (("verify", place), ("diff", place, place), ("rebuild", place)):
         status, said = run(*words)
         assert (status, said.startswith(f"Error: {sentence}")) == (2, True), said
-
-
-def test_a_card_edited_in_the_folder_is_a_patch(release: Make, hub: Hub) -> None:
-    directory = release()
-    publish(directory, "org/name", create=True)
-    path = directory / "README.md"
-    path.write_text(path.read_text(encoding="utf-8").replace("A summary.", "Our summary."), encoding="utf-8")
-    sum_again(directory)
-    assert publish(directory, "org/name").version == Version(0, 1, 1)

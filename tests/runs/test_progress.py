@@ -163,18 +163,6 @@ def test_a_step_is_named_once_it_takes_a_second_and_then_now_and_then(
     assert "Reading" not in capsys.readouterr().err
 
 
-class Widget:
-    """What ipywidgets' Output does for rich."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, *exc: object) -> None: ...
-
-    def clear_output(self, *, wait: bool) -> None: ...
-
-    def close(self) -> None: ...
-
-
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What a notebook shows."""
@@ -182,7 +170,6 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     contents: dict[str, dict[str, Any]] = {
         "IPython": {},
         "IPython.display": {"display": things.append},
-        "ipywidgets": {"Output": Widget},
     }
     for name, names in contents.items():
         module = ModuleType(name)
@@ -190,16 +177,6 @@ def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         vars(module).update(names)
         monkeypatch.setitem(sys.modules, name, module)
     return things
-
-
-def test_a_notebook_shows_a_bar(shown: list[Any]) -> None:
-    with progress("Answers", 2, Console(force_jupyter=True, width=100)) as meter:
-        meter.advance(cost=0.5)
-        meter.advance(cost=0.75)
-        while "2/2" not in shown[-1].text:  # the bar is drawn anew several times a second
-            time.sleep(0.01)
-    assert isinstance(shown[0], Widget)
-    assert any(frame.text.startswith("Answers ") and "$1.25" in frame.text for frame in shown[1:])
 
 
 def test_a_notebook_without_widgets_gets_lines(

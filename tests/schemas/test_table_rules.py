@@ -319,14 +319,6 @@ def test_a_broken_rule_is_named_where_it_is_broken(name: str, column: str, value
             f"row 2 (id 'q2'): column `rubric_aspects` {QUOTES}, got "
             '[{"aspect": "a", "evidence": "I grow tea", "reason": null}, {"aspect": "b", "evi….',
         ),
-        (
-            "VerbatimPersonalizedPairs",
-            {"narrative": ""},
-            f"row 2 (id 'q2'): column `rubric_aspects` {QUOTES}, got "
-            '[{"aspect": "growing", "evidence": "I grow tea", "reason": null}].',
-        ),
-        ("PersonalizedPairs", {"chosen": " \u00a0\n"}, f"row 2 (id 'q2'): column `chosen` {TEXT}, got \" \u00a0\\n\"."),
-        ("PersonalizedQuestions", {"id": " "}, f"row 2 (id ' '): column `id` {TEXT}, got \" \"."),
         ("MultilingualPairs", {"id": -1}, "row 2 (id -1): column `id` must not be negative, got -1."),
         (
             "MultilingualPairs",

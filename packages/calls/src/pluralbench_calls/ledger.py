@@ -65,11 +65,6 @@ class Ledger:
         columns = ", ".join(f"{name} {'INTEGER' if kind is int else 'TEXT'} NOT NULL" for name, kind in COLUMNS.items())
         with self._transaction():
             self._database.execute(f"CREATE TABLE IF NOT EXISTS calls ({columns}, PRIMARY KEY (key)) WITHOUT ROWID")
-            present = {row[1] for row in self._database.execute("PRAGMA table_info(calls)")}
-            for name, default in OPTIONAL.items():
-                if name not in present:
-                    kind = "INTEGER" if COLUMNS[name] is int else "TEXT"
-                    self._database.execute(f"ALTER TABLE calls ADD COLUMN {name} {kind} NOT NULL DEFAULT {default!r}")
             self._database.execute(f"PRAGMA user_version = {FORMAT}")
 
     def _rows(self, query: str, values: Sequence[object] = ()) -> list[Row]:

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 FORMAT_KEY = "pluralbench_ledger_format"
 COLUMNS = {item.name: int if item.type is int else str for item in fields(Answer)}
-# Columns that old ledgers lack, with the value of a call to which they do not apply. A published ledger omits such a
-# column if no call has another value, so that old and new builds give the same file.
+# Columns that a published ledger omits if no call has another value than this one, to which they do not apply.
 OPTIONAL: dict[str, str | int] = {item.name: item.default for item in fields(Answer) if item.default is not MISSING}
 MAGIC = b"SQLite format 3"
 CHUNK_ROWS = 10_000  # rows that are Python objects at a time
@@ -68,13 +67,11 @@ def _is_sqlite(path: Path) -> bool:
 
 
 def _sqlite_rows(path: Path) -> Iterator[list[Row]]:
-    present = check_sqlite(path)
-    if not present:
+    if not check_sqlite(path):
         return
-    columns = [name if name in present else f"{OPTIONAL[name]!r} AS {name}" for name in COLUMNS]
     with translate_sqlite_errors(path), closing(_open(path, "ro")) as database:
-        # Only names and defaults of `Answer`.
-        cursor = database.execute(f"SELECT {', '.join(columns)} FROM calls ORDER BY key COLLATE BINARY")  # noqa: S608
+        # Only names of `Answer`.
+        cursor = database.execute(f"SELECT {', '.join(COLUMNS)} FROM calls ORDER BY key COLLATE BINARY")  # noqa: S608
         while rows := cursor.fetchmany(CHUNK_ROWS):
             yield rows
 
@@ -113,10 +110,8 @@ def translate_sqlite_errors(path: Path) -> Iterator[None]:
         raise LedgerError(f"The ledger {path} is damaged ({one_line(error, 100)}).") from None
 
 
-def check_sqlite(path: Path) -> list[str]:
-    """Check a SQLite ledger, and return its columns in the order of `COLUMNS`.
-
-    A ledger whose process was killed while creating it has no columns.
+def check_sqlite(path: Path) -> bool:
+    """Check a SQLite ledger, and return whether it has a table; one whose process was killed at its start has none.
 
     Raises:
         LedgerError: The file is not a ledger of this format version, or is damaged.
@@ -134,11 +129,11 @@ def check_sqlite(path: Path) -> list[str]:
         with translate_sqlite_errors(path):
             version, tables, columns = _version_and_columns(path, "rw")
     if not tables:
-        return []
+        return False
     _check_format(path, str(version) if "calls" in tables else None)
-    if tables != {"calls"} or not COLUMNS.keys() - OPTIONAL.keys() <= columns <= COLUMNS.keys():
+    if tables != {"calls"} or columns != COLUMNS.keys():
         raise LedgerError(f"{path} is not a ledger: its columns are not those of a ledger.")
-    return [name for name in COLUMNS if name in columns]
+    return True
 
 
 def _version_and_columns(path: Path, mode: str) -> tuple[int, set[str], set[str]]:

@@ -15,8 +15,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
 from rich.table import Column
+from rich.text import Text
 
 from pluralbench_runs.console import PlainConsole, make_console
 
@@ -45,7 +46,7 @@ class Meter:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(table_column=no_wrap),
-            TextColumn("{task.fields[rate]}"),
+            _RateColumn(),
             TimeRemainingColumn(table_column=no_wrap),
             TextColumn("{task.fields[cost]}"),
             TextColumn("{task.fields[note]}", markup=False),
@@ -53,7 +54,7 @@ class Meter:
         self._bar = Progress(
             *columns, console=console, transient=True, speed_estimate_period=PACE_SECONDS, get_time=time.monotonic
         )
-        self._bar.add_task(label, total=total, completed=done, rate="", cost="", note="")
+        self._bar.add_task(label, total=total, completed=done, cost="", note="")
         if self.is_bar:
             self._bar.start()
 
@@ -77,7 +78,6 @@ class Meter:
         self._cost += cost
         money = f"${self._cost:.2f}" if self._cost else ""
         self._bar.update(self._task.id, completed=self._done, cost=money, note=note)
-        self._bar.update(self._task.id, rate=_rate(self._task.speed) if self._task.speed else "")
         if not self.is_bar:
             self.show_line()
 
@@ -90,7 +90,8 @@ class Meter:
             self._last_line, left = now, self._task.time_remaining
             duration = f"{_duration(left)} left" if left else f"{_duration(now - self._started)} so far"
             fields = self._task.fields
-            self._print(f"{self._done} of {self._task.total}", fields["rate"], duration, fields["cost"], fields["note"])
+            parts = _rate(self._task.speed), duration, fields["cost"], fields["note"]
+            self._print(f"{self._done} of {self._task.total}", *parts)
 
     def show_remote(self, done: int, note: str) -> None:
         """Show how many of the remaining items are finished at a remote service, before they are fetched and counted.
@@ -120,8 +121,15 @@ class Meter:
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-def _rate(pace: float) -> str:
+class _RateColumn(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(_rate(task.speed))
+
+
+def _rate(pace: float | None) -> str:
     """Format a rate in the smallest unit of time with at least one item. pace: items per second."""
+    if not pace:
+        return ""
     unit, seconds = next(((unit, s) for unit, s in (("s", 1), ("min", 60)) if pace * s >= 1), ("h", 3600))
     return f"{pace * seconds:.1f}/{unit}"
 
