@@ -46,7 +46,7 @@ class Meter:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(table_column=no_wrap),
-            _RateColumn(),
+            _RateColumn(table_column=no_wrap),
             TimeRemainingColumn(table_column=no_wrap),
             TextColumn("{task.fields[cost]}"),
             TextColumn("{task.fields[note]}", markup=False),
