@@ -110,21 +110,6 @@ def test_what_is_no_word_is_neither_added_nor_taken_away() -> None:
 
 
 @needs_apertium
-def test_what_has_no_text_is_empty() -> None:
-    answers = [(answer.outcome, answer.text.strip()) for answer in ask(["", " ", "\n\n", "The cat"])]
-    assert answers == [*[("empty", "")] * 3, ("answer", "El gato")]
-
-
-@needs_apertium
-@ways
-def test_words_stay_in_their_line_and_how_texts_are_packed_changes_no_translation(code: str) -> None:
-    [cats], [end] = translated("two cats", code=code), translated("End", code=code)
-    [lines, *packed] = translated("- two cats\n\nEnd", "two cats", "End", code=code)
-    assert lines.split("\n") == [f"- {cats}", "", end]
-    assert [text.lower() for text in packed] == [cats.lower(), end.lower()]
-
-
-@needs_apertium
 def test_a_language_without_a_way() -> None:
     sentence = (
         r"Apertium cannot translate from English to 'jpn' here \(installed: (.*)\); install another pair, or choose"

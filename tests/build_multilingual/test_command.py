@@ -12,14 +12,13 @@ from typing import Any, Self
 
 import polars as pl
 import pytest
-from build_multilingual.recipe import RECIPES, ChecksTable, MultilingualRecipe, SourceTable
+from build_multilingual.recipe import ChecksTable, ConnectionTable, SourceTable, TranslatorTable
 from build_multilingual.source import SAMPLE, load
 from build_multilingual.translate import TranslationContext, mask_all, translate
 from build_multilingual.translators.apertium import Apertium
 from commands import refused_with
 from pluralbench_calls import Answer, Ledger, Limits, Request
 from pluralbench_release import RECIPE, read_manifest, rebuild, verify
-from pluralbench_runs import read_recipe
 from pluralbench_schemas import LANGUAGES
 from written_tables import write
 
@@ -79,7 +78,8 @@ def recorded(tmp_path: Path, pairs: Path) -> Path:
     table = SourceTable(location=str(pairs))
     result = load(table).pairs
     with Ledger(tmp_path / "recorded.sqlite") as ledger:
-        context = TranslationContext(Recorded(), Recorded(), ledger, Limits(), ChecksTable())
+        translator = Recorded(TranslatorTable(name="apertium"), ConnectionTable())
+        context = TranslationContext(translator, translator, ledger, Limits(), ChecksTable())
         languages = [LANGUAGES[code] for code in ("spa_Latn", "deu_Latn")]
         list(translate(result, languages, mask_all(result), context, table.prompt_only))
     return tmp_path / "recorded.sqlite"
@@ -120,15 +120,6 @@ def test_a_build_from_any_table(run: Run, words: list[str | Path], tmp_path: Pat
     ]
     recipe = tomllib.loads((tmp_path / "out" / RECIPE).read_text(encoding="utf-8"))
     assert recipe["translation"]["rated"] == []  # of the sample only its defaults are taken
-
-
-@pytest.mark.heavy
-def test_a_row_may_go_in_its_language_alone(run: Run, words: list[str | Path], tmp_path: Path) -> None:
-    assert run(*words, "--drop", "language", "--out", tmp_path / "out")[0] == 0
-    assert list(rows(tmp_path / "out", "spa_Latn")) == [3, 5, 9, 12]
-    assert list(rows(tmp_path / "out", "deu_Latn")) == [3, 5, 8, 9]
-    assert list(rows(tmp_path / "out", "eng_Latn")) == [3, 5, 8, 9, 12]
-    assert not any(rebuild(tmp_path / "out", tmp_path / "again", sources=[str(words[1])]))
 
 
 @pytest.mark.heavy
@@ -204,12 +195,6 @@ def test_review_sheets_are_written_and_read_again(run: Run, words: list[str | Pa
     assert list(rows(tmp_path / "decided", "spa_Latn")) == [5, 8, 9]
 
 
-def test_a_few_rows_for_review(run: Run, words: list[str | Path], tmp_path: Path) -> None:
-    review = tmp_path / "review"
-    assert run(*words, "--export-review", review, "--review-rows", "2", "--out", tmp_path / "out")[0] == 0
-    assert [pl.read_csv(path).height for path in review.rglob("*.csv")] == [2] * 4
-
-
 def test_only_pairs_of_translations(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "mine.jsonl"
     path.write_bytes((SAMPLE / "translations.jsonl").read_bytes())
@@ -234,17 +219,3 @@ def test_what_can_be_known_before_is_said_before(
     status, output = run("--source", pairs, "--language", "spa_Latn", *given, "--out", tmp_path / "out")
     assert (status, "Apertium is not installed" in output) == (2, False)
     assert not list(tmp_path.glob("out*"))
-
-
-def test_a_source_of_equal_answers_alone_is_a_sentence(run: Run, words: list[str | Path], tmp_path: Path) -> None:
-    refused_with(
-        run(*words, "--column", "chosen=rejected", "--out", tmp_path / "out"),
-        "No row is left in spa_Latn: 5 of 5 are dropped, first id 3 (identical answers).",
-    )
-
-
-def test_the_papers_recipe_is_read() -> None:
-    paper = read_recipe(MultilingualRecipe, RECIPES / "paper.toml").model_dump()
-    assert (len(paper["languages"]), paper["connection"]["max_cost"]) == (23, 5000)
-    assert (paper["source"]["location"], paper["translator"]["name"]) == ("allenai/reward-bench", "google")
-    assert paper["translator"]["model"] == "general/nmt"

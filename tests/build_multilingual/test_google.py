@@ -1,7 +1,6 @@
 """Google Cloud Translation through its own client: what is sent, and what comes back."""
 
 import unicodedata
-from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 
@@ -88,19 +87,6 @@ def test_right_to_left_and_combining_text_comes_back_byte_for_byte(run: Run, tmp
         wanted = [*translations[:2], translations[2].replace("[0]", "15%")]
         assert [row[side].encode() for side in texts] == [text.encode() for text in wanted]
     assert sorted(calls(out)["text"]) == sorted(chain(*made.values())), "recorded as it came"
-
-
-def test_a_translation_of_only_white_space_is_empty(run: Run, tmp_path: Path) -> None:
-    pairs = rows(4)
-    pairs[2]["chosen"] = "Empty this one, please, without any other word in the answer."
-
-    def empty(texts: Sequence[str], source: str, target: str) -> list[str]:
-        return [" \u200b\n" if "Empty" in text else by_words([text], source, target)[0] for text in texts]
-
-    with serve(empty) as server:
-        out = built(run, tmp_path, server.endpoint, pairs)
-    assert released(out)["id"].to_list() == [0, 1, 3]
-    assert record(out, "dropped").rows() == [(2, "spa_Latn", "check", "chosen: no letters")]
 
 
 # ---- Identity: model, glossary, replay

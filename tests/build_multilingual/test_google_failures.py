@@ -3,13 +3,11 @@
 import signal
 import sqlite3
 import subprocess
-import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import grpc
 import pytest
@@ -38,12 +36,8 @@ def test_a_failing_server_and_a_quota_are_waited_out(run: Run, tmp_path: Path) -
             Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "Daily limit."),
             "keeps refusing because of its quota (Daily limit).",
         ),
-        (Fault(grpc.StatusCode.INTERNAL, "Internal error."), "keeps failing (Internal error)."),
-        (Fault(grpc.StatusCode.DEADLINE_EXCEEDED, "Too late."), "keeps failing (Too late)."),
         (Fault(grpc.StatusCode.UNAUTHENTICATED, "Expired."), "does not accept the credentials (Expired)."),
-        (Fault(grpc.StatusCode.PERMISSION_DENIED, "No role."), "does not accept the credentials (No role)."),
         (Fault(grpc.StatusCode.NOT_FOUND, "No model."), "does not have the requested resource (No model)."),
-        (Fault(grpc.StatusCode.DATA_LOSS, "Gone."), "keeps failing (Gone)."),
         (BAD_LANGUAGE, "refuses the request (Target language: xx is not supported)."),
     ],
 )
@@ -55,14 +49,6 @@ def test_what_concerns_every_text_is_said_in_a_sentence(run: Run, tmp_path: Path
         assert len(server.requests) == 1 or "keeps" in sentence
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "out.work").exists(), "nothing was done, so nothing binds the next run"
-
-
-def test_a_server_that_is_not_there_is_said_in_a_sentence(run: Run, tmp_path: Path) -> None:
-    asked = recipe(tmp_path, "http://127.0.0.1:9", rows(1), connection={"retry_seconds": 0.3})
-    status, output = run("--recipe", asked, "--out", tmp_path / "out")
-    assert status == 2
-    assert output.startswith("Error: Google Cloud Translation keeps failing (failed to connect to all addresses")
-    assert output.endswith(f"). 0 of 3 texts in spa_Latn are recorded{GO_ON}\n")
 
 
 def test_a_quota_that_ends_midway_loses_nothing_and_the_same_command_sends_the_rest(run: Run, tmp_path: Path) -> None:
@@ -114,19 +100,6 @@ def test_a_refused_text_may_pass_sentence_by_sentence(run: Run, tmp_path: Path) 
     assert [made["prompt"][3]] == by_words([bad], "en", "es")
 
 
-@pytest.mark.heavy
-def test_refused_texts_are_asked_again_on_demand(run: Run, tmp_path: Path) -> None:
-    pairs = rows(8)
-    pairs[5]["prompt"] = "This forbidden sentence is one that the translator will not take today."
-    with serve(by_words, refusing(pairs[5]["prompt"])) as server:
-        built(run, tmp_path, server.endpoint, pairs)
-    with serve(by_words) as server:
-        assert released(built(run, tmp_path, server.endpoint, pairs)).height == 7
-        assert server.requests == []
-        assert released(built(run, tmp_path, server.endpoint, pairs, "--retry-errors")).height == 8
-    assert server.texts() == [pairs[5]["prompt"]]
-
-
 def test_when_text_after_text_is_refused_it_is_not_the_texts(run: Run, tmp_path: Path) -> None:
     broken = [True]
     with serve(by_words, lambda *_: BAD_TEXT if broken[0] else None) as server:
@@ -142,29 +115,6 @@ def test_when_text_after_text_is_refused_it_is_not_the_texts(run: Run, tmp_path:
         broken[0] = False
         assert run(*words)[0] == 0
     assert released(tmp_path / "out").height == 40, "those that were refused got through, sentence by sentence"
-
-
-def test_what_is_translated_while_a_refused_text_is_looked_for_is_not_lost(run: Run, tmp_path: Path) -> None:
-    pairs = rows(30)
-    bad = pairs[3]["chosen"]
-    ended = threading.Event()
-
-    def faults(request: Any, _: int) -> Fault | None:
-        if bad in request.contents:
-            return BAD_TEXT
-        if ended.is_set():
-            return QUOTA
-        if len(server.answered) == 2:
-            ended.set()
-        return None
-
-    with serve(by_words, faults) as server:
-        asked = recipe(tmp_path, server.endpoint, pairs, connection={"retry_seconds": 0.3})
-        status, output = run("--recipe", asked, "--out", tmp_path / "out")
-    assert status == 2
-    assert server.texts(), "paid for"
-    assert {*by_words(server.texts(), "en", "es")} <= recorded_texts(tmp_path / "out.work/ledger.sqlite")
-    assert "keeps refusing because of its quota" in output
 
 
 def test_another_number_of_texts_than_were_sent_is_not_believed(run: Run, tmp_path: Path) -> None:

@@ -28,17 +28,14 @@ SPANS: list[tuple[str, list[str], str]] = [
     ("Run:\n␣\nDone.", ["```\nprint(1)\n````"], "fenced code"),
     ("> Run:\n␣\nDone.", ["> ```\n> print(a)\n> ```"], "fenced code"),
     ("␣\n\nDone.", ["> ```\n> print(a)"], "fenced code"),
-    ("␣\nDone.", ["```\na = 1\n~~~\n``\n```js\nb = 2\n```"], "fenced code"),
     ("Here it is: ␣\nDone.", ["```python\nprint(a)\n```"], "fenced code"),
     *(("␣\nDone.", [f"{item}```\n   print(a)\n   ```"], "fenced code") for item in ("- ", "1. ", "* ")),
     ("Let ␣ be ␣.", ["$x$", "$y_1 + 2$"], "LaTeX"),
-    ("Let ␣ be so.", ["$$\nx = 5\n$$"], "LaTeX"),
     ("Then ␣ and ␣ hold.", [r"\(a < b\)", "\\[\na = b\n\\]"], "LaTeX"),
     ("Then ␣ holds.", ["\\begin{align*}\na &= 1 \\\\\nb &= 2\n\\end{align*}"], "LaTeX"),
     ("The half is ␣ of it, the root ␣.", [r"\frac{a}{b}", r"\sqrt{2}"], "LaTeX"),
     ("See ␣.", ["https://example.org/a_b?c=1&d=%20#e-5"], "URL"),
     ("See ␣, ␣; ␣!", ["http://127.0.0.1:8000/x", "www.example.org", "ftp://example.org/y"], "URL"),
-    ("See “␣” and ‘␣’.", ["https://example.org", "www.example.org"], "URL"),
     ("See (␣) or '␣'?", ["https://example.org/z", "https://example.org"], "URL"),
     ("Write to ␣, or ␣.", ["jane.doe+tea@example.org", "a_b@mail.example.co.uk"], "e-mail address"),
     ("Dear ␣ of ␣,", ["{name}", "{{city}}"], "placeholder"),
@@ -47,12 +44,10 @@ SPANS: list[tuple[str, list[str], str]] = [
     ("It is ␣bold␣ and broken␣here.", ["<b>", "</b>", "<br/>"], "placeholder"),
     ("A ␣link␣.", ['<a href="x" class="y">', "</a>"], "placeholder"),
     ("Dear ␣ and ␣,", ["[NAME]", "[FIRST_NAME2]"], "placeholder"),
-    ("It was ␣ metres or ␣ miles.", ["3.75", "1,250,000"], "number"),
     ("On ␣ at ␣, or on ␣.", ["2024-05-01", "14:30", "1/5/2024"], "number"),
     ("It was ␣ or ␣ of ␣.", ["35%", "12.5%", "10–20%"], "number"),
     ("Between ␣ and ␣.", ["5-10", "1990–1995"], "number"),
     ("We know that ␣ and ␣.", ["3 + 4 = 7", "2*3=6"], "number"),
-    ("We know ␣ from them.", ["[12]"], "number"),
     ("We know ␣ and ␣ from them.", ["[1]", "[0]"], "number"),
     ("He is ␣ and has ␣.", ["٣٥", "१२"], "number"),
 ]
@@ -136,15 +131,10 @@ def test_what_is_sent(text: str, sent: str) -> None:
     ("translated", "reason"),
     [
         ("Uno, [1] y [2].", "lost inline code"),
-        ("Uno [0], [2].", "lost URL"),
-        ("Uno [0] [1].", "lost number"),
         ("", "lost inline code"),
         ("Uno [0] [1] [1] [2].", "repeated URL"),
-        ("Uno [0] [1] [2] ［２］.", "repeated number"),
         ("Uno [0] [1] [2] [3].", "added a number in brackets"),
-        ("Uno [0] [1] [2] [999999999999].", "added a number in brackets"),
         ("Uno [3] [1] [2].", "lost inline code"),
-        ("Uno [0 1] [1] [2]", "lost inline code"),
     ],
 )
 def test_marks_that_are_not_there_once_are_the_reason(translated: str, reason: str) -> None:
@@ -152,11 +142,6 @@ def test_marks_that_are_not_there_once_are_the_reason(translated: str, reason: s
     with pytest.raises(PlaceholderLost) as caught:
         masked.restore(translated)
     assert str(caught.value) == reason
-
-
-def test_a_mark_of_thousands_of_digits_is_no_crash() -> None:
-    with pytest.raises(PlaceholderLost):
-        mask("One `a`.").restore(f"Uno [0] [{'1' * 5000}].")
 
 
 def test_what_was_translated_is_what_is_left_without_marks() -> None:
@@ -195,19 +180,6 @@ def test_any_text_comes_back_from_marks_in_another_form(text: str, form: str) ->
         for number, part in enumerate(masked.parts)
     ]
     assert masked.restore("".join(marked)) == text
-
-
-@given(texts, st.randoms(use_true_random=False))
-@settings(max_examples=200)
-def test_any_order_of_the_marks_gives_every_span_once(text: str, draws: object) -> None:
-    masked = mask(text)
-    order = list(range(len(masked.spans)))
-    draws.shuffle(order)  # type: ignore[attr-defined]
-    translated = "⟦".join(f"[{number}]" for number in order)
-    assert masked.restore(translated).split("⟦") == [masked.spans[number][1] for number in order] or not order
-    if order:
-        with pytest.raises(PlaceholderLost):
-            masked.restore(translated.replace(f"[{order[0]}]", ""))
 
 
 SIZE = 100_000

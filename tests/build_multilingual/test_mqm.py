@@ -1,6 +1,5 @@
 """MQM and MLQE-PE as they are published: an error a row, texts that quote nothing, and columns of other names."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,6 @@ from build_multilingual.rated import SCALES, read
 from build_multilingual.recipe import RatedTable
 from pluralbench_release.errors import SourceError
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "multilingual"
 HEADER = ("system", "doc", "docSegId", "globalSegId", "rater", "source", "target", "category", "severity")
 SOURCE, REPEATED = 'He said: "No.', "Thanks."
 GOOD, BAD = "Er sagte: „Nein.", 'Er sagt: "Nein'
@@ -74,21 +72,6 @@ def test_a_file_that_never_quotes_is_refused_where_nothing_says_so(tmp_path: Pat
     rows = [("ref", "d1", 1, 1, "r1", '"No', '"Nein', "No-error", "No-error")]
     with pytest.raises(SourceError, match=r"set `quoting=\.\.\.`"):
         read(RatedTable(location=tsv(tmp_path / "mqm.tsv", rows), direction="en-de"))
-
-
-def test_real_ratings_as_tsv_are_those_of_the_json_lines(tmp_path: Path) -> None:
-    path = SHARED / "wmt21_ted_mqm_en-de_5way.jsonl"
-    if not path.is_file():
-        pytest.skip(f"the real rated translations are not at {path}")
-    rows = [
-        (row["direction"], row["source"], *(item[name] for name in ("system", "translation", "mqm_penalty")))
-        for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())
-        for item in row["candidates"]
-    ]
-    assert any('"' in row[1] for row in rows)
-    header = ("lp", "source", "system", "translation", "mqm_penalty")
-    result = read(RatedTable(location=tsv(tmp_path / "mqm.tsv", rows, header), quoting="none"))
-    assert result.frame.equals(read(RatedTable(location=str(path))).frame)
 
 
 def test_the_command_names_columns_and_quoting(

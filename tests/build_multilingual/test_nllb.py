@@ -173,14 +173,6 @@ def test_lines_empty_lines_and_blanks_between_sentences_are_kept(model: nllb.Nll
     assert answer.outcome == "answer"
 
 
-def test_what_has_no_text_is_empty_and_reaches_no_model(model: nllb.Nllb, monkeypatch: pytest.MonkeyPatch) -> None:
-    batches = counted(monkeypatch, model)
-    answers = ask(model, ["", "  ", "\n \n"])
-    assert [answer.outcome for answer in answers] == ["empty"] * 3
-    assert [answer.text for answer in answers] == ["", "  ", "\n \n"]
-    assert batches == []
-
-
 def test_sentences_of_all_texts_share_batches_and_each_is_translated_once(
     model: nllb.Nllb, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -240,15 +232,6 @@ def test_a_sentence_over_the_limit_is_halved(model: nllb.Nllb, monkeypatch: pyte
     assert (lines[0], lines[2], len(lines)) == (SPANISH[E[0]], SPANISH[E[1]], 3)
 
 
-def test_a_word_over_the_limit_is_halved_too(model: nllb.Nllb, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nllb, "MAX_TOKENS", 32)
-    batches = counted(monkeypatch, model)
-    ask(model, ["kitchen" * 30])
-    sent = [sentence for batch in batches for sentence in batch]
-    assert len(sent) > 1
-    assert all(len(model._tokenizer(sentence)["input_ids"]) <= 32 for sentence in sent)
-
-
 def pairs(folder: Path) -> Path:
     code = {"chosen": "def add(a, b):\n    return a + b", "rejected": "def add(a, b):\n    return a - b"}
     rows = [
@@ -297,9 +280,7 @@ def test_the_extra_is_not_installed(
 @pytest.mark.parametrize(
     ("file", "change"),
     [
-        pytest.param("model.safetensors", None, id="no weights"),
         pytest.param("model.safetensors", lambda content: content[: len(content) // 2], id="half of the weights"),
-        pytest.param("config.json", None, id="no configuration"),
         pytest.param("config.json", lambda _: b'{"model_type": "bert"}', id="another kind of model"),
     ],
 )
@@ -317,14 +298,3 @@ def test_a_model_that_cannot_be_loaded(
     assert message.startswith(f"The translation model {damaged} cannot be loaded: ")
     assert message.endswith(".")
     assert "\n" not in message
-
-
-def test_the_model_of_the_paper_is_the_default() -> None:
-    made = translator(TranslatorTable(name="nllb"), ConnectionTable())
-    assert made.model == "facebook/nllb-200-3.3B"
-    assert made.body("Good morning.", LANGUAGES["zho_Hant"]) == {
-        "text": "Good morning.",
-        "source": "eng_Latn",
-        "target": "zho_Hant",
-        "max_tokens": 512,
-    }

@@ -11,10 +11,7 @@ import polars as pl
 import pytest
 from build_multilingual.rated import RATED, SCALES, RatedTranslations, read
 from build_multilingual.recipe import RatedTable, Scale
-from hypothesis import given
-from hypothesis import strategies as st
 from pluralbench_release.errors import SourceError
-from pluralbench_runs import UserError
 from written_tables import write
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "multilingual"
@@ -89,25 +86,12 @@ def test_a_source_a_row_with_candidates_is_the_same_as_a_translation_a_row(tmp_p
     assert rated(tmp_path, as_text, "nested.csv").frame.equals(long.frame)
 
 
-@pytest.mark.heavy
-@given(st.permutations(MAPLE))
-def test_the_digest_is_that_of_the_rows_in_any_order(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> None:
-    folder = tmp_path_factory.mktemp("order")
-    digest = rated(folder, rows, direction="zh-en").source.digest
-    assert digest == rated(folder, MAPLE, direction="zh-en").source.digest
-    assert digest != rated(folder, rows[1:], direction="zh-en").source.digest
-
-
 @pytest.mark.parametrize(
     ("stated", "direction"),
     [
         ("zh-en", "zh-en"),
-        ("zh_en", "zh-en"),
-        ("zh>en", "zh-en"),
-        ("ZH→EN", "zh-en"),
         (" zh -> en ", "zh-en"),
         ("yue-eng", "yue-eng"),
-        ("eng_Latn-deu_Latn", "eng-deu"),
         ("eng_Latn_deu_Latn", "eng-deu"),
     ],
 )
@@ -121,11 +105,8 @@ def test_directions_are_understood_as_they_are_written(tmp_path: Path, stated: s
     "columns",
     [
         {"direction": "zh-en"},
-        {"language_pair": "zh-en"},
-        {"lang_pair": "zh-en"},
         {"src": "zh", "tgt": "en"},
         {"source_lang": "zh", "target_lang": "en"},
-        {"src_lang": "zh", "tgt_lang": "en"},
     ],
 )
 def test_the_columns_that_say_the_direction(tmp_path: Path, columns: dict[str, str]) -> None:
@@ -168,12 +149,6 @@ def test_of_a_penalty_the_lower_is_the_better(tmp_path: Path) -> None:
     assert result.frame["score"].to_list() == [0, -1, -25, -0.1, -5]
     assert math.copysign(1, result.frame["score"][0]) == 1  # not -0.0
     assert result.scale == SCALES["mqm_penalty"]
-
-
-def test_a_known_score_takes_a_scale_of_ones_own(tmp_path: Path) -> None:
-    percent = [row | {"score": row["score"] * 16} for row in MAPLE]
-    scale = Scale(better="higher", easy=20, hard=5)
-    assert rated(tmp_path, percent, direction="zh-en", scale=scale).scale == scale
 
 
 def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
@@ -247,16 +222,10 @@ NO_LIST = "rated.jsonl: `candidates` is not a list of objects with a translation
             {"score": "score_annotator_a"},
             f"rated.jsonl: the scale of `score_annotator_a` is unknown (known: {KNOWN}); set `scale=...`.",
         ),
-        (NO_SCORE, {"score": "bleurt"}, f"rated.jsonl has no column `bleurt`, which `score` sets; {LISTED}."),
         (
             [row | {"score": row["score"] * 16} for row in MAPLE],
             {},
             "rated.jsonl: `score` 88 is outside of the scale of that name (1 to 6); set `scale=...`.",
-        ),
-        (
-            [ONE | {"hter": -0.5}],
-            {},
-            "rated.jsonl: `hter` -0.5 is outside of the scale of that name (0 and more); set `scale=...`.",
         ),
         (
             [{"source": "甲", "score": 3.0}],
@@ -265,25 +234,7 @@ NO_LIST = "rated.jsonl: `candidates` is not a list of objects with a translation
             "of candidates (candidates, translations); it has source, score: name it with "
             '`columns=["translation=COLUMN"]`.',
         ),
-        (
-            [{"translation": "A", "score": 3.0}],
-            {},
-            "rated.jsonl has no column of source texts (source, src, source_text); it has translation, score: name it "
-            'with `columns=["source=COLUMN"]`.',
-        ),
-        (
-            NO_SCORE,
-            {"columns": {"translation": "en"}, "score": "source"} | {"scale": Scale(better="lower", easy=1, hard=1)},
-            f"rated.jsonl has no column `en`, which `columns` sets for translation; {LISTED}.",
-        ),
-        ([ONE | {"candidates": ["A", "B"]}], {}, NO_LIST),
         ([ONE | {"candidates": "A | B"}], {}, NO_LIST),
-        (
-            [ONE | {"candidates": [{"translation": "A", "rank": 1}]}],
-            {},
-            f"rated.jsonl (`candidates`) has no known column of scores ({KNOWN}); it has translation, rank: set "
-            "`score=...` and `scale=...`.",
-        ),
         (
             [row | {"score": None} for row in MAPLE],
             {},
@@ -305,18 +256,6 @@ def test_a_location_has_one_score(tmp_path: Path) -> None:
         read(RatedTable(location=str(tmp_path), direction="zh-en"))
     assert str(caught.value) == f"{tmp_path} is rated by `score` and by `hter`; choose one with `score=...`."
     assert read(RatedTable(location=str(tmp_path), direction="zh-en", score="hter")).frame.height == 5
-
-
-@pytest.mark.parametrize(
-    ("values", "sentence"),
-    [
-        ({"columns": {"score": "s"}}, r"there is no column `score` to rename; the columns are source, translation, sy"),
-        ({"scale": {"better": "higher", "easy": 0, "hard": 1}}, "`scale.easy`: Input should be greater than 0"),
-    ],
-)
-def test_a_recipe_that_makes_no_sense_is_refused(values: dict[str, Any], sentence: str) -> None:
-    with pytest.raises(UserError, match=sentence):
-        RatedTable(location="a", **values)
 
 
 def post_edited(
@@ -341,7 +280,6 @@ def test_a_post_edit_is_the_better_translation(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("direction", "tokens", "text"),
     [
-        ("en-de", 'Er lobte " Royals " , sagte er .', 'Er lobte "Royals", sagte er.'),
         ("en-de", "Er lobte „ Royals “ , sagte er .", 'Er lobte "Royals", sagte er.'),
         ("en-de", "Für 10.000 ( etwa ) und 5,3 % ; ja !", "Für 10.000 (etwa) und 5,3%; ja!"),
         ("en-de", "Sheila O ' Neill und Forrest ' s Seite", "Sheila O'Neill und Forrest's Seite"),
@@ -350,17 +288,11 @@ def test_a_post_edit_is_the_better_translation(tmp_path: Path) -> None:
         ("en-fr", "C' est l' heure .", "C'est l'heure."),
         ("eng_Latn-zho_Hans", "他们 走 了 .", "他们走了。"),
         ("en-zh", "在 乔治   ·   华盛顿 的 统治 下 ,   他 走 了 .", "在乔治·华盛顿的统治下，他走了。"),
-        ("en-zh", "在 乔治 · 华盛顿 的 统治 下 ， 他 走 了 。", "在乔治·华盛顿的统治下，他走了。"),
-        ("en-zh", "1915   年   4   月   ，   他 走 了 。", "1915年4月，他走了。"),
         ("en-zh", "独奏家   Elena   Nikolaidi   ，   与 乐队", "独奏家Elena Nikolaidi，与乐队"),
-        ("en-zh", "New York 的 公园", "New York的公园"),  # one space between Latin words can only be a space
         ("en-zh", "像   J .   D .   Salinger   一样", "像J. D. Salinger一样"),
-        ("en-zh", "Kieron   Pollard ， Dwayne   Bravo 和 他", "Kieron Pollard, Dwayne Bravo和他"),
-        ("en-zh", "的   “ GP ”   标志 ( 旧 )", '的"GP"标志（旧）'),
         ("en-zh", "沉默   -   -   如果 不是 — 感到", "沉默——如果不是——感到"),
         ("en-zh", "得 了   0.26   ,   和   1,000   ； 好 吗 ?", "得了0.26，和1,000；好吗？"),
         ("en-zh", "在   2 : 30   走 了 ...", "在2:30走了..."),
-        ("en-zh", "The   Gambia ,   1984 .", "The Gambia, 1984."),  # not translated
         ("en-ko", "그는 갔다 .", "그는 갔다."),
     ],
 )
@@ -395,16 +327,3 @@ def test_mlqe_pe_reads_as_its_machine_translations_were_written() -> None:
             ]
             assert all(plain)
             assert len(plain) > 800
-
-
-@needs_shared
-@pytest.mark.parametrize("mark", [r"[,.;:!?]", r"[，。；：！？]", r"[\"'“”„]", r"\.$", r"。$"])
-def test_marks_do_not_tell_a_machine_translation_from_its_post_edit(mark: str) -> None:
-    for direction in ("en-de", "en-zh"):
-        frame = read(RatedTable(location=str(SHARED / f"mlqe_pe_{direction}_dev.jsonl"))).frame
-        both = frame.pivot("system", index="source", values="translation").drop_nulls()
-        more, fewer = (
-            sum(len(re.findall(mark, a)) > len(re.findall(mark, b)) for a, b in both.select(columns).iter_rows())
-            for columns in (["mt", "post_edit"], ["post_edit", "mt"])
-        )
-        assert max(more, fewer) < 0.2 * both.height

@@ -97,31 +97,6 @@ def test_the_order_is_drawn_by_the_seed_for_each_row_and_language(tmp_path: Path
     assert 15 <= list(small.values()).count("chosen") <= 45
 
 
-def test_what_failed_a_check_is_there_with_its_reasons(tmp_path: Path) -> None:
-    aside = pl.DataFrame(
-        [
-            (1, "spa_Latn", "prompt", "empty", ""),
-            (1, "spa_Latn", "chosen", "reads as English", "x"),
-            (2, "deu_Latn", "chosen", "too long", "x"),
-        ],
-        schema=SET_ASIDE,
-        orient="row",
-    )
-    exported(tmp_path, {code: numbered(code, 3) for code in ("spa_Latn", "deu_Latn")}, aside)
-    assert [row["check"] for row in read(tmp_path / "spa_Latn.csv")] == [
-        "",
-        "prompt: empty; chosen: reads as English",
-        "",
-    ]
-    assert [row["check"] for row in read(tmp_path / "deu_Latn.csv")] == ["", "", "chosen: too long"]
-
-
-def test_a_folder_with_sheets_is_written_again(tmp_path: Path) -> None:
-    exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 2)})
-    exported(tmp_path, {"spa_Latn": numbered("spa_Latn", 3)})
-    assert len(read(tmp_path / "spa_Latn.csv")) == 3
-
-
 FILLED = "has been filled in; choose another `export_review=...`."
 NO_SHEET = "is not a review sheet; choose another `export_review=...`."
 

@@ -9,9 +9,7 @@ import polars as pl
 import pytest
 import samples
 from build_multilingual.masking import mask
-from build_multilingual.source import SAMPLE
-from pluralbench_calls import read_ledger
-from pluralbench_release import LEDGER, diff, read_card, read_manifest
+from pluralbench_release import diff, read_card, read_manifest
 from pluralbench_schemas import MultilingualPairs, TranslationPairs, validate
 from samples import Sample
 
@@ -64,13 +62,6 @@ def test_every_config_keeps_to_its_schema_and_shares_its_ids(sample: Sample) -> 
     }
 
 
-def test_the_source_itself_is_a_config(sample: Sample) -> None:
-    written = [json.loads(line) for line in (SAMPLE / "pairs.jsonl").read_text(encoding="utf-8").splitlines()]
-    frame = rows(sample[0], "eng_Latn")
-    assert frame.select("id", *TEXTS).to_dicts() == [{name: row[name] for name in ("id", *TEXTS)} for row in written]
-    assert frame["translator"].unique().to_list() == ["none"]
-
-
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_what_must_survive_did(sample: Sample, code: str) -> None:
     english = rows(sample[0], "eng_Latn")
@@ -84,19 +75,6 @@ def test_what_must_survive_did(sample: Sample, code: str) -> None:
                 assert own[f"{name}_calls"]
                 for _, span in mask(row[name]).spans:
                     assert own[name].count(span) >= 1, (row["id"], name, span)
-
-
-def test_the_ledger_is_of_the_calls_that_are_named(sample: Sample) -> None:
-    named = {
-        key
-        for code in LANGUAGES
-        for name in TEXTS
-        for key in rows(sample[0], code)[f"{name}_calls"].explode().drop_nulls()
-    }
-    recorded = read_ledger(sample[0] / LEDGER)
-    assert named <= {*recorded["key"]}
-    assert recorded["key"].is_sorted()
-    assert recorded.select(pl.col("kind", "provider").unique()).row(0) == ("translation", "apertium")
 
 
 def test_the_card_says_what_it_is(sample: Sample) -> None:

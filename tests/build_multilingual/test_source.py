@@ -7,9 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 from build_multilingual.recipe import SourceTable
-from build_multilingual.source import PAIRS, EnglishPairs, load, pin
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from build_multilingual.source import PAIRS, EnglishPairs, load
 from pluralbench_release.errors import SourceError
 from written_tables import write
 
@@ -137,11 +135,8 @@ def test_sections_of_ones_own(tmp_path: Path) -> None:
     [
         ([5, 3, 9], [5, 3, 9], False),
         (["5", "3", "9"], [5, 3, 9], False),
-        ([5.0, 3.0, 9.0], [5, 3, 9], False),
         (["q5", "q3", "q9"], [0, 1, 2], True),
         (["1", "01", "2"], [0, 1, 2], True),
-        ([-1, 0, 1], [0, 1, 2], True),
-        ([10**17, 1, 2], [0, 1, 2], True),
         ([1.5, 2.0, 3.0], [0, 1, 2], True),
     ],
 )
@@ -152,13 +147,7 @@ def test_ids_are_the_sources_where_they_are_numbers(
     assert (result.pairs["id"].to_list(), result.numbered) == (expected, numbered)
 
 
-def test_rows_are_numbered_where_there_are_no_ids_or_not_for_all(tmp_path: Path) -> None:
-    assert loaded(tmp_path / "a.jsonl", [pair(id=None)] * 3).pairs["id"].to_list() == [0, 1, 2]
-    result = loaded(tmp_path / "a.jsonl", [pair(), pair(id=None), pair(id=0)])
-    assert (result.pairs["id"].to_list(), result.numbered) == ([0, 1, 2], True)
-
-
-@pytest.mark.parametrize("twice", [7, "7", "q7"])
+@pytest.mark.parametrize("twice", [7, "q7"])
 def test_an_id_that_is_there_twice_is_refused(tmp_path: Path, twice: object) -> None:
     assert refused(tmp_path / "a.jsonl", pair(id=twice), pair(id=f"{twice}0"), pair(id=twice)) == (
         f"FILE has the id '{twice}' more than once; ids must be unique."
@@ -245,12 +234,6 @@ def test_what_is_no_pair_of_texts_is_named(
     assert refused(tmp_path / "a.jsonl", *before, row, columns=columns).startswith(sentence)
 
 
-def test_a_missing_value_beside_the_texts_is_filled(tmp_path: Path) -> None:
-    names = {"category": "c", "chosen_model": "m1", "rejected_model": "m2"}
-    result = loaded(tmp_path / "a.jsonl", [pair(**names), pair(id=8) | dict.fromkeys(names)])
-    assert result.pairs.select(*names).rows() == [("c", "m1", "m2"), ("Safety", "unknown", "unknown")]
-
-
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv", ".parquet"])
 def test_an_answer_may_be_empty_and_equal_answers_are_set_apart(tmp_path: Path, suffix: str) -> None:
     rows = [pair(rejected=""), pair(id=8, rejected="Because."), pair(id=9, chosen="a", rejected=" a\n"), pair(id=10)]
@@ -274,26 +257,3 @@ def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(SourceError, match=rf"{name}{sentence}"):
             load(SourceTable(location=str(tmp_path / name)))
-
-
-def test_a_local_source_and_the_sample_are_pinned_as_they_are(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").touch()
-    for location in ("sample", str(tmp_path / "a.jsonl")):
-        table = SourceTable(location=location)
-        assert pin(table) == table
-
-
-cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
-
-
-@given(st.lists(st.tuples(cells.filter(str.strip), cells, cells), min_size=1, max_size=5))
-@example([("a", "\u2028b ", "b")])
-@example([("a", "", "\x1f")])
-@settings(max_examples=40)
-def test_any_texts_come_through(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]) -> None:
-    names = ("prompt", "chosen", "rejected")
-    table = [pair(id=number) | dict(zip(names, row, strict=True)) for number, row in enumerate(rows)]
-    path = tmp_path_factory.mktemp("any") / "a.jsonl"
-    result = loaded(path, table)
-    assert result.pairs.select(names).rows() == [row for number, row in enumerate(rows) if number not in result.equal]
-    assert result.equal == [number for number, row in enumerate(rows) if row[1].strip() == row[2].strip()]

@@ -20,8 +20,6 @@ from pluralbench_calls import (
     Ledger,
     Limits,
     Outcome,
-    PermanentError,
-    Replay,
     Request,
     read_ledger,
 )
@@ -183,9 +181,7 @@ def test_what_loses_a_mark_is_asked_again_in_pieces(ledger: Ledger) -> None:
 LONG = "The library is closed today, and so is the museum beside it."
 FAULTS: dict[str, tuple[Callable[[str], Reply], str]] = {
     "nothing": (lambda _: ("empty", ""), "empty"),
-    "white space": (lambda _: ("answer", " \n"), "empty"),
     "an error": (lambda _: ("error", "no such text"), "refused by the translator"),
-    "a refusal": (lambda _: ("refusal", "no"), "refused by the translator"),
     "a filter": (lambda _: ("content_filter", "half"), "refused by the translator"),
     "half of it": (lambda text: ("length", foreign(text)), "cut off"),
     "no letters": (lambda _: "… 1!", "no letters"),
@@ -268,12 +264,6 @@ def test_answers_that_become_the_same_only_once_are_kept(ledger: Ledger) -> None
     assert (row["chosen"], row["rejected"]) == (foreign("The better one."), foreign("A worse one."))
 
 
-def test_answers_that_differ_in_what_survives_are_not_the_same(ledger: Ledger) -> None:
-    who = Fake(lambda _text, _: "Es [0].")
-    [row] = kept(pairs_of({"prompt": "Is it 7?", "chosen": "It is 4.", "rejected": "That is 5."}), ledger, who)
-    assert (row["chosen"], row["rejected"]) == ("Es 4.", "Es 5.")
-
-
 def test_texts_without_letters_are_kept_without_a_call(ledger: Ledger) -> None:
     who = Fake()
     texts = {"prompt": "3 + 4 = 7?\n", "chosen": "`x = 7`", "rejected": ""}
@@ -284,12 +274,6 @@ def test_texts_without_letters_are_kept_without_a_call(ledger: Ledger) -> None:
     assert (who.sent, len(ledger)) == ([], 0)
 
 
-def test_white_space_around_a_text_stays(ledger: Ledger) -> None:
-    who = Fake(lambda text, _: f"  {foreign(text)}\n")
-    [row], _ = translated(pairs_of({"prompt": "\n\n  A thing? \t"}), ledger, who)
-    assert row["prompt"] == "\n\n  Ao gniht".replace("gniht", "gnihto") + "? \t"
-
-
 def test_a_long_text_is_asked_in_parts(ledger: Ledger) -> None:
     who = Fake(longest=40)
     text = "This is the first sentence. " * 3 + "See `a` and `b` too."
@@ -297,12 +281,6 @@ def test_a_long_text_is_asked_in_parts(ledger: Ledger) -> None:
     assert row["prompt"] == foreign("This is the first sentence. ") * 3 + "eeSo `a` dnao `b` ooto."
     assert row["prompt_calls"] == [key("This is the first sentence.")] * 3 + [key("See [0] and [1] too.")]
     assert all(len(sent) <= 40 for sent, _ in who.texts)
-
-
-def test_a_mark_may_move_within_its_part_only(ledger: Ledger) -> None:
-    who = Fake(lambda text, _: " ".join(reversed(foreign(text).split())), longest=30)
-    [row] = kept(pairs_of({"prompt": "Here you see 15 red tea. Here you see 20 cups."}), ledger, who)
-    assert row["prompt"] == "aeto. dero 15 eeso uoyo ereHo spuco. 20 eeso uoyo ereHo"
 
 
 @pytest.mark.parametrize("concurrency", [1, 4])
@@ -321,18 +299,6 @@ def test_a_build_is_the_same_however_it_is_sent(tmp_path: Path, concurrency: int
     with Ledger(tmp_path / "c") as ledger:
         backwards, _ = translated(pairs.reverse(), ledger, Fake(reply))
     assert backwards[::-1] == made[0][0]
-
-
-def test_several_models_are_all_named(ledger: Ledger) -> None:
-    one, other = Fake(lambda text, _: foreign(text.replace("[0]", ""))), Fake()
-    pairs = pairs_of({"prompt": "Run `ls`. Run it."})
-    with pytest.raises(PermanentError):
-        translated(pairs, ledger, one, backend=Replay())
-    request = Request("translation", one.provider, one.model, one.body("Run it.", SPANISH), sample=1)
-    ledger.record(Answer.to(request, "answer", "nuRo tio.", model="another model"))
-    [row] = kept(pairs, ledger, one)
-    assert row["translator"] == "made by fake-1; another model"
-    assert other.sent == []
 
 
 texts = st.lists(

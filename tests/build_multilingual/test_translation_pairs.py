@@ -62,10 +62,6 @@ def pair_of(scores: Sequence[float], level: str, scale: Scale = LIKERT) -> tuple
     return next(iter(scores_of(candidates(frame({"甲": scores}), scale, level))), None)
 
 
-def test_the_scores_of_a_pair_are_those_of_the_file() -> None:
-    assert scores_of(candidates(frame({"甲": [-5.0, -1.0]}, sign=-1), SCALES["mqm_penalty"], "hard")) == [(1.0, 5.0)]
-
-
 @given(scores_of_sources, st.sampled_from([LIKERT, SWAPPED]))
 def test_easy_is_the_best_against_the_worst(scores: Scores, scale: Scale) -> None:
     pairs = candidates(frame(scores), scale, "easy")
@@ -207,13 +203,6 @@ def test_adding_a_source_changes_no_other_draw(per_level: int, seed: int, new: s
         assert [row["source"] for row in kept] == [
             source for source in rows if source in {row["source"] for row in kept}
         ]
-
-
-def test_tables_of_one_direction_are_pooled() -> None:
-    scores = many(30)
-    halves = [dict(list(scores.items())[:15]), dict(list(scores.items())[15:])]
-    whole = drawn(rated(scores), per_level=20)
-    assert drawn(*map(rated, halves), per_level=20).equals(whole)
 
 
 def test_a_source_of_two_tables_has_the_translations_of_both() -> None:
