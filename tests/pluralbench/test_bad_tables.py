@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from pluralbench import find_benchmark
 from pluralbench.errors import BenchmarkError, DataError
-from pluralbench.reports.run_header import run_header
+from pluralbench.reports.runs import run_header
 from pluralbench.results import Run
 from pluralbench_runs import UserError
 from verbs import load_items

@@ -19,8 +19,8 @@ from pluralbench.errors import EvaluationError
 from pluralbench.reports.html.items import browse, decided_items, orders_of
 from pluralbench.reports.html.page import html_report, write_html
 from pluralbench.reports.html.parts import table
-from pluralbench.reports.overview import overview
 from pluralbench.reports.ranking import rank_sheet, ranked_table, standings
+from pluralbench.reports.runs import overview
 from pluralbench.reports.sheets import UNREADABLE, sheets_of
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.results import Run

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 from pluralbench import load_run, merge
-from pluralbench.reports.detail import details
-from pluralbench.reports.overview import overview
+from pluralbench.reports.runs import details, overview
 from pluralbench.results import Run
 from reward_models import BOS, TEMPLATE
 from verbs import scoring, work

@@ -12,9 +12,9 @@ from made_runs import decision as made
 from pluralbench import find_benchmark
 from pluralbench.errors import BenchmarkError
 from pluralbench.publishing.model_card import eval_results
-from pluralbench.reports.detail import details
 from pluralbench.reports.html.page import html_report
 from pluralbench.reports.report import render
+from pluralbench.reports.runs import details
 from pluralbench.results import Run
 from pluralbench.results.checks import CheckResult, finding_lines
 from pluralbench.results.finding import FoundRuns

@@ -11,8 +11,8 @@ import pytest
 from made_runs import decision, run_of
 from pluralbench import find_benchmark
 from pluralbench.data.decisions import DECISIONS
-from pluralbench.reports.detail import details
 from pluralbench.reports.report import render
+from pluralbench.reports.runs import details
 from pluralbench.reports.writing import texts_of
 from pluralbench.results import Run
 from pluralbench.results.numbers import number, points

@@ -80,12 +80,10 @@ def test_every_mark_is_explained_where_it_is() -> None:
     assert "LuaLaTeX" in latex_of([table(["奖励模型"], ["overall"])], [])
 
 
-def test_a_table_turns_on_its_side_or_is_cut_where_it_is_too_wide() -> None:
+def test_a_table_that_is_too_wide_turns_on_its_side_and_a_tall_one_is_cut() -> None:
     on_its_side = latex_of(TABLES["languages"], [])
     assert on_its_side.count("\\begin{table") == 1
     assert on_its_side.count("\n Turkish & ") == 1
-    pieces = re.findall(r"part (\d+) of (\d+)", latex_of(TABLES["languages of many models"], []))
-    assert pieces == [(str(number + 1), str(len(pieces))) for number in range(len(pieces))] != []
     tall = latex_of(TABLES["tall"], [])
     assert [len(re.findall(r"(?m)^ Group .+ \\\\$", part)) for part in tall.split("\\end{table")] == [36, 36, 18, 0]
 

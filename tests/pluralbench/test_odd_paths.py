@@ -7,7 +7,7 @@ from typing import Any
 import pluralbench
 import pytest
 from pluralbench import DataConfig, compare, correlate, load_run, score
-from pluralbench.reports.detail import rows_of
+from pluralbench.reports.runs import rows_of
 from pluralbench_runs import UserError
 from written_tables import write
 

@@ -19,9 +19,8 @@ from pluralbench.errors import EvaluationError
 from pluralbench.metrics.frame import NUMBERS
 from pluralbench.reports import items
 from pluralbench.reports.comparison import comparison_notes
-from pluralbench.reports.detail import details
 from pluralbench.reports.report import render, report_frame
-from pluralbench.reports.run_header import run_header
+from pluralbench.reports.runs import details, run_header
 from pluralbench.results import Run
 from pluralbench.results.record import CostRecord
 from pluralbench_calls import Price

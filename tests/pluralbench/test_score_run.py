@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pluralbench import load_run
 from pluralbench.contract import Group
-from pluralbench.reports.run_header import run_header
+from pluralbench.reports.runs import run_header
 from pluralbench.results import Run
 from pluralbench.results.evaluations import EvaluationRunConfig, ScoreRunConfig
 from verbs import scoring, value, work

@@ -37,8 +37,7 @@ File = Annotated[Path | None, Flag(metavar="FILE")]
 
 def print_run(run: "Run") -> None:
     """Print a run's header, its row of the report, and the notes. A shard has only the header."""
-    from pluralbench.reports.overview import overview
-    from pluralbench.reports.run_header import run_header
+    from pluralbench.reports.runs import overview, run_header
 
     console.print()
     for line in run_header(run):

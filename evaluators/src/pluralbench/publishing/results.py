@@ -23,7 +23,7 @@ from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import check_path_name, file_digest, plural
 
 from pluralbench.errors import RunError
-from pluralbench.reports.detail import report_frame
+from pluralbench.reports.runs import report_frame
 from pluralbench.results.finding import find_runs
 from pluralbench.results.numbers import with_interval
 from pluralbench.results.runs import Run

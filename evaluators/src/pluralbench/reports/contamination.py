@@ -13,7 +13,7 @@ from pluralbench.evaluation.contamination import ITEM, ComparedBenchmark, Contam
 from pluralbench.evaluation.without import ItemList, WithoutItems, emptied_subsets, without_items
 from pluralbench.metrics.frame import NUMBERS, number_fields
 from pluralbench.reports.sheets import sheets_of
-from pluralbench.reports.tables import Column, Row, Table
+from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.writing import Report
 from pluralbench.results.numbers import points
 from pluralbench.results.runs import Run
@@ -37,32 +37,19 @@ def report_contamination(result: Contamination, *, examples: int = EXAMPLES) -> 
         examples: Maximum number of examples of each benchmark.
     """
     counts = [_counts(result, one, part) for part in _groups(result) for one in result.benchmarks]
-    columns = [
-        Column("items"),
-        Column("equal"),
-        Column("near"),
-        Column(f"{result.ngram}-gram"),
-        Column("any"),
-        Column("any, %"),
-    ]
+    columns = [Column(text) for text in ("items", "equal", "near", f"{result.ngram}-gram", "any", "any, %")]
     rows = [
         Row(
-            count["benchmark"],
-            [count["items"], *(count[kind] for kind in KINDS), count["any"], count["share"]],
-            group=GROUPS[count["part"]],
+            count["benchmark"], [count[name] for name in ("items", *KINDS, "any", "share")], group=GROUPS[count["part"]]
         )
         for count in counts
     ]
     title = f"Items of benchmarks that are in {result.dataset} ({plural(result.rows, 'row')})"
-    frame = pl.DataFrame(counts, COUNTS)
     shown = [_example_text(row) for one in result.benchmarks for row in _examples(result, one, examples)]
-    return Report(
-        [Table(title, "benchmark", columns, rows, groups="compared")],
-        [*_notes(result), *shown],
-        frame,
-        [_json_row(result, one, examples) for one in result.benchmarks]
-        + [{"benchmark": name, "skipped": reason} for name, reason in result.skipped.items()],
-    )
+    json_rows = [_json_row(result, one, examples) for one in result.benchmarks]
+    json_rows += [{"benchmark": name, "skipped": reason} for name, reason in result.skipped.items()]
+    table = Table(title, "benchmark", columns, rows, groups="compared")
+    return Report([table], [*_notes(result), *shown], pl.DataFrame(counts, COUNTS), json_rows)
 
 
 def _groups(result: Contamination) -> list[Part | None]:
@@ -143,7 +130,7 @@ def add_numbers_without(report: Report, runs: Sequence[Run], listed: ItemList) -
     """Add the overall numbers without the listed items to the default report of runs.
 
     Args:
-        report: The report, from `pluralbench.reports.overview`.
+        report: The report, from `pluralbench.reports.runs.overview`.
         runs: Its runs.
         listed: The items to leave out.
 
@@ -163,32 +150,25 @@ def add_numbers_without(report: Report, runs: Sequence[Run], listed: ItemList) -
         for row, run in zip(sheet.rows, sheet.runs, strict=False)
     ]
     columns = [Column("all items"), Column("without"), Column("difference", points), Column("removed")]
-    title = f"Overall number without the items of {listed.path}"
-    fields = {str(path): _fields(other) for path, other in others.items()}
-    program_rows = [row | {"without": fields.get(str(row["run"]))} for row in report.rows]
-    flat = [
-        {f"without.{name}": (row["without"] or {}).get(name) for name in (*NUMBERS, "removed")} for row in program_rows
-    ]
-    return report._replace(
-        tables=[
-            *report.tables,
-            Table(title, "model", columns, rows, groups="benchmark"),
-        ],
-        notes=[*report.notes, *_notes_without([(run, others[run.path]) for run in runs], listed)],
-        frame=report.frame.hstack(pl.DataFrame(flat, infer_schema_length=None)),
-        rows=program_rows,
+    table = Table(f"Overall number without the items of {listed.path}", "model", columns, rows, groups="benchmark")
+    fields = {
+        str(path): number_fields(other.run.headline) | {"removed": other.removed} for path, other in others.items()
+    }
+    absent = dict.fromkeys((*NUMBERS, "removed"))
+    numbers = [fields.get(str(row["run"])) for row in report.rows]
+    flat = [{f"without.{name}": value for name, value in (own or absent).items()} for own in numbers]
+    return Report(
+        [*report.tables, table],
+        [*report.notes, *_notes_without([(run, others[run.path]) for run in runs], listed)],
+        report.frame.hstack(pl.DataFrame(flat, infer_schema_length=None)),
+        [row | {"without": own} for row, own in zip(report.rows, numbers, strict=True)],
     )
 
 
-def _values(run: Run, other: WithoutItems) -> list[Any]:
+def _values(run: Run, other: WithoutItems) -> list[Value]:
     with_all, without = run.headline, other.run.headline
-    missing = with_all.value is None or without.value is None
-    difference = None if missing else float(without.value or 0) - float(with_all.value or 0)
+    difference = None if with_all.value is None or without.value is None else without.value - with_all.value
     return [with_all, without, difference, other.removed]
-
-
-def _fields(other: WithoutItems) -> dict[str, Any]:
-    return number_fields(other.run.headline) | {"removed": other.removed}
 
 
 def emptied_note(name: str, emptied: str) -> str:

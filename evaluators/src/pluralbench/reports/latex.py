@@ -33,7 +33,7 @@ Grid = Sequence[Sequence[str]]
 def in_latex(tables: Sequence[tuple[Table, Grid, int]], notes: Sequence[str]) -> str:
     """Write tables in LaTeX.
 
-    A table that is too wide is turned on its side or cut into pieces. The rest is scaled down to the width of the text.
+    A table that is too wide is turned on its side or scaled down to the width of the text.
 
     Args:
         tables: Each table with its texts and the number of its first columns that have names.
@@ -43,72 +43,44 @@ def in_latex(tables: Sequence[tuple[Table, Grid, int]], notes: Sequence[str]) ->
     alone = len(tables) == 1
     for table, texts, labels in tables:
         floats += _floats(table, texts, labels, notes if alone else ())
-    shared = (
-        [] if alone or not notes else [f"{{\\footnotesize\\noindent {_escaped(' '.join(_sentences(notes)))}\\par}}"]
-    )
+    shared = [] if alone or not notes else [f"{{\\footnotesize\\noindent {_sentences(notes)}\\par}}"]
     body = "\n\n".join([*floats, *shared])
     foreign = any(ord(sign) >= LATIN and sign not in TEXT_SIGNS for sign in body)
     return f"{PACKAGES}{SCRIPTS * foreign}\n\n{body}"
 
 
-def _mark_notes(table: Table, texts: Grid) -> Iterator[str]:
-    """Explain the marks in these rows and columns of a table."""
-    cells = [cell for row in texts for cell in row]
-    if any(INTERVAL.search(cell) for cell in cells):
-        yield f"Brackets: {100 * CONFIDENCE:g} % confidence intervals."
-    yield from marks_in([table]) if any(cell.endswith(DAGGER) for cell in cells) else ()
-    if DASH in cells:
-        yield f"{DASH} No value."
-
-
-def _sentences(notes: Sequence[str]) -> Iterator[str]:
-    return (note if note.endswith((".", "!", "?")) else f"{note}." for note in notes)
+def _sentences(notes: Sequence[str]) -> str:
+    return _escaped(" ".join(note if note.endswith((".", "!", "?")) else f"{note}." for note in notes))
 
 
 def _floats(table: Table, texts: Grid, labels: int, notes: Sequence[str]) -> Iterator[str]:
-    """A table as one or more floats, each of which fits a page."""
+    """A table as one or more floats, each of which fits a page; one that is too wide is turned on its side."""
     quiet = next((at for at, row in enumerate(table.rows) if row.quiet), 0)
-    upright = _broken(texts)
-    if _width(upright) > PAGE and labels == 1 and len(texts) < len(texts[0]):
-        upright, quiet = _broken(list(zip(*texts, strict=True))), 0
-    texts = upright
+    upright, texts = texts, _folded(texts)
+    if labels == 1 and len(texts) < len(texts[0]) and _width(texts) > PAGE:
+        texts, quiet = _folded(list(zip(*upright, strict=True))), 0
     most = max(1, ROWS // max((1 + cell.count("\n") for row in texts[1:] for cell in row), default=1))
     places = range(0, max(len(texts) - 1, 1), most)
-    pieces = [(first, columns) for columns in _column_pieces(texts, labels) for first in places]
-    for number, (first, columns) in enumerate(pieces):
-        part = f", part {number + 1} of {len(pieces)}" * (len(pieces) > 1)
-        rows = [texts[0], *texts[first + 1 : first + 1 + most]]
-        lines = [[row[column] for column in columns] for row in rows]
-        marks = list(_mark_notes(table, lines))
-        marks += ["Below the line: baselines on the same items."] if 0 < quiet - first < len(lines) - 1 else []
-        yield _float(f"{table.title}{part}", lines, labels, quiet - first, [*marks, *notes])
+    for number, first in enumerate(places, 1):
+        part = f", part {number} of {len(places)}" * (len(places) > 1)
+        rows = texts[first + 1 : first + 1 + most]
+        cells = [cell for row in rows for cell in row]
+        marks = [f"Brackets: {100 * CONFIDENCE:g} % confidence intervals."] if any(map(INTERVAL.search, cells)) else []
+        marks += marks_in([table]) if any(cell.endswith(DAGGER) for cell in cells) else []
+        marks += [f"{DASH} No value."] if DASH in cells else []
+        marks += ["Below the line: baselines on the same items."] if 0 < quiet - first < len(rows) else []
+        yield _float(f"{table.title}{part}", [texts[0], *rows], labels, quiet - first, [*marks, *notes])
 
 
-def _column_pieces(texts: Grid, labels: int) -> Iterator[list[int]]:
-    """The columns of each piece of a table, with the names in front."""
-    widths = [_width([[cell] for cell in column]) for column in zip(*texts, strict=True)]
-    names = [*range(labels)]
-    piece, width = [*names], sum(widths[:labels])
-    for column in range(labels, len(widths)):
-        if len(piece) > labels and width + widths[column] > PAGE:
-            yield piece
-            piece, width = [*names], sum(widths[:labels])
-        piece.append(column)
-        width += widths[column]
-    yield piece
+def _folded(texts: Grid) -> Grid:
+    """The texts with line breaks in long names."""
+    return [[folded(cell, NAME if number else HEAD, lines=9) for cell in row] for number, row in enumerate(texts)]
 
 
 def _width(texts: Grid) -> float:
     """Letters in a row of a table."""
-    return sum(
-        BETWEEN + max(cell_len(line) for cell in column for line in cell.split("\n"))
-        for column in zip(*texts, strict=True)
-    )
-
-
-def _broken(texts: Grid) -> list[list[str]]:
-    """The texts with line breaks in long names."""
-    return [[folded(cell, NAME if number else HEAD, lines=9) for cell in row] for number, row in enumerate(texts)]
+    columns = zip(*texts, strict=True)
+    return sum(BETWEEN + max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns)
 
 
 def _float(title: str, texts: Grid, labels: int, quiet: int, notes: Sequence[str]) -> str:
@@ -120,6 +92,7 @@ def _float(title: str, texts: Grid, labels: int, quiet: int, notes: Sequence[str
     head, *rows = [" " + _row(row, labels) for row in texts]
     if 0 < quiet < len(rows):
         rows.insert(quiet, "\\midrule")
+    below = [f"\\par\\smallskip\\parbox{{\\linewidth}}{{\\footnotesize {_sentences(notes)}}}"] if notes else []
     lines = [
         f"\\begin{{{environment}}}[tp]",
         "\\centering",
@@ -132,12 +105,10 @@ def _float(title: str, texts: Grid, labels: int, quiet: int, notes: Sequence[str
         *rows,
         "\\bottomrule",
         "\\end{tabular}}",
+        *below,
+        f"\\end{{{environment}}}",
     ]
-    if notes:
-        lines.append(
-            f"\\par\\smallskip\\parbox{{\\linewidth}}{{\\footnotesize {_escaped(' '.join(_sentences(notes)))}}}"
-        )
-    return "\n".join([*lines, f"\\end{{{environment}}}"])
+    return "\n".join(lines)
 
 
 def _row(cells: Sequence[str], labels: int) -> str:

@@ -13,46 +13,38 @@ from rich.style import Style
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from pluralbench.reports.tables import Table
+from pluralbench.reports.tables import Row, Table
 from pluralbench.results.numbers import Number
 
 WIDTH = 80  # columns of a terminal
 LEAST = 16  # columns that row names keep at least
 MOST = 40  # columns of row names at most, in a table that is split
-WORDS = (24, 12)  # columns of a word of a heading at most, in a table that does not fit with whole words
+WORD = 24  # columns of a word of a heading at most, in a table that does not fit with whole words
 TALLEST = 8  # lines of a heading at most
 CUT = "…"
 BREAK = re.compile(r"(?<=[-_/ :])")
 RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")
 
 
-class Label(NamedTuple):
-    """Name of a row or a column.
-
-    Attributes:
-        quiet: It is a baseline and is shown dimmed.
-        group: Group of rows that it belongs to.
-    """
-
-    text: str
-    quiet: bool = False
-    group: str = ""
-
-
 class Grid(NamedTuple):
-    """The texts of a table: row names, headings, and cells row by row."""
+    """The texts of a table: rows with their cleaned names and groups, and a heading and the cells of each column."""
 
-    names: Sequence[Label]
-    heads: Sequence[Label]
-    cells: Sequence[Sequence[Number]]
+    rows: Sequence[Row]
+    columns: Sequence[tuple[str, Sequence[str]]]
 
+    @property
+    def names(self) -> int:
+        """The width of the widest name or group."""
+        return max(1, *(cell_len(text) for row in self.rows for text in (row.name, row.group)))
 
-class Widths(NamedTuple):
-    """Widths of the row names, the columns and the gap between columns."""
-
-    names: int
-    columns: Sequence[int]
-    gap: int
+    def widths(self, lines: int) -> list[int]:
+        """Return the widths of the columns if headings have at most `lines` lines, or more if one word is longer."""
+        widths = []
+        for head, cells in self.columns:
+            word = max(cell_len(piece.rstrip()) for piece in BREAK.split(head))
+            fits = (width for width in range(word, cell_len(head) + 1) if broken(head, width).count("\n") < lines)
+            widths.append(max([next(fits, word), *map(cell_len, cells)]))
+        return widths
 
 
 def lay_out(table: Table, width: int | None = WIDTH) -> Iterator[RenderableType]:
@@ -66,20 +58,43 @@ def lay_out(table: Table, width: int | None = WIDTH) -> Iterator[RenderableType]
     """
     if title := clean(table.title):
         yield wrapped(Text(title, style="bold"), width)
-    grid = Grid(
-        [Label("  " * bool(row.group) + clean(row.name), row.quiet, clean(row.group)) for row in table.rows],
-        [Label(clean(column.text)) for column in table.columns],
-        table.cells(),
-    )
+    rows = [row._replace(name="  " * bool(row.group) + clean(row.name), group=clean(row.group)) for row in table.rows]
+    heads = [clean(column.text) for column in table.columns]
+    cells = [_align(column) for column in zip(*table.cells(), strict=True)] or [[] for _ in heads]
+    grid = Grid(rows, list(zip(heads, cells, strict=True)))
     if width is None:
-        yield _rich_table(grid, Widths(_widest(grid.names), _column_widths(grid, 1), 2))
+        yield _rich_table(grid, grid.names, grid.widths(1), 2)
         return
-    for shown in (grid, *(_with_short_heads(grid, word) for word in WORDS)):
-        if fitting := _fitting_widths(shown, width):
-            yield _rich_table(shown, fitting)
-            return
-    for piece, widths in _pieces(_with_short_heads(grid, WORDS[0]), width):
-        yield _rich_table(piece, widths)
+    short = [
+        cut if max(map(cell_len, BREAK.split(head))) > WORD else head
+        for head, cut in zip(heads, shortened(heads, WORD), strict=True)
+    ]
+    for shown in (grid, grid._replace(columns=list(zip(short, cells, strict=True)))):
+        least = min(shown.names, max([LEAST, *(cell_len(row.group) for row in rows)]))
+        sizes = [*product([shown.names], [2, 1], range(1, TALLEST)), *product([least], [2, 1], [TALLEST])]
+        for names, gap, lines in sizes:
+            room = width - sum(shown.widths(lines)) - gap * len(heads)
+            if room >= names:
+                yield _rich_table(shown, min(room, shown.names), shown.widths(lines), gap)
+                return
+    yield from _split(shown, width)
+
+
+def _split(grid: Grid, width: int) -> Iterator[RichTable]:
+    """A grid as several tables, each with as many columns as fit beside the row names."""
+    widths = grid.widths(TALLEST)
+    names = min(grid.names, max(LEAST, min(MOST, width - 2 - max(widths))))
+    pieces: list[list[int]] = []
+    room = 0
+    for index, column_width in enumerate(widths):
+        if room < column_width + 2:
+            pieces.append([])
+            room = width - names
+        pieces[-1].append(index)
+        room -= column_width + 2
+    for piece in pieces:
+        own = grid._replace(columns=[grid.columns[index] for index in piece])
+        yield _rich_table(own, names, [widths[index] for index in piece], 2)
 
 
 def wrapped(text: Text | str, width: int | None) -> Text:
@@ -124,75 +139,20 @@ def _cut(text: str, head: int, width: int) -> str:
     """A text of at most `width` columns that keeps its first `head` columns."""
     if cell_len(text) <= width:
         return text
-    return _cut_text(text, head) + CUT + _cut_text(text, width - head - 1, end=True)
+    letters = [text[start:end] for start, end, _ in split_graphemes(text)[0]]
+    first, last = (_fitting(part, size) for part, size in ((letters, head), (letters[::-1], width - head - 1)))
+    return "".join([*first, CUT, *last[::-1]])
 
 
-def _cut_text(text: str, width: int, *, end: bool = False) -> str:
-    """The first or, with `end`, the last columns of a text; a wide character is not split."""
-    spans, _ = split_graphemes(text)
-    count, used = 0, 0
-    for _, _, size in reversed(spans) if end else spans:
-        if used + size > width:
+def _fitting(letters: Sequence[str], width: int) -> list[str]:
+    """The first letters that fit into `width` columns; a wide one is not split."""
+    fitting: list[str] = []
+    for letter in letters:
+        width -= cell_len(letter)
+        if width < 0:
             break
-        count, used = count + 1, used + size
-    if not count:
-        return ""
-    return text[spans[-count][0] :] if end else text[: spans[count - 1][1]]
-
-
-def _fitting_widths(grid: Grid, width: int) -> Widths | None:
-    """Widths at which a grid fits: full names and short headings if possible, else short names and tall headings."""
-    full = _widest(grid.names)
-    short = min(full, max([LEAST, *(cell_len(name.group) for name in grid.names)]))
-    for names, gap, lines in [*product([full], [2, 1], range(1, TALLEST)), *product([short], [2, 1], [TALLEST])]:
-        columns = _column_widths(grid, lines)
-        room = width - sum(columns) - gap * len(columns)
-        if room >= names:
-            return Widths(min(room, full), columns, gap)
-    return None
-
-
-def _pieces(grid: Grid, width: int) -> Iterator[tuple[Grid, Widths]]:
-    """A grid split into several, each with as many columns as fit beside the row names."""
-    columns = _column_widths(grid, TALLEST)
-    names = min(_widest(grid.names), max(LEAST, min(MOST, width - 2 - max(columns))))
-    pieces: list[list[int]] = []
-    room = 0
-    for index, column_width in enumerate(columns):
-        if room < column_width + 2:
-            pieces.append([])
-            room = width - names
-        pieces[-1].append(index)
-        room -= column_width + 2
-    for indices in pieces:
-        cells = [[row[index] for index in indices] for row in grid.cells]
-        widths = Widths(names, [columns[index] for index in indices], 2)
-        yield Grid(grid.names, [grid.heads[index] for index in indices], cells), widths
-
-
-def _with_short_heads(grid: Grid, word: int) -> Grid:
-    """A grid whose headings have no word of more than `word` columns."""
-    short = shortened([head.text for head in grid.heads], word)
-    heads = [
-        head._replace(text=cut) if max(map(cell_len, BREAK.split(head.text))) > word else head
-        for head, cut in zip(grid.heads, short, strict=True)
-    ]
-    return grid._replace(heads=heads)
-
-
-def _widest(names: Sequence[Label]) -> int:
-    return max(1, *(cell_len(text) for name in names for text in (name.text, name.group)))
-
-
-def _column_widths(grid: Grid, lines: int) -> list[int]:
-    """The width of each column if its heading has at most `lines` lines, or more if one word is longer."""
-    column_widths = []
-    for index, head in enumerate(grid.heads):
-        words = max(cell_len(piece.rstrip()) for piece in BREAK.split(head.text))
-        widths = range(words, cell_len(head.text) + 1)
-        fits = (width for width in widths if broken(head.text, width).count("\n") < lines)
-        column_widths.append(max([next(fits, words), *map(cell_len, _align([row[index] for row in grid.cells]))]))
-    return column_widths
+        fitting.append(letter)
+    return fitting
 
 
 def _align(numbers: Sequence[Number]) -> list[str]:
@@ -207,28 +167,21 @@ def _align(numbers: Sequence[Number]) -> list[str]:
     return texts
 
 
-def _rich_table(grid: Grid, widths: Widths) -> RichTable:
-    total = widths.names + sum(widths.columns) + widths.gap * len(widths.columns)
+def _rich_table(grid: Grid, names: int, widths: Sequence[int], gap: int) -> RichTable:
+    total = names + sum(widths) + gap * len(widths)
     table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=0, width=total, header_style="bold")
-    table.add_column(width=widths.names, no_wrap=True)
+    table.add_column(width=names, no_wrap=True)
     columns = []
-    for index, (head, width) in enumerate(zip(grid.heads, widths.columns, strict=True)):
-        # This box already puts one space between columns.
-        own, style = width + widths.gap - 1, Style(dim=head.quiet)
-        heading = Text(broken(head.text, width), justify="right", style=style)
-        table.add_column(heading, width=own, no_wrap=True, vertical="bottom", style=style)
+    for (head, cells), width in zip(grid.columns, widths, strict=True):
+        own = width + gap - 1  # this box already puts one space between columns
+        table.add_column(Text(broken(head, width), justify="right"), width=own, no_wrap=True, vertical="bottom")
         # Justified here, since the table would strip the spaces that line up the points.
-        columns.append([text.rjust(own) for text in _align([row[index] for row in grid.cells])])
-    names = shortened([name.text for name in grid.names], widths.names)
+        columns.append([cell.rjust(own) for cell in cells])
     group = ""
-    for name, label, row in zip(names, grid.names, zip(*columns, strict=True), strict=True):
-        if label.group != group:
-            group = label.group
-            table.add_row(Text(shortened([group], widths.names)[0]), style="italic")
-        table.add_row(Text(_isolated(name)), *map(Text, row), style=Style(dim=label.quiet))
+    for name, row, *cells in zip(shortened([row.name for row in grid.rows], names), grid.rows, *columns, strict=True):
+        if row.group != group:
+            group = row.group
+            table.add_row(Text(shortened([group], names)[0]), style="italic")
+        isolated = f"\u2068{name}\u2069" if RIGHT_TO_LEFT.search(name) else name  # keeps the direction of the numbers
+        table.add_row(Text(isolated), *map(Text, cells), style=Style(dim=row.quiet))
     return table
-
-
-def _isolated(name: str) -> str:
-    """Isolate a right-to-left name, so that the numbers beside it keep their direction."""
-    return f"\u2068{name}\u2069" if RIGHT_TO_LEFT.search(name) else name

@@ -9,12 +9,11 @@ from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.without import read_item_list
 from pluralbench.reports import Format
 from pluralbench.reports.contamination import add_numbers_without
-from pluralbench.reports.detail import details, report_frame
 from pluralbench.reports.downstream import report_downstream
 from pluralbench.reports.layout import WIDTH
-from pluralbench.reports.overview import overview
 from pluralbench.reports.personalize import report_personalized
 from pluralbench.reports.plans import report_plans
+from pluralbench.reports.runs import details, overview, report_frame
 from pluralbench.reports.suite import report_suites
 from pluralbench.reports.writing import Report, format_report
 from pluralbench.results.finding import FoundRuns

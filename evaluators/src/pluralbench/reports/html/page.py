@@ -12,7 +12,6 @@ from pluralbench_runs.meters import progress
 
 from pluralbench.downstream.correlate import Correlation
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.detail import run_table
 from pluralbench.reports.figures.files import drawing
 from pluralbench.reports.figures.report import figures_of
 from pluralbench.reports.figures.series import kind_name
@@ -24,6 +23,7 @@ from pluralbench.reports.html.sections import Result, correlation_result, other_
 from pluralbench.reports.notes import notes
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_table, modes_of
 from pluralbench.reports.ranking import MEAN, RANKS, Ranking, overview_sentence, rank_sheet, ranked_table, standings
+from pluralbench.reports.runs import run_table
 from pluralbench.reports.sheets import sheets_of, title_of
 from pluralbench.reports.tables import Column, Row, Table, upright
 from pluralbench.results.checks import STATES, CheckResult

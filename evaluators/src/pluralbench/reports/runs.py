@@ -1,4 +1,4 @@
-"""The detailed report: a table for each run, with a row for every config, section and category.
+"""Reports of benchmark runs: a row for each model, or a table for each run with every number.
 
 Benchmarks in many languages also have tables with a row for each model; see `sheets.language_tables`.
 """
@@ -6,22 +6,30 @@ Benchmarks in many languages also have tables with a row for each model; see `sh
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
+from pluralbench_runs import plural
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.metrics.frame import METRICS as FRAME
-from pluralbench.metrics.metric import DECIDED, SHOWN_COUNTS, MetricKey
+from pluralbench.metrics.frame import number_fields
+from pluralbench.metrics.metric import BASELINES, DECIDED, SHOWN_COUNTS, MetricKey
 from pluralbench.metrics.table import METRICS
-from pluralbench.reports.notes import notes
-from pluralbench.reports.sheets import UNREADABLE, language_tables, levels_of, sheets_of
+from pluralbench.reports.notes import list_ids, notes
+from pluralbench.reports.profile_modes import MODES_NOTE, mode_fields, mode_table, modes_of
+from pluralbench.reports.sheets import UNREADABLE, Sheet, language_tables, levels_of, sheets_of, table_of
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.writing import Report, without_empty_dimensions
+from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.numbers import KINDS
+from pluralbench.results.run_files import VERDICTS_FILE
 from pluralbench.results.runs import MISSING, Run
 
 ABOUT = ("run", "model", "kind", "benchmark", "profile", "setting", "variables")
+ROW = ("benchmark", "sheet", "items", "items_counted", "row", "baseline", *ABOUT[1:3], "run", *ABOUT[4:])
+OF_SHEET = ("benchmark", "setting")  # baselines have these too
 OVERALL, MEAN_OF_CONFIGS, LANGUAGES = "overall", "mean of configs", "languages"
 SHOWN = {name: metric for name, metric in METRICS.items() if metric.in_tables}
 COLUMNS = {
@@ -29,6 +37,71 @@ COLUMNS = {
     **{name: Column(name) for name in ("n", "pairs", *SHOWN_COUNTS)},
 }
 """Columns of the table of a run, by metric or count."""
+
+
+def overview(runs: Sequence[Run], *, wide: bool = False) -> Report:
+    """Report runs with a row each, benchmark by benchmark; see `pluralbench.reports.sheets`.
+
+    If models have runs in several profile modes, a further table compares them to the runs without user context.
+
+    Args:
+        wide: Show the interval of every number. Default: only of the overall number.
+
+    Returns:
+        For programs, each number has its bounds, `n`, `clusters` and `method`. `parts` holds the parts of the overall
+        number, `sheet` names the table (only rows of one table are on the same items), and `against_none` the
+        difference to the run without user context. CSV joins nested names with a dot, as `parts.Safety.low`.
+    """
+    sheets = sheets_of(runs)
+    models = [modes_of(sheet.runs) for sheet in sheets]
+    modes = [mode_table(sheet, own) for sheet, own in zip(sheets, models, strict=True) if own]
+    rows = [_row(sheet, row) for sheet in sheets for row in sheet.rows]
+    if modes:
+        gains = mode_fields([one for own in models for one in own])
+        rows = [row | {"against_none": gains.get(row["run"])} for row in rows]
+    texts = [*notes(sheets), *([MODES_NOTE] if modes else [])]
+    return Report([*(table_of(sheet, wide=wide) for sheet in sheets), *modes], texts, _flat(rows), rows)
+
+
+def _flat(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
+    frame = pl.json_normalize(list(rows), infer_schema_length=None)
+    # Columns that only some benchmarks have stand in the order of JSON, not where the first row with them stands.
+    last = ("parts", *SHOWN_COUNTS, "cost")
+    order = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in last]
+    place = {name: number for number, name in enumerate([*order, *last])}
+    columns: list[str] = sorted(frame.columns, key=lambda name: place[name.partition(".")[0]])
+    return frame.select(columns)
+
+
+def _row(sheet: Sheet, row: Row) -> dict[str, Any]:
+    own, (run,) = not row.quiet, row.runs
+    numbers: dict[bool, dict[str, Any]] = {True: {}, False: {}}
+    for column, value in zip(sheet.columns, row.values, strict=True):
+        numbers[column.part][column.name] = number_fields(value if isinstance(value, Estimate) else MISSING)
+    about = {
+        "sheet": sheet.heading,
+        "items": sheet.items,
+        "items_counted": run.items_counted if own else None,
+        "row": row.name,
+        "baseline": None if own else next(key for key, name in BASELINES.items() if name == row.name),
+    } | {name: value if own or name in OF_SHEET else None for name, value in about_run(run).items()}
+    return {
+        **{name: about[name] for name in ROW},
+        **numbers[False],
+        "parts": numbers[True],
+        **{name: run.count(name) if own else None for name in SHOWN_COUNTS},
+        "cost": _cost(run) if own else None,
+    }
+
+
+def _cost(run: Run) -> dict[str, float | int | None]:
+    cost, judging = run.result.cost, run.judged
+    counts = ("calls", "prompt_tokens", "completion_tokens", "cached_tokens")
+    return {
+        "seconds": None if cost is None else cost.seconds,
+        **{name: getattr(judging, name, None) for name in counts},
+        "dollars": None if cost is None else cost.dollars,
+    }
 
 
 def details(runs: Sequence[Run]) -> Report:
@@ -149,3 +222,41 @@ def _value(own: Mapping[str, Value], name: str) -> Value:
     """A value of a row. Missing numbers are empty, except for accuracy, which is shown as missing."""
     value = own.get(name, "")
     return "" if name != "accuracy" and isinstance(value, Estimate) and value.value is None else value
+
+
+def run_header(run: Run) -> list[str]:
+    """Describe a new run's computation, its data and its files, a line each."""
+    lines, data, scoring = [], run.config.data, run.scored
+    if isinstance(run.config, ScoreRunConfig) and scoring and scoring.work and scoring.work.seconds:
+        work = scoring.work
+        differ = (
+            "how far scores of other modes differ was not measured, since the run is small and no decision is close"
+            if scoring.tolerance is None
+            else f"scores of other modes differ by at most {scoring.tolerance:.2g}"
+        )
+        lines.append(
+            f"Mode {run.config.scoring.mode}: {work.computed_tokens:,} tokens computed, "
+            f"{work.computed_tokens / max(work.unique_tokens, 1):.2f} per unique token, in {work.seconds:.1f} s; {differ}."
+        )
+        if work.out_of_memory:
+            lines.append(
+                f"{work.out_of_memory:,} batches ran out of memory; the budget ended at {work.token_budget:,}."
+            )
+    if data.ignored_columns:
+        lines.append(f"Ignored columns: {', '.join(data.ignored_columns)}.")
+    action = "dropped" if data.on_empty == "drop" else "kept"
+    counts = {
+        f"items with an empty prompt or response were {action}": data.empty,
+        "prompts contain the full text of the better response": data.answered,
+    }
+    lines += [f"{len(ids):,} {what} (ids {list_ids(ids, len(ids))})." for what, ids in counts.items() if ids]
+    if data.shard is not None:
+        items, total = run.items.select("config", "id").n_unique(), data.shard.partition("/")[2]
+        lines.append(
+            f"Shard {data.shard} has {plural(items, 'item')} and no metrics; `pluralbench merge` merges all {total} shards."
+        )
+    if run.result.shards:
+        lines.append(f"Merged from {plural(len(run.result.shards), 'shard')}.")
+    verdicts = run.path / VERDICTS_FILE
+    further = f", {VERDICTS_FILE} (see pluralbench judge-metrics {verdicts})" if verdicts.exists() else ""
+    return [*lines, f"{run.path}: items.parquet, metrics.json, run.json{further}"]
