@@ -14,7 +14,8 @@ from made_personalize import DOMAINS, made_items, made_personalized
 from pluralbench import load_run
 from pluralbench.errors import RunError
 from pluralbench.reports.figures.downstream import personalized
-from pluralbench.reports.personalize import page, report_personalized
+from pluralbench.reports.personalize import report_personalized
+from pluralbench.reports.sections import markdown_page, personalized_result
 from pluralbench.reports.writing import format_report
 from pluralbench.results import Personalized
 from rich.console import Console
@@ -110,9 +111,9 @@ def test_report_opens_a_directory_and_draws_it(
 
 
 def test_the_page_links_its_figures(found: Personalized) -> None:
-    text = page(found, [Path("figures/user_context_new.png")])
-    assert text.startswith("# Personalized reward models on backbone\n")
-    assert "![user context new](figures/user_context_new.png)" in text
+    text = markdown_page(personalized_result(found))
+    assert text.startswith("# With and without a profile: backbone")
+    assert "](figures/user_context_new.png)" in text
     assert "| method" in text
 
 

@@ -20,7 +20,7 @@ from pluralbench.downstream.correlate import correlate
 from pluralbench.downstream.study import Study, load_study
 from pluralbench.errors import DataError
 from pluralbench.reports.html.page import html_report
-from pluralbench.reports.html.sections import study_result
+from pluralbench.reports.sections import loaded_study_result
 from pluralbench.reports.study import findings
 from pluralbench.results.finding import find_runs
 from pluralbench.studying import study
@@ -105,9 +105,8 @@ def test_the_page_says_what_was_found_and_its_links_lead_somewhere(done: Study) 
     rows = [line for line in page.splitlines() if line.endswith((" 1    |", " 2    |", " 3    |", " 4    |"))]
     assert len(rows) == 8, "ranks of the four reward models, by best-of-n and by optimisation"
     places = list(links(page))
-    curves = [f"optimization/{model.name}/policy/curves.png" for model in done.recipe.models]
     drawn = ["axis", "best_of_n", *(f"{name}/scores" for name in found)]
-    assert sorted(places) == sorted([*curves, *(f"figures/{stem}.png" for stem in drawn)])
+    assert sorted(places) == sorted(f"figures/{stem}.png" for stem in drawn)
     for place in places:
         assert (done.path / place).read_bytes().startswith(b"\x89PNG"), place
     assert page.count(" in 1 step of PPO.") == 4
@@ -137,7 +136,7 @@ def test_the_page_of_runs_has_a_section_of_the_study_with_its_findings_once(done
 
 def test_a_study_without_a_step_has_a_section_that_says_so(done: Study, tmp_path: Path) -> None:
     shutil.copy(done.path / "study.toml", tmp_path)
-    result = study_result(tmp_path)
+    result = loaded_study_result(tmp_path)
     step = tmp_path / "benchmarks" / "own pairs" / "given [1|2]"
     assert f"This study is not complete: {step} is not a finished run; it has no run.json." in result.sentences
 
@@ -189,7 +188,7 @@ def test_stopped_after_each_step_it_ends_in_the_same_scores(
     with monkeypatch.context() as patch:
         for module, name in STEPS:
             patch.setattr(module, name, stopping(getattr(module, name)))
-        patch.setattr("pluralbench.studying.write_page", at_the_page)
+        patch.setattr("pluralbench.studying.write_study_page", at_the_page)
         stopped: type[BaseException] = KeyboardInterrupt
         while stopped is KeyboardInterrupt:
             made, known = False, made_in(out)
@@ -266,7 +265,7 @@ def test_a_study_of_benchmarks_alone_needs_no_policy(recipe: Path, tmp_path: Pat
     out = tmp_path / "out"
     assert run("study", only_scores(recipe, tmp_path / "plain.toml"), "--out", out)[0] == 0
     page = (out / "README.md").read_text(encoding="utf-8")
-    assert "## Scores" in page
+    assert "**Scores of the reward models" in page
     assert "## Results" not in page
     assert list(links(page)) == []
 
@@ -317,7 +316,7 @@ def test_the_papers_study_correlates_beside_its_baselines(
     found = json.loads((out / "correlations.json").read_text(encoding="utf-8"))
     assert {name: list(one["baselines"]) for name, one in found.items()} == {"best-of-n": names, "optimization": names}
     page = (out / "README.md").read_text(encoding="utf-8")
-    assert [page.count(f"\nAgainst {name} (") for name in names] == [2, 2, 2]
+    assert [page.count(f"\n**Against {name} (") for name in names] == [2, 2, 2]
 
 
 def test_a_benchmark_and_a_downstream_result_without_a_model_in_common(done: Study, tmp_path: Path) -> None:

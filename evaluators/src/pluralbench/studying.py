@@ -4,7 +4,7 @@ from pathlib import Path
 
 from pluralbench.downstream.study import Study, run_study
 from pluralbench.downstream.study_recipe import StudyRecipe
-from pluralbench.reports.study import write_page
+from pluralbench.reports.sections import write_study_page
 
 
 def study(recipe: str | Path | StudyRecipe, *, out: str | Path | None = None, fresh: bool = False) -> Study:
@@ -25,5 +25,5 @@ def study(recipe: str | Path | StudyRecipe, *, out: str | Path | None = None, fr
         UserError: If the recipe, its data or models, or the directory cannot be used. The message names the fix.
     """
     with run_study(recipe, out=out, fresh=fresh) as done:
-        write_page(done)
+        write_study_page(done)
     return done

@@ -11,7 +11,7 @@ import polars as pl
 from pluralbench_local import LocalModel
 from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_rewards import ScoringConfig, model_digest
-from pluralbench_runs import FrozenModel, Output, log_status, plural, write_text
+from pluralbench_runs import FrozenModel, Output, log_status, plural
 from pluralbench_runs.options import Flag, Options
 
 from pluralbench.arguments import WITHOUT_DRAW, HeldOut
@@ -37,12 +37,9 @@ from pluralbench.personalizing.users import (
     select,
     with_context,
 )
-from pluralbench.reports.figures.downstream import personalized
-from pluralbench.reports.figures.files import write
-from pluralbench.reports.personalize import page
+from pluralbench.reports.sections import write_personalized_page
 from pluralbench.results.personalize import (
     EMBEDDINGS_FOLDER,
-    FIGURES_FOLDER,
     KNOWN,
     MODELS_FOLDER,
     NEW,
@@ -185,9 +182,7 @@ def personalize(
             _train_and_decide(output, config, source, users, models, embeddings)
     result: Personalized = load_run(target, PersonalizeRunConfig)
     if not (target / PAGE_FILE).exists():
-        paths = write(personalized(result), target / FIGURES_FOLDER)
-        figures = [path.relative_to(target) for path in paths if path.suffix == ".png"]
-        write_text(target / PAGE_FILE, page(result, figures))
+        write_personalized_page(result)
     return result
 
 

@@ -5,16 +5,14 @@ The first table has the layout of Personalized RewardBench, Table 6; the others 
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from pathlib import Path
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
-from pluralbench_release.markdown import escape_markdown
 from pluralbench_runs import plural
 
 from pluralbench.metrics.personalize import COMPARED
 from pluralbench.reports.layout import first_words
 from pluralbench.reports.tables import Column, Row, Table, Value
-from pluralbench.reports.writing import Report, format_report, long_frame
+from pluralbench.reports.writing import Report, long_frame
 from pluralbench.results.numbers import p_value, percent, points, with_interval
 from pluralbench.results.personalize import KNOWN, NEW, PersonalizeResult, SetRecord
 from pluralbench.results.runs import Personalized
@@ -191,20 +189,3 @@ def _architecture_notes(run: Personalized) -> Iterator[str]:
             "Bradley-Terry and SynthesizeMe are the same architecture, and their rows in Personalized RewardBench are "
             "identical. Without user context, or with the same context, count their rows as one result, not two."
         )
-
-
-def page(run: Personalized, figures: Sequence[Path]) -> str:
-    """Write the page of a directory in Markdown.
-
-    Args:
-        figures: Paths relative to the directory.
-    """
-    pictures = "\n\n".join(f"![{path.stem.replace('_', ' ')}]({path.as_posix()})" for path in figures)
-    parts = [
-        f"# Personalized reward models on {escape_markdown(Path(run.config.backbone.name).name)}",
-        str(format_report(report_personalized([run]), "markdown", None)),
-        *([f"## By amount of user context\n\n{pictures}"] if pictures else []),
-        "## How to reproduce it\n\n`run.json` has the settings and the software versions, `items.parquet` each "
-        "decision, and `models` the models, which `pluralbench score` accepts.",
-    ]
-    return "\n\n".join(parts) + "\n"

@@ -229,14 +229,15 @@ def run_header(run: Run) -> list[str]:
     lines, data, scoring = [], run.config.data, run.scored
     if isinstance(run.config, ScoreRunConfig) and scoring and scoring.work and scoring.work.seconds:
         work = scoring.work
+        ratio = work.computed_tokens / max(work.unique_tokens, 1)
         differ = (
             "how far scores of other modes differ was not measured, since the run is small and no decision is close"
             if scoring.tolerance is None
             else f"scores of other modes differ by at most {scoring.tolerance:.2g}"
         )
         lines.append(
-            f"Mode {run.config.scoring.mode}: {work.computed_tokens:,} tokens computed, "
-            f"{work.computed_tokens / max(work.unique_tokens, 1):.2f} per unique token, in {work.seconds:.1f} s; {differ}."
+            f"Mode {run.config.scoring.mode}: {work.computed_tokens:,} tokens computed, {ratio:.2f} per unique token, "
+            f"in {work.seconds:.1f} s; {differ}."
         )
         if work.out_of_memory:
             lines.append(
@@ -253,7 +254,8 @@ def run_header(run: Run) -> list[str]:
     if data.shard is not None:
         items, total = run.items.select("config", "id").n_unique(), data.shard.partition("/")[2]
         lines.append(
-            f"Shard {data.shard} has {plural(items, 'item')} and no metrics; `pluralbench merge` merges all {total} shards."
+            f"Shard {data.shard} has {plural(items, 'item')} and no metrics; `pluralbench merge` merges all {total} "
+            "shards."
         )
     if run.result.shards:
         lines.append(f"Merged from {plural(len(run.result.shards), 'shard')}.")

@@ -62,7 +62,7 @@ def format_report(report: Report, form: Format, width: int | None) -> str | Grou
             return csv_text(report.frame)
         case "markdown":
             tables = (f"**{escape_markdown(table.title)}**\n\n{in_markdown(table)}" for table in report.tables)
-            return "\n\n".join([*tables, "\n".join(f"- {escape_markdown(note)}" for note in notes)])
+            return "\n\n".join([*tables, listed(notes)])
         case "latex":
             return in_latex([_grid(table) for table in report.tables], [clean(note) for note in report.notes])
         case "table":
@@ -74,6 +74,11 @@ def render_tables(tables: Sequence[Table], width: int | None) -> Iterator[Render
     for table in tables:
         yield from lay_out(table, width)
         yield Text("")
+
+
+def listed(sentences: Iterable[str]) -> str:
+    """Write a list of sentences in Markdown."""
+    return "\n".join(f"- {escape_markdown(clean(sentence))}" for sentence in sentences)
 
 
 def in_markdown(table: Table) -> str:

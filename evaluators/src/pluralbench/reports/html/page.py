@@ -19,11 +19,11 @@ from pluralbench.reports.html.facts import facts_of
 from pluralbench.reports.html.figures import inlined_figures
 from pluralbench.reports.html.items import BUDGET, browse
 from pluralbench.reports.html.parts import page, part, save_page, table
-from pluralbench.reports.html.sections import Result, correlation_result, other_results
 from pluralbench.reports.notes import notes
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_table, modes_of
 from pluralbench.reports.ranking import MEAN, RANKS, Ranking, overview_sentence, rank_sheet, ranked_table, standings
 from pluralbench.reports.runs import run_table
+from pluralbench.reports.sections import Result, correlation_result, other_results
 from pluralbench.reports.sheets import sheets_of, title_of
 from pluralbench.reports.tables import Column, Row, Table, upright
 from pluralbench.results.checks import STATES, CheckResult

@@ -1,0 +1,185 @@
+"""Sections of pages: studies, suites, plans, policies, personalized reward models and correlations."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from pluralbench_release.markdown import escape_markdown
+from pluralbench_runs import write_text
+from pluralbench_runs.console import clean
+from pluralbench_tables import csv_text
+
+from pluralbench.downstream.correlate import Correlation
+from pluralbench.downstream.study import CORRELATIONS_FILE, SCORES_FILE, Study, load_study
+from pluralbench.downstream.study import PAGE_FILE as STUDY_PAGE
+from pluralbench.errors import UserError
+from pluralbench.reports import downstream, personalize, plans
+from pluralbench.reports.correlation import correlation_findings, correlation_notes, correlation_tables, heading
+from pluralbench.reports.figures import downstream as figures
+from pluralbench.reports.figures.chart import Chart
+from pluralbench.reports.figures.files import write
+from pluralbench.reports.study import TITLES, findings, scores_of, scores_table, step_notes
+from pluralbench.reports.suite import suite_tables
+from pluralbench.reports.tables import Table, marks_in
+from pluralbench.reports.writing import in_markdown, listed
+from pluralbench.results.finding import STUDY_FILE, FoundRuns
+from pluralbench.results.personalize import FIGURES_FOLDER, PAGE_FILE
+from pluralbench.results.runs import Downstream, Personalized, Run
+
+STUDY_STEPS = (
+    f"`pluralbench study` repeats the study with the recipe next to this page (`{STUDY_FILE}`) and a new folder. "
+    "Each step has a directory here with its settings, per-item results and recorded calls, and each optimized policy "
+    "its training curves."
+)
+PERSONALIZED_STEPS = (
+    "`run.json` has the settings and the software versions, `items.parquet` each decision, and `models` the models, "
+    "which `pluralbench score` accepts."
+)
+NO_FINDING = (
+    "A correlation needs at least two reward models with a benchmark and a downstream result; this study has none."
+)
+
+
+class Result(NamedTuple):
+    """A section of a page.
+
+    Attributes:
+        sentences: The result in words.
+        notes: Sentences below the last table.
+        parts: Sections within it.
+        runs: Runs whose provenance is shown.
+    """
+
+    title: str
+    sentences: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+    charts: Mapping[str, Chart] = {}
+    parts: Sequence["Result"] = ()
+    runs: Sequence[Run[Any, Any]] = ()
+
+
+def other_results(runs: FoundRuns, models: Sequence[str]) -> Iterator[Result]:
+    """Yield what a page shows besides benchmark runs.
+
+    Args:
+        models: Names of the models on the page, which determine the colors.
+    """
+    among = list(dict.fromkeys([*models, *(name for run in runs.downstream for name in run.result.rewards)]))
+    if runs.suites:
+        tables, texts = suite_tables(runs.suites)
+        yield Result("Suites", tables=tables, notes=texts)
+    yield from map(loaded_study_result, runs.studies)
+    if runs.plans:
+        report = plans.report_plans(runs.plans)
+        yield Result("Plans", plans.plan_findings(runs.plans), report.tables, report.notes, runs=runs.plans)
+    yield from map(personalized_result, runs.personalized)
+    # The section of a study shows its steps.
+    yield from (
+        downstream_result(run, among)
+        for run in runs.downstream
+        if not any(run.path.is_relative_to(study) for study in runs.studies)
+    )
+
+
+def personalized_result(run: Personalized) -> Result:
+    """Return what a page shows of a directory of `personalize`."""
+    title = f"With and without a profile: {Path(run.config.backbone.name).name} ({run.path.name})"
+    tables, charts = [*personalize.tables_of(run)], figures.personalized(run)
+    return Result(title, [*personalize.findings(run)], tables, [*personalize.notes(run)], charts, runs=[run])
+
+
+def downstream_result(run: Downstream, among: Sequence[str]) -> Result:
+    """Return what a page shows of a directory of `best-of-n` or `optimize`."""
+    sampled = run.verb == "best-of-n" and bool(run.result.rewards)
+    tables = [downstream.curve_table(run)] if sampled else downstream.outcome_tables([run])
+    charts = figures.best_of_n(run, among) if sampled else {}
+    title = f"{TITLES[run.verb]}: {Path(run.result.policy.name).name} ({run.path.name})"
+    return Result(title, [downstream.finding_of(run)], tables, downstream.downstream_notes(run), charts, runs=[run])
+
+
+def loaded_study_result(path: Path) -> Result:
+    """Return what a page shows of a directory of `study`."""
+    try:
+        study = load_study(path)
+    except UserError as error:
+        return Result(f"Study: {path.name}", [f"This study is not complete: {error}"])
+    return study_result(study)._replace(title=f"Study: {study.recipe.title} ({path.name})")
+
+
+def study_result(study: Study) -> Result:
+    """Return what a page shows of a study."""
+    models, parts = [model.name for model in study.recipe.models], []
+    if study.best_of_n is not None:
+        tables, texts = downstream.outcome_tables([study.best_of_n]), downstream.downstream_notes(study.best_of_n)
+        parts.append(Result(TITLES["best-of-n"], [], tables, texts, figures.best_of_n(study.best_of_n, models)))
+    if study.optimized:
+        texts = [f"{name}: {downstream.level_note(run)}" for name, run in study.optimized.items()]
+        parts.append(Result(TITLES["optimize"], [], downstream.outcome_tables([*study.optimized.values()]), texts))
+    for name, correlation in study.correlations.items():
+        title = f"Does the ranking by {correlation.benchmark.source} predict {name}?"
+        parts.append(correlation_result(title, correlation, models, f"{name}/"))
+    sentences = [*filter(None, [study.recipe.about.strip()]), *(list(findings(study)) or [NO_FINDING])]
+    charts = figures.study(study)
+    return Result(study.recipe.title, sentences, [scores_table(study)], [*step_notes(study)], charts, parts)
+
+
+def correlation_result(title: str, correlation: Correlation, models: Sequence[str] = (), stem: str = "") -> Result:
+    """Return what a page shows of a correlation.
+
+    Args:
+        models: Names of the models on the page, which determine the colors.
+        stem: Prefix of the names of the figures.
+    """
+    sides = [" ".join(line.split()) for line in heading(correlation)]
+    tables = [one._replace(title=one.title or "Rank statistics") for one in correlation_tables(correlation)]
+    charts = {f"{stem}{name}": chart for name, chart in figures.correlation(correlation, models).items()}
+    found = [*correlation_findings(correlation)] or correlation.warnings
+    texts = [*sides, *correlation_notes(correlation)]
+    return Result(title, [f"{one[0].upper()}{one[1:]}" for one in found], tables, texts, charts)
+
+
+def charts_of(result: Result) -> dict[str, Chart]:
+    """Return the charts of a result and its parts, by file stem."""
+    return {**result.charts, **{stem: chart for part in result.parts for stem, chart in charts_of(part).items()}}
+
+
+def write_study_page(study: Study) -> None:
+    """Write `README.md`, its figures, `scores.csv` and `correlations.json` into the study's directory."""
+    write_text(study.path / SCORES_FILE, csv_text(scores_of(study)))
+    if study.correlations:
+        numbers = {name: correlation.as_dict() for name, correlation in study.correlations.items()}
+        text = json.dumps(numbers, indent=2, ensure_ascii=False, allow_nan=False)
+        write_text(study.path / CORRELATIONS_FILE, text + "\n")
+    _write_page(study_result(study), study.path / STUDY_PAGE, STUDY_STEPS)
+
+
+def write_personalized_page(run: Personalized) -> None:
+    """Write `report.md` and its figures into a directory of `personalize`."""
+    backbone = Path(run.config.backbone.name).name
+    result = personalized_result(run)._replace(title=f"Personalized reward models on {backbone}")
+    _write_page(result, run.path / PAGE_FILE, PERSONALIZED_STEPS)
+
+
+def _write_page(result: Result, page: Path, steps: str) -> None:
+    write(charts_of(result), page.parent / FIGURES_FOLDER)
+    write_text(page, f"{markdown_page(result)}\n\n## How to reproduce it\n\n{steps}\n")
+
+
+def markdown_page(result: Result, level: int = 1) -> str:
+    """Write a result and its parts in Markdown.
+
+    Args:
+        level: Level of the heading.
+    """
+    parts = [f"{'#' * level} {escape_markdown(clean(result.title))}", listed(result.sentences)]
+    for table in result.tables:
+        parts += [f"**{escape_markdown(clean(table.title))}**", in_markdown(table)]
+    parts.append(listed([*result.notes, *marks_in(result.tables)]))
+    for stem, chart in result.charts.items():
+        if not chart.empty:
+            parts.append(f"![{escape_markdown(chart.title)}]({quote(f'{FIGURES_FOLDER}/{stem}.png')})")
+    parts += [markdown_page(part, level + 1) for part in result.parts]
+    return "\n\n".join(filter(None, parts))
