@@ -12,6 +12,8 @@ from pydantic import Field
 
 from pluralbench.arguments import HeldOut, PolicyConnection, Undrawn
 from pluralbench.config import PLACE, ConnectionConfig, DataConfig, RuntimeConfig, SamplingConfig, ServingConfig
+from pluralbench.errors import EvaluationError
+from pluralbench.evaluation.models import DUPLICATE_NAME
 
 if TYPE_CHECKING:
     from pluralbench.evaluation.causes import Recheck
@@ -141,9 +143,14 @@ def rewards(
     Args:
         reward: Reward model: directory or ORG/NAME on the Hub; repeatable.
     """
-    from pluralbench.evaluation.models import reward_model_configs
-
-    return reward_model_configs(reward, running)
+    pairs = [name.partition("=") if "=" in name else (Path(name).name, "=", name) for name in reward]
+    if any(not name or not model for name, _, model in pairs):
+        raise EvaluationError("A reward model has an empty name; write MODEL or NAME=MODEL.")
+    models = {name: LocalModel(name=model, **running.model_dump()) for name, _, model in pairs}
+    for name in models:
+        if [pair[0] for pair in pairs].count(name) > 1:
+            raise EvaluationError(DUPLICATE_NAME.format(name=name))
+    return models
 
 
 def reward(reward: Reward, *, running: Runtime) -> LocalModel:

@@ -72,7 +72,7 @@ class Thread:
     @property
     def history(self) -> str:
         """First 16 digits of the SHA-256 of the messages."""
-        return history_of(self.messages)
+        return digest([dict(message) for message in self.messages])[:16]
 
     @property
     def key(self) -> tuple[str, str, int, str]:
@@ -154,11 +154,6 @@ def user_turns(group: Group) -> list[list[Message]]:
 def policy_messages(group: Group) -> Sequence[Message]:
     """Return a conversation as the policy reads it: with a system message if it has user context."""
     return [{"role": "system", "content": SYSTEM}, *group.messages] if group.context else group.messages
-
-
-def history_of(messages: Sequence[Message]) -> str:
-    """Return the first 16 digits of the SHA-256 of messages."""
-    return digest([dict(message) for message in messages])[:16]
 
 
 def _thread(key: tuple[str, str, str], item: Group, turn: int, prompt: Sequence[Message]) -> Thread:

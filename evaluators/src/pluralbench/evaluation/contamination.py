@@ -304,14 +304,11 @@ def write_contaminated(result: Contamination, path: Path) -> None:
     """Write the contaminated items as JSON Lines or Parquet, with the columns `CONTAMINATED`.
 
     Raises:
-        DataError: The file has another ending, or cannot be written.
+        DataError: The file has another ending.
     """
     check_item_file(path)
-    try:
-        with output_file(path) as new:
-            if path.suffix == ".jsonl":
-                write_jsonl(result.items.iter_rows(named=True), new)
-            else:
-                result.items.write_parquet(new)
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror}; choose another file.") from None
+    with output_file(path) as new:
+        if path.suffix == ".jsonl":
+            write_jsonl(result.items.iter_rows(named=True), new)
+        else:
+            result.items.write_parquet(new)

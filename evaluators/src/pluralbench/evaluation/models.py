@@ -1,6 +1,6 @@
 """Models to score with, from names, configurations, reward models and plain functions."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
@@ -12,7 +12,6 @@ from pluralbench_rewards import FunctionModel, ModelConfig, ModelRecord, RewardM
 from pluralbench_rewards.cluster import load_checked, on_cluster
 from pluralbench_runs import ClusterConfig, check_recipe, step
 
-from pluralbench.config import RuntimeConfig
 from pluralbench.errors import EvaluationError
 from pluralbench.results.record import EMBEDDED
 
@@ -140,18 +139,3 @@ def base_model_path(name: str) -> str:
         from pluralbench_policies import embedded_folder
 
         return str(embedded_folder(folder))
-
-
-def reward_model_configs(names: Sequence[str], running: RuntimeConfig) -> dict[str, LocalModel]:
-    """Parse reward models from a command line, each "MODEL" or "NAME=MODEL", by name.
-
-    Raises:
-        EvaluationError: If a name or model is empty, or two models have one name.
-    """
-    pairs = [name.partition("=") if "=" in name else (Path(name).name, "=", name) for name in names]
-    duplicate = next((name for name, _, _ in pairs if [pair[0] for pair in pairs].count(name) > 1), None)
-    if duplicate is not None:
-        raise EvaluationError(DUPLICATE_NAME.format(name=duplicate))
-    if any(not name or not model for name, _, model in pairs):
-        raise EvaluationError("A reward model has an empty name; write MODEL or NAME=MODEL.")
-    return {name: LocalModel(name=model, **running.model_dump()) for name, _, model in pairs}

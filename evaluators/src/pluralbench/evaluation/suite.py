@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pluralbench_rewards import ScoringConfig
 from pluralbench_runs import (
@@ -106,13 +106,10 @@ def suite(
     replaced = _check_directory(target, record, fresh=fresh)
     loaded = _load(benchmarks, shared, locations, prompt, shard)
     suffix = "" if shard is None else parse_shard(shard).suffix
-    steps = [
-        _Step(key, target / f"{key}{suffix}", run_config(own, model_record, scoring), own.frame.height, [own])
-        for key, own in loaded.items()
-    ]
-    del loaded
-    for step in () if fresh else steps:
-        with output_directory(step.target, step.config, recipe_file=RUN_FILE):
+    targets = {key: target / f"{key}{suffix}" for key in loaded}
+    configs = {key: run_config(own, model_record, scoring) for key, own in loaded.items()}
+    for key in () if fresh else loaded:
+        with output_directory(targets[key], configs[key], recipe_file=RUN_FILE):
             pass  # raises an error for a run with other settings, before any benchmark is scored
     open_once = cache(open_model)
     if replaced is not None:
@@ -121,41 +118,22 @@ def suite(
     target.mkdir(parents=True, exist_ok=True)
     write_recipe(record, target / SUITE_FILE)
     runs: dict[str, Run] = {}
-    for number, step in enumerate(steps, 1):
-        finished = (step.target / RUN_FILE).is_file() and not fresh
-        note = "finished earlier" if finished else plural(step.items, "item")
-        log_status(f"Benchmark {number} of {len(steps)}: {step.key} ({note})")
+    for number, (key, own) in enumerate(loaded.items(), 1):
+        finished = (targets[key] / RUN_FILE).is_file() and not fresh
+        note = "finished earlier" if finished else plural(own.frame.height, "item")
+        log_status(f"Benchmark {number} of {len(loaded)}: {key} ({note})")
         try:
-            own = step.loaded.pop()
-            runs[step.key] = (
-                load_run(step.target, ScoreRunConfig, part=True)
+            runs[key] = (
+                load_run(targets[key], ScoreRunConfig, part=True)
                 if finished
-                else write_scores(step.target, own, step.config, open_once, fresh=fresh)
+                else write_scores(targets[key], own, configs[key], open_once, fresh=fresh)
             )
         except UserError:
             log_status(
-                f"{len(runs)} of {len(steps)} benchmarks are finished in {target}; rerun the same command to resume."
+                f"{len(runs)} of {len(loaded)} benchmarks are finished in {target}; rerun the same command to resume."
             )
             raise
     return load_suite(target) if shard is None else SuiteRun(target, record, runs, shard)
-
-
-class _Step(NamedTuple):
-    """A benchmark of a suite to score.
-
-    Attributes:
-        key: Name of the benchmark in the suite.
-        target: Run directory.
-        config: The run's configuration.
-        items: Number of items.
-        loaded: The benchmark with its items; taken out when it is scored, to free memory.
-    """
-
-    key: str
-    target: Path
-    config: ScoreRunConfig
-    items: int
-    loaded: list[LoadedBenchmark]
 
 
 def _shared_options(options: DataConfig | None) -> DataConfig:

@@ -295,31 +295,21 @@ def _decide(
                 '`profile="both"`.'
             )
         visible = shuffle_profiles(corpus, model.seed) if condition == "shuffled" else corpus
-        yield _rows(
-            part, rewards_of(saved, visible), _context_columns(part, corpus, config.options.profile_size)
-        ).select(
-            *(
-                pl.lit(value).cast(PERSONALIZE_ITEMS[column]).alias(column)
-                for column, value in (("method", model.method), ("condition", condition), ("seed", model.seed))
-            ),
-            pl.lit(name).alias("set"),
-            *list(PERSONALIZE_ITEMS)[4:],
+        decisions = decide(part.items, rewards_of(saved, visible)).filter(pl.col("outcome") != "equal")
+        rows = decisions.with_columns(
+            method=pl.lit(model.method),
+            condition=pl.lit(condition),
+            seed=pl.lit(model.seed),
+            set=pl.lit(name),
+            item="id",
+            pair=pl.int_range(pl.len()).over("config", "id"),
+            correct=pl.col("outcome") == "win",
         )
-
-
-def _rows(part: UserSplit, rewards: list[list[float]], context: pl.DataFrame) -> pl.DataFrame:
-    """The decisions, one row each, with the columns of `_context_columns`."""
-    decisions = decide(part.items, rewards).filter(pl.col("outcome") != "equal")
-    rows = decisions.select(
-        "config",
-        pl.col("id").alias("item"),
-        pl.int_range(pl.len()).over("config", "id").alias("pair"),
-        "cluster",
-        "margin",
-        (pl.col("outcome") == "win").alias("correct"),
-    )
-    keys = part.items.select("config", pl.col("id").alias("item"))
-    return rows.join(keys.hstack(context), on=["config", "item"], how="left", maintain_order="left")
+        contexts = part.items.select("config", item="id").hstack(
+            _context_columns(part, corpus, config.options.profile_size)
+        )
+        rows = rows.join(contexts, on=["config", "item"], how="left", maintain_order="left")
+        yield rows.select(pl.col(column).cast(kind) for column, kind in PERSONALIZE_ITEMS.items())
 
 
 def _context_columns(part: UserSplit, corpus: "Corpus", posts: int) -> pl.DataFrame:
