@@ -136,23 +136,6 @@ def test_commands(line: str, made: Path, monkeypatch: pytest.MonkeyPatch, capsys
     assert [name for name in GOOD if name not in shown] == []
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize(
-    "read",
-    [
-        pluralbench.results,
-        lambda runs: pluralbench.plot(runs, "forest_pairs"),
-    ],
-    ids=["results", "plot"],
-)
-def test_functions(
-    read: Callable[[str], object], made: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(made)
-    read("runs")
-    _named(capsys.readouterr().err)
-
-
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_one_alone_is_refused_by_its_name(name: str, made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(made)

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import verbs
 from chat_server import Reply, serve
 from persona_tables import item, knows, release, rows
 from pluralbench import load_run
@@ -44,39 +43,6 @@ def test_a_run_says_what_it_found_and_judge_metrics_reads_it(run: Command, data:
     ]
     for words in (["report", out], ["report", out, "--format", "markdown"], ["compare", out, out]):
         assert run(*words)[0] == 0
-
-
-def test_what_is_given_is_what_is_asked(run: Command, data: Path, tmp_path: Path) -> None:
-    with serve(lambda body, _: Reply(f"[[{knows(body)}]]")) as server:
-        words = ["judge-personas", "j", "--data", data, "--base-url", server.base_url]
-        words += ["--config", "prism", "--setting", "tie", "--variables", "key", "--orders", "both", "--top-p", "0.5"]
-        status, _, error = run(*words, "--temperature", "0", "--seed", "4", "--out", tmp_path / "run")
-        assert (status, error) == (0, "")
-        assert len(server.requests) == 16
-        assert {(body["temperature"], body["top_p"]) for body in server.requests} == {(0.0, 0.5)}
-    config = verbs.config(tmp_path / "run")
-    chosen = {"setting": "tie", "variables": "key", "orders": "both", "reply_format": "brief"}
-    assert (chosen.items() <= config["judging"].items(), config["seed"]) == (True, 4)
-
-
-@pytest.mark.parametrize(
-    ("words", "part"),
-    [
-        (["--config", "opinion_qa", "--setting", "tie"], "the task opinion_qa has no ties"),
-        (["--config", "beer"], "has no config 'beer'"),
-        (["--price", "1"], "--price: '1' is not of the form IN/OUT"),
-        (["--max-cost", "1"], "`--max-cost` requires `--price`"),
-        (["--base-url", "localhost:80"], "base URL"),
-    ],
-)
-def test_a_bad_option_is_named(run: Command, data: Path, tmp_path: Path, words: list[str], part: str) -> None:
-    base = ["judge-personas", "j", "--data", str(data), "--base-url", "http://127.0.0.1:9/v1"]
-    status, said, error = run(*base, "--out", tmp_path / "run", *words)
-    assert (status, said) == (2, "")
-    assert part in error
-    assert error.count("\n") == 1
-    assert not (tmp_path / "run").exists()
-    assert not (tmp_path / "run.work").exists()
 
 
 @pytest.mark.heavy

@@ -291,12 +291,6 @@ def test_a_suite_file_includes_suites_and_takes_benchmark_files(tmp_path: Path) 
 
 COLUMN = '[[columns]]\nname = "A"\nbenchmarks = [{ name = "pairs" }]\n'
 BAD = {
-    "a list for a text": ('title = ["a"]\n' + COLUMN, "`title`: Input should be a valid string"),
-    "a list for a name": (
-        'title = "t"\n[[columns]]\nname = "A"\nbenchmarks = [{ name = ["pairs"] }]\n',
-        "`columns.0.benchmarks.0.name`: Input should be a valid string",
-    ),
-    "a text for a list": ('title = "t"\n[[columns]]\nname = "A"\nbenchmarks = "pairs"\n', "`columns.0.benchmarks`"),
     "no column": ('title = "t"\n', "the suite has no columns"),
     "no benchmark": ('title = "t"\n[[columns]]\nname = "A"\nbenchmarks = []\n', "`columns.0.benchmarks` is empty"),
     "one column twice": ('title = "t"\n' + COLUMN + COLUMN, "two columns have the name `A`"),
