@@ -80,9 +80,10 @@ def _commands_are_made_once() -> Iterator[None]:
     make, made = command.command_of, dict[Any, Any]()
 
     def once(program: Any) -> Any:
-        if program.name not in made:
-            made[program.name] = make(program)
-        return made[program.name]
+        key = program.name, *(verb for listed in program.verbs.values() for verb in listed)
+        if key not in made:
+            made[key] = make(program)
+        return made[key]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "command_of", once)

@@ -6,6 +6,7 @@ are their help, and the paragraphs before it, with the section `Examples`, are t
 
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
@@ -67,8 +68,14 @@ class Program(NamedTuple):
     mistakes: tuple[type[Exception], ...] = ()
 
     def run(self) -> NoReturn:
-        """Run the command and exit with the status of `pluralbench_runs.run`."""
-        run(lambda: command_of(self)(standalone_mode=False), self.distribution or self.name, mistakes=self.mistakes)
+        """Run the command and exit with the status of `pluralbench_runs.run`.
+
+        If the first word is a verb, only its modules are imported.
+        """
+        words = sys.argv[1:2]
+        named = {panel: {verb: own[verb] for verb in words if verb in own} for panel, own in self.verbs.items()}
+        program = self._replace(verbs=named) if any(named.values()) else self
+        run(lambda: command_of(program)(standalone_mode=False), self.distribution or self.name, mistakes=self.mistakes)
 
 
 class Docstring(NamedTuple):
