@@ -10,7 +10,7 @@ from typing import Any
 import openai
 import pytest
 from aibrix_server import aibrix_server
-from pluralbench_calls import CallsError, EmbeddedModel, Ledger, OpenAIChat, Request, ask
+from pluralbench_calls import EmbeddedModel, Ledger, OpenAIChat, Request, ask
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.service import BatchService
 
@@ -84,25 +84,6 @@ def test_a_batch_says_what_the_model_says_and_is_found_again(
     ]
     assert len([*client.batches.list()]) == before + 1
     client.close()
-
-
-def test_what_the_model_refuses_leaves_the_rest(base_url: str, tmp_path: Path) -> None:
-    asked = [*questions(3), *questions(1, text="word " * 9_000)]
-    with Ledger(tmp_path / "batch") as ledger:
-        with pytest.raises(CallsError, match="left 1 call unanswered in the batch") as failed:
-            ask(asked, ledger, batches(base_url))
-        assert len(ledger) == 3, failed.value
-        assert "HTTP 400" in str(failed.value)
-
-
-def test_what_is_no_request_fails_the_batch_and_is_named(base_url: str, tmp_path: Path) -> None:
-    asked = [*questions(3), Request("chat", "127.0.0.1", "SmolLM2", {"messages": "none"})]
-    with (
-        Ledger(tmp_path / "batch") as ledger,
-        pytest.raises(CallsError, match=r"refuses the batch .* Line 1: 'messages'"),
-    ):
-        ask(asked, ledger, batches(base_url))
-    assert not (tmp_path / "batch.batches").exists()
 
 
 def test_what_is_cancelled_goes_out_again(base_url: str, tmp_path: Path) -> None:

@@ -93,15 +93,6 @@ def test_a_rejected_request_is_not_asked_again(tmp_path: Path) -> None:
     assert asked(server.requests) == [("long", 0), ("short", 0), ("short", 1)]
 
 
-def test_limits_and_label_reach_each_round(tmp_path: Path) -> None:
-    with serve(lambda *_: Reply("none", delay=0.02)) as server, Ledger(tmp_path / "ledger") as ledger:
-        chat, items = OpenAIChat(server.base_url), [str(item) for item in range(6)]
-        ask_until_valid(items, question, number, ledger, chat, attempts=2, limits=Limits(concurrency=2))
-        with pytest.raises(PermanentError, match="0 of 1 aspects are recorded"):
-            ask_until_valid(["new"], question, number, ledger, Replay(), attempts=2, label="aspects")
-    assert server.most_at_once == 2
-
-
 def test_a_replay_answers_from_the_ledger_and_names_what_is_missing(tmp_path: Path) -> None:
     known, missing, other = (question(item, 0) for item in ("known", "缺", "鼓"))
     with serve(lambda *_: Reply()) as server, Ledger(tmp_path / "ledger") as ledger:

@@ -98,13 +98,6 @@ def test_the_card_has_bibtex_of_the_paper_the_release_and_the_software(release: 
     assert r"  title = {100\% \& more}," in card_text(release("more", title="100% & more"))
 
 
-@pytest.mark.parametrize(("rows", "size"), [(999, "n<1K"), (1000, "1K<n<10K"), (10_000, "10K<n<100K")])
-def test_the_card_says_how_large_it_is(release: Make, pairs: Pairs, rows: int, size: str) -> None:
-    directory = release("large", pairs(*map(str, range(rows))))
-    assert front_matter(directory)["size_categories"] == size
-    assert f"{rows:,} rows, built by" in card_text(directory)
-
-
 def test_rows_that_break_their_schema_are_no_release(release: Make, pairs: Pairs, tmp_path: Path) -> None:
     broken = pairs("x1", "x2").with_columns(chosen=pl.when(pl.col("id") != "x2").then("chosen"))
     with pytest.raises(TableError) as caught:
@@ -115,13 +108,6 @@ def test_rows_that_break_their_schema_are_no_release(release: Make, pairs: Pairs
     with pytest.raises(ReleaseError, match=r"is not a release: it has no provenance/manifest\.json\.$"):
         read_manifest(tmp_path / "broken")
     assert not (tmp_path / "broken" / "README.md").exists()
-
-
-def test_nothing_is_no_release(release: Make, pairs: Pairs) -> None:
-    with pytest.raises(TableError, match=r"^data/Art/test\.parquet has no rows\.$"):
-        release("empty", pairs())
-    with pytest.raises(ReleaseError, match=r"^There are no rows to release\.$"):
-        release("none", configs=())
 
 
 def test_the_digest_is_of_every_value(pairs: Pairs) -> None:

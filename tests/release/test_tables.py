@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from pluralbench_release import pinned, read_tables
+from pluralbench_release import read_tables
 from written_tables import SUFFIXES, Row, ids, refused, write
 
 
@@ -169,12 +169,3 @@ def test_the_license_is_the_cards(tmp_path: Path, card: str | None, license: str
     if card is not None:
         (tmp_path / "README.md").write_text(card, encoding="utf-8")
     assert read_tables(str(tmp_path)).license == license
-
-
-def test_a_local_path_is_pinned_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write(tmp_path / "acme/lamp/Art.jsonl", ids("q1"))
-    monkeypatch.chdir(tmp_path)
-    for location in (str(tmp_path), "acme", "acme/lamp", "acme/lamp/Art.jsonl", "."):
-        assert pinned(location) == location
-    assert pinned(f"acme/other@{'a' * 40}") == f"acme/other@{'a' * 40}"
-    assert read_tables("acme/lamp").location == "acme/lamp"

@@ -41,8 +41,6 @@ def test_a_split_that_is_not_there_names_those_that_are(tmp_path: Path) -> None:
     [
         ("Art.jsonl", "Art_test.jsonl"),
         ("Art/test.jsonl", "Art/test.parquet"),
-        ("Art/test.jsonl", "Art_test.jsonl"),
-        ("Art/test-00000-of-00001.jsonl", "data/Art/test-00000-of-00001.jsonl"),
         ("Art/test-00000-of-00001.jsonl", "Art/test.jsonl"),
     ],
 )

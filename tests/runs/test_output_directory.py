@@ -17,7 +17,6 @@ from pluralbench_runs import (
     OutputError,
     Recipe,
     RecipeError,
-    matches_recipe,
     open_file,
     output_directory,
     rng_for,
@@ -124,16 +123,6 @@ def test_a_run_publishes_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
     assert [path.name for path in target.parent.iterdir()] == ["out"]
 
 
-def test_what_is_published_can_be_read_by_whom_its_folder_can(target: Path) -> None:
-    with opened(target) as output:
-        staged = output.staging()
-        (staged / "sub").mkdir()
-        (staged / "sub/model.safetensors").touch(0o600)
-        output.publish(staged)
-    found = (target / "sub/model.safetensors").stat().st_mode & 0o777
-    assert found == target.stat().st_mode & 0o666 != 0o600
-
-
 def test_the_same_recipe_goes_on_and_replaces(target: Path) -> None:
     interrupted(target)
     with opened(target, Build(seed=1, connection=Connection(concurrency=1))) as output:
@@ -223,27 +212,6 @@ def test_a_recipe_of_another_version_is_refused_by_name_with_the_mend(target: Pa
     assert data(target) == "fresh"
 
 
-def test_whose_a_directory_is_can_be_asked(target: Path) -> None:
-    def made_by(recipe: Recipe) -> bool | None:
-        return matches_recipe(target, recipe, recipe_file=RECIPE_FILE)
-
-    assert made_by(ONE) is None
-    target.mkdir()
-    assert made_by(ONE) is None, "an empty directory is nobody's"
-    interrupted(target)
-    assert (made_by(ONE), made_by(TWO)) == (True, False)
-    build(target)
-    assert (made_by(ONE), made_by(Build(seed=1, connection=Connection(concurrency=1))), made_by(TWO)) == (
-        True,
-        True,
-        False,
-    )
-    (target / RECIPE_FILE).write_text("retired = 2\n", encoding="utf-8")
-    assert made_by(ONE) is False
-    (target / RECIPE_FILE).unlink()
-    assert made_by(ONE) is False, "what others wrote there stays theirs"
-
-
 def test_a_full_disk_at_the_start_does_not_unbind_the_work(target: Path) -> None:
     interrupted(target)
     with no_file_beyond(0), pytest.raises(OSError, match="File too large"), opened(target):
@@ -266,16 +234,6 @@ def test_the_current_directory_and_what_holds_it_are_refused(
     )
     assert not list(here.iterdir())
     assert [path.name for path in target.parent.iterdir()] == ["out"]
-
-
-def test_the_working_directory_may_be_gone(target: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    here = target.parent / "here"
-    here.mkdir()
-    monkeypatch.chdir(here)
-    here.rmdir()
-    build(target)
-    assert data(target) == "data"
-    assert refusal(Path("out")).startswith("Cannot write next to out: ")
 
 
 def recorded(target: Path, asked: list[str], *, fresh: bool = False) -> str:

@@ -64,7 +64,6 @@ def message(path: Path, text: str, overrides: dict[str, object] | None = None, m
     [
         ("seed = 1\nretreiver = 'x'", "Recipe FILE: unknown key `retreiver`; did you mean `retriever`?"),
         ("seed = 1\n[llm]\nmodle = 'x'", "Recipe FILE: unknown key `llm.modle`; did you mean `model`?"),
-        ("seed = 1\n[lllm]\n", "Recipe FILE: unknown key `lllm`; did you mean `llm`?"),
         ("seed = 1\n[llm]\nzzz = 1", "Recipe FILE: unknown key `llm.zzz`; the keys here are model, extra."),
         ("", "Recipe FILE: the key `seed` is missing."),
         (
@@ -72,7 +71,6 @@ def message(path: Path, text: str, overrides: dict[str, object] | None = None, m
             "Recipe FILE: `seed`: Input should be a valid integer, unable to parse string as an integer.",
         ),
         ("seed = 1\nnames = ['a', 1]", "Recipe FILE: `names.1`: Input should be a valid string."),
-        ("seed = 1\nllm = 3", "Recipe FILE: `llm` must be a table; it is `3`."),
         ("seed = ", "The recipe FILE is not valid TOML: Invalid value (at end of document)."),
     ],
 )
@@ -169,19 +167,16 @@ class Scored(Recipe):
     [
         (Build(seed=1), Build(seed=1), []),
         (Build(seed=1), Build(seed=2), ["seed"]),
-        (Build(seed=1), Build(seed=1, note="n"), ["note"]),
         (
             Build(seed=1),
             Build(seed=2, llm=Llm(model="m", extra={"k": 1})),
             ["llm.extra.k", "llm.model", "seed"],
         ),
         (Build(seed=1), Build(seed=1, connection=Connection(base_url="http://127.0.0.1", concurrency=1)), []),
-        (Scored(), Scored(scoring=Scoring(token_budget=9)), []),
         (Scored(), Scored(connection=Connection(base_url="http://127.0.0.1", concurrency=1)), []),
         (Scored(), Scored(llm=Llm(extra={"top_k": 1, "deep": {"er": 2}})), []),
         (Scored(), Scored(scoring=Scoring(mode="padded", token_budget=1)), ["scoring.mode"]),
         (Scored(), Scored(scoring=Scoring(mode_of_padding="right")), ["scoring.mode_of_padding"]),
-        (Scored(), Scored(llm=Llm(model="large", extra={"top_k": 1})), ["llm.model"]),
     ],
 )
 def test_only_keys_that_change_the_content_differ(ours: Recipe, theirs: Recipe, keys: list[str]) -> None:

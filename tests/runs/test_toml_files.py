@@ -37,23 +37,18 @@ def test_what_is_within_the_limits_is_read_as_it_is(values: dict[str, Any]) -> N
     ("text", "said"),
     [
         ("a = " + "[" * 5000, "tables or lists are nested deeper than 32"),
-        ("a = " + "{a = " * 5000, "tables or lists are nested deeper than 32"),
         ("a = " + "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), "tables or lists are nested deeper than 32"),
         ("x = 1\n" + ".".join("a" * 200_000) + " = 1", "a key has more than 32 parts (line 2)"),
-        ("[" + " . ".join(['"a"', "'b'"] * 29_999) + "]", "a key has more than 32 parts (line 1)"),
         ("extra = {'a b' = 9223372036854775808}", "`extra.a b` is an integer beyond 2**53"),
-        ("a = 0x" + "f" * 5000, "`a` is an integer beyond 2**53"),
         ("a = " + "9" * 5000, "an integer has too many digits"),
-        ("a = [1, {b = nan}]", "`a.1.b` is not a finite number"),
         ("a = 1e999", "`a` is not a finite number"),
         ("a = 1979-05-27", "`a` is a date or a time; write it in quotes"),
-        ("a = 07:32:00", "`a` is a date or a time; write it in quotes"),
         ('a = "\\u0000"', "`a` has a null character"),
         ('"\\u0000" = 1', "`'\\x00'` has a null character"),
         ("a = [", "Invalid value (at end of document)"),
         ("#" * (MAX_BYTES + 1), "it is longer than 500,000 characters"),
     ],
-    ids=range(16),
+    ids=range(11),
 )
 def test_what_is_beyond_the_limits_is_named(tmp_path: Path, text: str, said: str) -> None:
     with pytest.raises(ValueError, match=r"\w") as refused:

@@ -77,9 +77,6 @@ def test_check_items_go_to_those_who_have_not_had_them() -> None:
     ("frame", "annotators", "more", "message"),
     [
         (items(), FIVE, {}, "There are no items to assign."),
-        (pl.concat([items(2), items(1)]), FIVE, {}, "The item g0-0 occurs more than once; give each item an "
-         "id of its own."),
-        (items(1), [], {}, "There are no annotators; name at least one."),
         (items(1), ["ann", "Ann"], {}, "The annotator 'ann' is named 2 times; name each one once."),
         (items(1), [*FIVE, "../x"], {}, "The annotator '../x' cannot be a file name; use letters and digits, and "
          ". _ @ + - after the first."),
@@ -87,8 +84,6 @@ def test_check_items_go_to_those_who_have_not_had_them() -> None:
          "discussion."),
         (items(1), ["a"], {"overlap": 0.1}, "An item needs 2 annotators, and there is 1; name more, or assign items to "
          "fewer."),
-        (items(1), ["a", "b"], {"annotators_per_item": 3}, "An item needs 3 annotators, and there are 2; name more, "
-         "or assign items to fewer."),
         (items(2), FIVE, {"checks": ["g0-0", "g9-1"]}, "The check item g9-1 is not one of the items; name items that "
          "are assigned."),
         (items(5, 5), FIVE, {"checks": ["g0-0"], "check_share": 0.5}, "5 check items are needed, and 1 known answers "

@@ -109,13 +109,6 @@ def test_whose_an_annotation_is(tmp_path: Path, account: object, accounts: dict[
     assert found.rows() == [("i1", "an", name, answer) for name, answer in SAID.items()]
 
 
-def test_accounts_that_say_nothing(tmp_path: Path) -> None:
-    path = export(tmp_path, "i1", annotation(1, SAID), assigned_to="bo")
-    with pytest.raises(StudyError, match=r"item 1: .*'1'"):
-        read_answers([path], FORM, SHOWN)
-    assert set(read_answers([path], FORM, SHOWN, by_assignment=True).answers["annotator"]) == {"bo"}
-
-
 def test_the_last_change_counts_and_what_was_skipped_does_not(tmp_path: Path) -> None:
     changes = [
         annotation("an", SAID | {"better": "s"}, updated_at="2026-02-02T08:00:00Z"),
