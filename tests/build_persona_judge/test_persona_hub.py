@@ -17,7 +17,7 @@ def test_prism_is_read_from_a_pinned_commit(run: Run, tmp_path: Path, monkeypatc
     splits = {name: {"train": f"{name}.jsonl"} for name in tables}
     texts = {f"{name}.jsonl": text for name, text in tables.items()}
     words = ("--prism", "acme/prism", "--size", "20", "--exclude-family", "gpt")
-    with live_hub(tmp_path / "hub") as hub:
+    with live_hub() as hub:
         commit = hub.publish("acme/prism", texts, splits, license="cc-by-4.0")
         point_clients(monkeypatch, hub, tmp_path / "home")
         status, said = run(*words, "--out", tmp_path / "out")

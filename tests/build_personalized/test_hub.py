@@ -31,7 +31,7 @@ def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
     paths = {config: {"test": f"data/{config}/test.jsonl"} for config in CONFIGS}
     first = {paths[config]["test"]: text.split("\n")[0] for config, text in questions.items()}
     every = {paths[config]["test"]: text for config, text in questions.items()}
-    with live_hub(tmp_path / "hub") as hub:
+    with live_hub() as hub:
         old = hub.publish("acme/lamp", first, paths, license="mit")
         new = hub.publish("acme/lamp", every, paths, license="cc-by-sa-4.0")
         point_clients(monkeypatch, hub, tmp_path / "home")

@@ -77,7 +77,7 @@ def test_a_corpus_of_the_hub_is_pinned_with_its_benchmark(
     text = "".join(json.dumps(row) + "\n" for row in rows)
     question = json.dumps({"question": "question  5 of user 1?", "profile": [{"text": "Question 6 of user 2?"}]})
     out = tmp_path / "out"
-    with live_hub(tmp_path / "hub") as hub:
+    with live_hub() as hub:
         for _ in range(2):
             arena = hub.publish(
                 "acme/arena", {"train.jsonl": text}, {"default": {"train": "train.jsonl"}}, license="mit"

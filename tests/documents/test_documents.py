@@ -204,7 +204,7 @@ def services(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Services]:
         chat_server.serve(project_files.answer) as chat,
         batch_server.serve_batches(lambda _: batch_server.Plan(statuses=()), script=project_files.answer) as batches,
         translation_server.serve(translation_server.by_words) as cloud,
-        live_hub(tmp_path_factory.mktemp("hub")) as hub,
+        live_hub() as hub,
     ):
         project_files.fill_hub(hub)
         keys = dict.fromkeys(("OPENAI_API_KEY", "GEMINI_API_KEY"), "sk-opens-nothing")

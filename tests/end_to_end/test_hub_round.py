@@ -89,6 +89,6 @@ def without_a_row(directory: Path) -> None:
 @pytest.mark.heavy
 def test_the_samples_go_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reader = os.environ.get("READER_PYTHON", sys.executable)
-    with live_hub(tmp_path / "hub") as hub:
+    with live_hub() as hub:
         point_clients(monkeypatch, hub, tmp_path / "home")
         go_round(reader, [sample(builder).release for builder in BUILDERS], hub, tmp_path)

@@ -66,7 +66,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    with live_hub(tmp_path / "hub") as server:
+    with live_hub() as server:
         point_clients(monkeypatch, server, tmp_path / "home")
         yield server
 

@@ -305,7 +305,7 @@ def test_a_dataset_on_the_hub_is_pinned_to_its_commit(
     files = {config: {"split": split, "path": f"{config}/{split}.jsonl"} for config, split in splits.items()}
     configs = [{"config_name": config, "data_files": [file]} for config, file in files.items()]
     card = f"---\n{json.dumps({'license': 'odc-by', 'configs': configs})}\n---\n".encode()
-    with live_hub(tmp_path / "hub") as hub:
+    with live_hub() as hub:
         point_clients(monkeypatch, hub, tmp_path / "home")
         commit = hub.create("acme/tea").commit({"README.md": card} | {file["path"]: lines for file in files.values()})
         run = score("multilingual", "acme/tea")

@@ -141,7 +141,7 @@ def test_the_command_names_what_is_refused_and_where_the_site_is(run: Command, f
 def test_results_on_the_hub_are_a_folder_like_any_other(
     run: Command, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with live_hub(tmp_path / "hub") as server:
+    with live_hub() as server:
         point_clients(monkeypatch, server, tmp_path / "home")
         push_results([folder / "forged"], "org/our-results", create=True)
         _, out, _ = run("leaderboard", "org/our-results", "--any-data", "--site", tmp_path / "site")

@@ -26,7 +26,7 @@ Command = Callable[..., tuple[int, str]]
 
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    with live_hub(tmp_path / "hub") as server:
+    with live_hub() as server:
         point_clients(monkeypatch, server, tmp_path / "home")
         yield server
 

@@ -178,7 +178,7 @@ def test_a_model_on_the_hub_that_moved_is_refused(
     data: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del folder  # only what it is loaded as matters here
-    with live_hub(tmp_path / "hub") as hub:
+    with live_hub() as hub:
         monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
         model = hub.create("acme/reward", "models")
         old = model.commit({"config.json": b"{}"})

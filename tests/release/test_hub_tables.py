@@ -22,7 +22,7 @@ def lines(*rows: object) -> str:
 @pytest.fixture(scope="module")
 def commits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Hub, str, str]]:
     """A Hub, and the older and the newer commit of a dataset of two configs."""
-    with live_hub(tmp_path_factory.mktemp("hub")) as hub:
+    with live_hub() as hub:
         old, new = (
             hub.publish(
                 NAME,

@@ -27,7 +27,7 @@ CLAUSE = "Its owner's terms forbid it: section 3."
 @pytest.fixture
 def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
     """A Hub that the clients of this process ask, as somebody who may write to `org`."""
-    with live_hub(tmp_path / "hub") as server:
+    with live_hub() as server:
         point_clients(monkeypatch, server, tmp_path / "home")
         yield server
 
@@ -76,7 +76,7 @@ def test_a_release_is_sent_whole_and_tagged(run: Run, release: Make, hub: Hub) -
     assert repository.private
     (_, title, about, _), _ = repository.messages()
     assert (title, about) == ("tiny 0.1.0", f"Release digest: {digest}")
-    assert repository.tag_message("v0.1.0") == f"tiny 0.1.0\n\nRelease digest: {digest}"
+    assert repository.tag_messages["v0.1.0"] == f"tiny 0.1.0\n\nRelease digest: {digest}"
     card = published(hub)["README.md"].decode()
     assert 'load_dataset("org/name", "Art", split="test")' in card
     assert (
@@ -203,7 +203,7 @@ def test_a_stale_parent_is_taken_up_again_once(run: Run, release: Make, pairs: P
             "command when they are done.\n",
         )
         assert files_of(directory) == before
-        assert [*repository.references("tags")] == ["v1.0.0"]
+        assert [*repository.tags] == ["v1.0.0"]
 
 
 CASES = {
@@ -230,7 +230,7 @@ def test_what_was_interrupted_is_finished_by_the_same_command(
     status, said = run("publish", directory, "org/name")
     assert status == 0, said
     repository = hub.repository("org/name")
-    assert [*repository.references("tags")] == ["v1.0.0", "v1.1.0"]
+    assert [*repository.tags] == ["v1.0.0", "v1.1.0"]
     assert len(repository.messages()) == 3
     assert published(hub, "v1.1.0") == files_of(directory)
     assert verify(directory) == []

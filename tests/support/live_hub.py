@@ -1,10 +1,11 @@
-"""A Hub on loopback that speaks its HTTP protocol over bare git repositories, to be driven by its unmodified clients.
+"""A Hub on loopback that speaks its HTTP protocol, to be driven by its unmodified clients.
 
 It takes and serves datasets and models: create, preupload, LFS, commits, tags, files with ranges, trees. Tokens open
 namespaces, and a fault that a test orders comes instead of an answer, or after what was asked is done.
 """
 
 import base64
+import hashlib
 import json
 import re
 import sys
@@ -12,14 +13,14 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from threading import RLock
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 import yaml
-from hub_repositories import Entry, Repository, pointer
+from hub_repositories import Commit, File, Repository
 from listening import QuietHandler, listening
 
 WRITER, READER = "hf_writes_for_org_0123456789", "hf_reads_what_is_public_0123456789"
@@ -61,7 +62,6 @@ class Hub:
     whichever is asked for, as of a mirror that is behind.
     """
 
-    folder: Path
     url: str
     tokens: dict[str, set[str]] = field(default_factory=lambda: {WRITER: {"org"}, READER: set()})
     repositories: dict[tuple[str, str], Repository] = field(default_factory=dict)
@@ -76,9 +76,7 @@ class Hub:
 
     def create(self, name: str, kind: str = "datasets", *, private: bool = False) -> Repository:
         """Make a dataset or model."""
-        made = Repository(self.folder / kind / f"{name}.git", private)
-        made.start()
-        self.repositories[kind, name] = made
+        made = self.repositories[kind, name] = Repository(private)
         return made
 
     def publish(self, name: str, files: Mapping[str, str], configs: Configs | None = None, **card: object) -> str:
@@ -185,8 +183,10 @@ class Handler(QuietHandler):
                 return self._batch(repository, "/".join([*kind, org, name]), json.loads(body))
             case [*kind, org, name, "lfs", digest]:  # of a store beside the Hub, where the address is the right
                 place = "".join(kind) or "models", f"{org}/{name.removesuffix('.git')}"
-                kept = self.hub.repositories[place].keep_large(digest, body)
-                return self._json({}, 200 if kept else 400)
+                if hashlib.sha256(body).hexdigest() != digest:
+                    return self._json({}, 400)
+                self.hub.repositories[place].large[digest] = body
+                return self._json({})
             case ["api", "datasets" | "models" as kind, org, name, what, revision]:
                 repository = self._repository(kind, org, name, write=what != "paths-info")
                 return self._change(repository, f"{kind}/{org}/{name}", what, revision, body)
@@ -238,31 +238,32 @@ class Handler(QuietHandler):
         objects = []
         for one in asked["objects"]:
             href = f"{self.hub.url}/{place}/lfs/{one['oid']}"
-            there = repository.large(one["oid"]).exists()
-            objects.append(one if there else one | {"actions": {"upload": {"href": href, "header": {}}}})
+            objects.append(
+                one if one["oid"] in repository.large else one | {"actions": {"upload": {"href": href, "header": {}}}}
+            )
         return self._json({"transfer": "basic", "objects": objects})
 
     def _change(self, repository: Repository, place: str, what: str, revision: str, body: bytes) -> Answer:
         match [self.command, what]:
             case ["POST", "paths-info"]:
-                tree = repository.tree(self._commit(repository, revision))
-                asked_for = parse_qs(body.decode()).get("paths", [])
-                return self._json([_entry(tree[path]) for path in asked_for if path in tree])
+                tree = _tree(self._commit(repository, revision))
+                return self._json([tree[path] for path in parse_qs(body.decode()).get("paths", []) if path in tree])
             case ["POST", "preupload"]:
-                tree = repository.tree(self._commit(repository, revision))
-                return self._json({"files": [_mode(one, tree.get(one["path"])) for one in json.loads(body)["files"]]})
+                there = self._commit(repository, revision).files
+                return self._json({"files": [_mode(one, there.get(one["path"])) for one in json.loads(body)["files"]]})
             case ["POST", "commit"]:
                 made = self._take(repository, revision, [json.loads(line) for line in body.splitlines()])
                 return self._json({"commitOid": made, "commitUrl": f"{self.hub.url}/{place}/commit/{made}"})
             case ["POST", "tag"]:
                 asked = json.loads(body)
-                if asked["tag"] in repository.references("tags"):
+                if asked["tag"] in repository.tags:
                     raise Refused(409, "Tag reference exists already")
-                commit = self._commit(repository, revision)
-                repository.tag(asked["tag"], commit, asked.get("message") or asked["tag"])
+                repository.tag(
+                    asked["tag"], self._commit(repository, revision).oid, asked.get("message") or asked["tag"]
+                )
                 return self._json({"tag": asked["tag"]})
             case ["DELETE", "tag"]:
-                repository.untag(revision)
+                del repository.tags[revision]
                 return self._json({})
         raise Refused(404, "There is nothing of this name.")
 
@@ -270,17 +271,17 @@ class Handler(QuietHandler):
         """Commit what was sent and return the commit's id."""
         head = self._commit(repository, revision)
         header = lines[0]["value"]
-        if header.get("parentCommit", head) != head:
+        if header.get("parentCommit", head.oid) != head.oid:
             raise Refused(412, "A commit has happened since. Please refresh and try again.")
-        files, deleted = {}, []
+        files, deleted = dict[str, File](), []
         for line in lines[1:]:
             value = line["value"]
             match line["key"]:
                 case "file":
-                    files[value["path"]] = base64.b64decode(value["content"])
-                case "lfsFile" if repository.large(value["oid"]).exists():
-                    files[value["path"]] = pointer(value["oid"], repository.large(value["oid"]).stat().st_size)
-                case "deletedFile" | "deletedFolder" if value["path"].rstrip("/") in repository.tree(head):
+                    files[value["path"]] = File(base64.b64decode(value["content"]))
+                case "lfsFile" if value["oid"] in repository.large:
+                    files[value["path"]] = File(repository.large[value["oid"]], large=True)
+                case "deletedFile" | "deletedFolder" if value["path"].rstrip("/") in _tree(head):
                     deleted.append(value["path"].rstrip("/"))
                 case "lfsFile":
                     raise Refused(400, f"No large file was uploaded for {value['path']}")
@@ -294,54 +295,45 @@ class Handler(QuietHandler):
             case ["refs"]:
                 found = {
                     kind: [
-                        {"name": ref, "ref": f"refs/{folder}/{ref}", "targetCommit": commit}
-                        for ref, commit in repository.references(folder).items()
+                        {"name": ref, "ref": f"refs/{folder}/{ref}", "targetCommit": oid} for ref, oid in own.items()
                     ]
-                    for kind, folder in (("branches", "heads"), ("tags", "tags"))
+                    for kind, folder, own in (
+                        ("branches", "heads", repository.branches),
+                        ("tags", "tags", repository.tags),
+                    )
                 }
                 return self._json(found | {"converts": []})
             case ["commits", revision]:
-                told = repository.messages(self._commit(repository, revision))
-                return self._json(
-                    [
-                        {"id": commit, "title": title, "message": said, "date": when, "authors": []}
-                        for commit, title, said, when in told
-                    ]
-                )
+                names = ("id", "title", "message", "date")
+                told = repository.messages(self._commit(repository, revision).oid)
+                return self._json([dict(zip(names, one, strict=True)) | {"authors": []} for one in told])
             case ["tree", revision, *folder]:
-                return self._json(self._tree(repository.tree(self._commit(repository, revision)), "/".join(folder)))
+                return self._json(self._below(_tree(self._commit(repository, revision)), "/".join(folder)))
             case [] | ["revision", _]:
                 commit = self._commit(repository, rest[1] if rest else "main")
-                files = [path for path, entry in repository.tree(commit).items() if entry.kind == "file"]
-                about = {
-                    "id": name,
-                    "sha": commit,
-                    "private": repository.private,
-                    "tags": [],
-                    "downloads": 0,
-                    "likes": 0,
-                }
-                return self._json(about | {"siblings": [{"rfilename": path} for path in files]})
+                about = {"id": name, "sha": commit.oid, "private": repository.private, "tags": []}
+                about |= {"downloads": 0, "likes": 0, "siblings": [{"rfilename": path} for path in commit.files]}
+                return self._json(about)
         raise Refused(404, "There is nothing of this name.")
 
-    def _tree(self, tree: dict[str, Entry], folder: str) -> list[dict[str, Any]]:
-        if folder and (folder not in tree or tree[folder].kind != "directory"):
+    def _below(self, tree: dict[str, dict[str, Any]], folder: str) -> list[dict[str, Any]]:
+        if folder and tree.get(folder, {}).get("type") != "directory":
             raise Refused(404, "Entry not found", "EntryNotFound")
         deep = parse_qs(urlsplit(self.path).query).get("recursive", ["false"])[0].lower() == "true"
         below = f"{folder}/" if folder else ""
-        inside = [entry for path, entry in tree.items() if path.startswith(below)]
-        return [_entry(entry) for entry in inside if deep or "/" not in entry.path[len(below) :]]
+        inside = [path for path in tree if path.startswith(below)]
+        return [tree[path] for path in inside if deep or "/" not in path[len(below) :]]
 
     def _file(self, repository: Repository, revision: str, path: str) -> Answer:
         commit = self._commit(repository, revision)
-        entry = repository.tree(commit).get(path)
-        if entry is None or entry.kind != "file":
-            about = {"X-Error-Code": "EntryNotFound", "X-Error-Message": "Entry not found", "X-Repo-Commit": commit}
+        file = commit.files.get(path)
+        if file is None:
+            about = {"X-Error-Code": "EntryNotFound", "X-Error-Message": "Entry not found", "X-Repo-Commit": commit.oid}
             return self._json({"error": "Entry not found"}, 404, about)
-        headers = {"ETag": f'"{entry.large or entry.oid}"', "X-Repo-Commit": commit, "Accept-Ranges": "bytes"}
-        if entry.large is not None:
-            headers |= {"X-Linked-Etag": headers["ETag"], "X-Linked-Size": str(entry.size)}
-        content = repository.content(entry)
+        headers = {"ETag": f'"{file.oid}"', "X-Repo-Commit": commit.oid, "Accept-Ranges": "bytes"}
+        content = file.content
+        if file.large:
+            headers |= {"X-Linked-Etag": headers["ETag"], "X-Linked-Size": str(len(content))}
         found = re.fullmatch(r"bytes=(\d*)-(\d*)", self.headers.get("Range", ""))
         if found is None or found[0] == "bytes=-":
             return 200, content, headers
@@ -351,11 +343,11 @@ class Handler(QuietHandler):
             return 416, b"", headers | {"Content-Range": f"bytes */{len(content)}"}
         return 206, content[start:end], headers | {"Content-Range": f"bytes {start}-{end - 1}/{len(content)}"}
 
-    def _commit(self, repository: Repository, revision: str) -> str:
+    def _commit(self, repository: Repository, revision: str) -> Commit:
         found = repository.find(self.hub.serves or revision)
         if found is None:
             raise Refused(404, f"Invalid rev id: {revision}", "RevisionNotFound")
-        return found
+        return repository.commits[found]
 
     def _json(self, value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
         return status, json.dumps(value).encode(), {"Content-Type": "application/json", **(headers or {})}
@@ -365,27 +357,33 @@ class Handler(QuietHandler):
         self.answer_with(status, content, headers)
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
-    about: dict[str, Any] = {"type": entry.kind, "path": entry.path, "oid": entry.oid, "size": entry.size}
-    if entry.large is not None:
-        about["lfs"] = {"oid": entry.large, "size": entry.size, "pointerSize": len(pointer(entry.large, entry.size))}
-    return about
+def _tree(commit: Commit) -> dict[str, dict[str, Any]]:
+    """What is said of every file and folder of a commit, by path."""
+    folders = {str(parent): 0 for path in commit.files for parent in [*PurePosixPath(path).parents][:-1]}
+    tree: dict[str, dict[str, Any]] = {
+        path: {"type": "directory", "path": path, "oid": "0" * 40, "size": 0} for path in folders
+    }
+    for path, file in commit.files.items():
+        tree[path] = {"type": "file", "path": path, "oid": file.oid, "size": len(file.content)}
+        if file.large:
+            tree[path]["lfs"] = {"oid": file.oid, "size": len(file.content), "pointerSize": 130}
+    return tree
 
 
-def _mode(file: dict[str, Any], there: Entry | None) -> dict[str, Any]:
+def _mode(file: dict[str, Any], there: File | None) -> dict[str, Any]:
     """How a file is to be sent, and what is there now in its place."""
     binary = b"\0" in base64.b64decode(file["sample"])
     large = file["path"].endswith(LARGE) or file["size"] > LARGEST or binary
-    oid = None if there is None else there.large or there.oid
-    return {"path": file["path"], "uploadMode": "lfs" if large else "regular", "shouldIgnore": False, "oid": oid}
+    there_now = None if there is None else there.oid
+    return {"path": file["path"], "uploadMode": "lfs" if large else "regular", "shouldIgnore": False, "oid": there_now}
 
 
 @contextmanager
-def live_hub(folder: Path) -> Iterator[Hub]:
-    """A Hub on a free loopback port, with its repositories in `folder`."""
+def live_hub() -> Iterator[Hub]:
+    """A Hub on a free loopback port."""
     handler = type("ThisHub", (Handler,), {})
     with listening(handler) as url:
-        hub = handler.hub = Hub(folder, url)  # type: ignore[attr-defined]
+        hub = handler.hub = Hub(url)  # type: ignore[attr-defined]
         yield hub
 
 
