@@ -161,15 +161,6 @@ def test_each_sheet_of_a_later_round_has_an_option_of_its_own(run: Run, sheets: 
     assert "put `--again` before each file of a later round" in said
 
 
-def test_those_who_agree_when_they_mark_again_need_no_third(run: Run, sheets: list[Path]) -> None:
-    read(run, *sheets)
-    more = [fill(path, Path(f"{path.stem}-2.csv")) for path in sorted(Path("annotated.again").iterdir())]
-    _, report = read(run, *sheets, *again(*more))
-    assert report["consensus"]["open"] == 0
-    assert all(pair["enough"] for pair in report["markers"])
-    assert not Path("annotated.third").exists()
-
-
 def marks(*given: tuple[str, str, str, str]) -> pl.DataFrame:
     """Marks by task, annotator, second response and mark."""
     return pl.DataFrame(

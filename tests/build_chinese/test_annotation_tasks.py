@@ -73,18 +73,6 @@ def test_five_responses_are_shown_in_drawn_order_and_their_ring_is_drawn_too() -
     assert all(abs(count - 450) < 4 * 75**0.5 for count in twice.values())  # 300, and 150 of 300 once more
 
 
-@given(st.integers(2, 6), st.permutations(range(6)))
-@settings(max_examples=20)
-def test_a_prompt_is_shown_alike_whatever_the_order_of_its_responses_and_whatever_comes_with_it(
-    count: int, order: list[int]
-) -> None:
-    prompts = counted_prompts(count, 5)
-    usual = build_tasks(prompts[:1], SEVEN, Tasks(), seed=1).drop("annotator")
-    again = prompts[:1].with_columns(pl.col("responses").list.gather([place for place in order if place < count]))
-    other = build_tasks(pl.concat([prompts[1:], again]), SEVEN, Tasks(), seed=1).drop("annotator")
-    assert other.filter(prompt="p1").equals(usual)
-
-
 @given(st.permutations(range(40)), st.permutations(SEVEN))
 @settings(max_examples=5)
 def test_the_order_of_prompts_and_annotators_changes_nothing(order: list[int], annotators: list[str]) -> None:

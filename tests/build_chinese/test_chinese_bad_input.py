@@ -6,17 +6,7 @@ from typing import Any
 
 import pytest
 from chat_server import serve
-from chinese_project import (
-    TASKS,
-    Row,
-    annotated,
-    judge,
-    prompt,
-    read_rows,
-    unlabeled,
-    write_prompts,
-    write_rows,
-)
+from chinese_project import TASKS, Row, annotated, judge, prompt, read_rows, unlabeled, write_prompts, write_rows
 
 Run = Callable[..., tuple[int, str]]
 Refused = Callable[..., None]

@@ -1,9 +1,7 @@
 """The command `build-chinese`: the sample through all four steps, and a project of one's own."""
 
 import hashlib
-import shutil
 from collections.abc import Callable
-from itertools import combinations
 from pathlib import Path
 
 import polars as pl
@@ -25,7 +23,6 @@ from chinese_project import (
 )
 from pluralbench_calls import read_ledger
 from pluralbench_release import LEDGER, RECIPE, content_digest, read_manifest, rebuild, verify
-from pluralbench_schemas import RankedResponses, validate
 
 Run = Callable[..., tuple[int, str]]
 SPLITS = {"open": "test", "human": "test", "preference": "train"}
@@ -97,24 +94,6 @@ def test_its_digests_repeat(sample: tuple[Path, str]) -> None:
     assert digests(release) == DIGESTS
     for config in SPLITS:
         assert content_digest(rows(release, config).reverse()) == DIGESTS[config]
-
-
-@pytest.mark.heavy
-def test_the_same_again_changes_nothing_and_repeats_no_call(run: Run, sample: tuple[Path, str], tmp_path: Path) -> None:
-    dist = shutil.copytree(sample[0], tmp_path / "dist")
-    status, said = run("--out", dist / NAME)
-    assert (status, "300 recorded calls, 0 of them new" in said) == (0, True), said
-    assert files(dist) == files(sample[0])
-
-
-def test_every_config_keeps_to_its_schema(sample: tuple[Path, str]) -> None:
-    for config in SPLITS:
-        frame = validate(rows(sample[0] / NAME, config), RankedResponses, file=config)
-        assert frame["responses"].list.len().unique().to_list() == [5]
-    preference = rows(sample[0] / NAME, "preference")
-    assert dict(preference.group_by("annotated_by").len().iter_rows()).keys() == {"people", "invented-judge"}
-    ids = [set(rows(sample[0] / NAME, config)["id"]) for config in SPLITS]
-    assert all(not one & other for one, other in combinations(ids, 2))
 
 
 def test_the_release_has_the_ranks_that_resolve_gave(sample: tuple[Path, str]) -> None:

@@ -20,11 +20,7 @@ from hypothesis import strategies as st
 from pluralbench_release import Source, read_card
 
 Run = Callable[..., tuple[int, str]]
-STEPS, LEFT_OUT, PROMPTS = (
-    "Pairs of the judge after each step",
-    "Dropped votes",
-    "Dropped prompts",
-)
+STEPS, LEFT_OUT, PROMPTS = ("Pairs of the judge after each step", "Dropped votes", "Dropped prompts")
 
 
 @st.composite
@@ -163,15 +159,6 @@ def test_published_files_are_described(run: Run, tmp_path: Path) -> None:
     assert (tmp_path / "deep" / "bias.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_rank_that_is_none_is_refused(run: Run, tmp_path: Path) -> None:
-    path = write_rows(tmp_path / "short.jsonl", [TWO | {"rank": {"x": 1}}])
-    status, told = run("describe", path)
-    assert (status, " ".join(told.split())) == (
-        2,
-        "Error: short: the prompt '二人' has no integer rank for the response y; rank each response, or remove `rank`.",
-    )
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cards")
@@ -235,17 +222,6 @@ def test_the_card_of_the_sample(card: Built) -> None:
         "that were never compared",
     ):
         assert part in " ".join(text.split())
-
-
-def test_the_card_without_distant_supervision(card: Built) -> None:
-    text, figures, _ = card("--no-distant")
-    numbers_in(text, figures)
-    plain = " ".join(text.split())
-    assert "Every vote that prefers one response was kept, and cycles were resolved." in plain
-    assert "A vote was kept if a reward model" not in plain
-    assert "Pairs were then dropped at random" in plain
-    assert "equal after conflicts were resolved" in figures["preference"]["votes_dropped"]
-    assert "the reward model agrees" not in figures["preference"]["steps"]
 
 
 @pytest.fixture

@@ -4,15 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from chinese_project import (
-    FIVE,
-    TASKS,
-    annotated,
-    fill,
-    read_rows,
-    write_prompts,
-    write_rows,
-)
+from chinese_project import FIVE, TASKS, annotated, fill, read_rows, write_prompts, write_rows
 
 Run = Callable[..., tuple[int, str]]
 
@@ -51,14 +43,6 @@ def test_annotations_are_not_written_over_what_was_read(run: Run, project: Path,
     assert "choose another file" in said
 
 
-def test_the_report_is_not_written_over_an_export(run: Run, project: Path) -> None:
-    export = project / "mine.report.json"
-    export.write_text('[{"task": "n0-t1", "assigned_to": "an", "A_B": "g"}]', encoding="utf-8")
-    before = export.read_bytes()
-    run("annotations", "mine.report.json", "--tasks", "tasks", "--out", "mine.jsonl")
-    assert export.read_bytes() == before
-
-
 @pytest.mark.parametrize("equal", [True, False])
 def test_what_is_dropped_is_not_written_over_the_input(run: Run, project: Path, *, equal: bool) -> None:
     rows = [annotated(0), annotated(1)]
@@ -67,12 +51,3 @@ def test_what_is_dropped_is_not_written_over_the_input(run: Run, project: Path, 
     path = write_rows(project / "a.dropped.jsonl", rows)
     run("resolve", "a.dropped.jsonl", "--out", "a.jsonl")
     assert read_rows(path) == rows
-
-
-def test_the_samples_check_items_can_be_given_out_anew(run: Run, project: Path) -> None:
-    names = ", ".join(f'"{name}"' for name in (*FIVE, "fan"))
-    (project / "recipe.toml").write_text(
-        f'annotators = [{names}]\n[prompts]\nlocation = "sample"\nchecks = "sample"\n', encoding="utf-8"
-    )
-    status, said = run("tasks", "--recipe", "recipe.toml", "--out", "checked")
-    assert status == 0, said

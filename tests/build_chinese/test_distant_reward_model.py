@@ -105,21 +105,6 @@ def test_what_is_missing_alone_is_scored(base: Path, tmp_path: Path, trainings: 
         assert same["reward"].to_list()[:5] == same["reward"].to_list()[5:]
 
 
-def test_a_replay_needs_no_model(base: Path, tmp_path: Path, trainings: list[Path]) -> None:
-    reward = table(base)
-    with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        found = scored(reward, ledger, tmp_path / "work")
-        shutil.rmtree(base)
-        assert with_base_digest(reward) == reward
-        assert scored(reward, ledger, tmp_path / "work", replaying=True).equals(found)
-        with pytest.raises(PermanentError, match=r"no answer for reward of n10: n10-a .*a replay sends nothing"):
-            scored(reward, ledger, tmp_path / "work", human=HUMAN[:5], replaying=True)
-        missing = r"folder .*base does not exist, and its rewards are not recorded"
-        with pytest.raises(SourceError, match=missing):
-            scored(reward, ledger, tmp_path / "work", human=HUMAN[:5])
-    assert len(trainings) == 2
-
-
 def keys(reward: RewardTable, tmp_path: Path, human: list[Row] = HUMAN) -> set[str]:
     """The keys under which rewards are looked for."""
     with Ledger(tmp_path / "empty.sqlite") as ledger, pytest.raises(PermanentError) as missing:
@@ -252,15 +237,6 @@ def test_a_missing_extra_is_told_before_anything_is_asked(
     assert server.requests == []
 
 
-def test_a_wrong_option_of_training_is_told_before_anything_is_asked(run: Run, project: Project) -> None:
-    words, server = project
-    path = Path("recipe.toml")
-    path.write_text(path.read_text(encoding="utf-8").replace("epochs = 2", "epochs = 0"), encoding="utf-8")
-    status, said = run(*words, "--out", "out")
-    assert (status, "epochs" in said) == (2, True)
-    assert server.requests == []
-
-
 @pytest.mark.heavy
 def test_every_variant_is_trained_and_measured(
     run: Run, project: Project, trainings: list[Path], monkeypatch: pytest.MonkeyPatch
@@ -344,10 +320,7 @@ def test_a_variant_that_cannot_be_trained_leaves_the_others(run: Run, project: P
 
 @pytest.mark.parametrize(
     ("config", "flags", "sentence"),
-    [
-        ("preference", [], "no benchmark to evaluate on"),
-        ("open", ["--no-distant"], "training a reward model needs"),
-    ],
+    [("preference", [], "no benchmark to evaluate on"), ("open", ["--no-distant"], "training a reward model needs")],
 )
 def test_an_ablation_that_cannot_be(
     run: Run, project: Project, trainings: list[Path], config: str, flags: list[str], sentence: str

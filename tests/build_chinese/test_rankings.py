@@ -96,13 +96,6 @@ def test_marks_are_understood_as_they_are_typed(tmp_path: Path, given: object, m
     assert one(tmp_path, annotations=[["r1", "r2", given]])["annotations"] == [["r1", "r2", mark]]
 
 
-def test_ids_may_be_numbers_and_have_blanks_around_them(tmp_path: Path) -> None:
-    responses = [{"id": 0, "content": "甲"}, {"id": " 2 ", "content": "乙"}]
-    row = one(tmp_path, id=0, responses=responses, annotations=[["0", 2, "1"], [0, "2", "1"]])
-    assert (row["id"], [response["id"] for response in row["responses"]]) == ("0", ["0", "2"])
-    assert row["annotations"] == [["0", "2", "1"]] * 2
-
-
 def test_a_category_may_be_a_name_alone(tmp_path: Path) -> None:
     assert one(tmp_path, category="生活")["category"] == ["生活"]
     assert read_rankings(written(tmp_path, [without(PROMPT, "category")])) == [without(PROMPT, "category")]
@@ -146,13 +139,6 @@ def test_rows_of_one_prompt_become_one(tmp_path: Path) -> None:
     assert row["counts"]["judgements"] == {"strict": 3, "equal": 0}
 
 
-def test_one_of_the_rows_of_a_prompt_may_have_a_rank(tmp_path: Path) -> None:
-    ranked = PROMPT | {"rank": {"r1": 1}}
-    assert read_rankings(written(tmp_path, [ranked, PROMPT])) == [PROMPT | {"annotations": PROMPT["annotations"] * 2}]
-    sentence = "an earlier row has the same input, and both have a `rank`; remove one."
-    assert refused(tmp_path, ranked, ranked) == f"rows.jsonl, row 2: {sentence}"
-
-
 OTHER = {"id": "r1", "content": "别的回答"}
 BEGINNING = "下雨了，现在出门吗？"
 
@@ -171,24 +157,13 @@ BEGINNING = "下雨了，现在出门吗？"
             {"annotations": [["r1", "r2", "A"]]},
             "row 2: the annotation of r1 and r2 has the mark 'A', which is not 1, 2 or s.",
         ),
-        (
-            {"annotations": [["r1", "r2", None]]},
-            "row 2: the annotation ['r1', 'r2', None] is not [id, id, mark].",
-        ),
+        ({"annotations": [["r1", "r2", None]]}, "row 2: the annotation ['r1', 'r2', None] is not [id, id, mark]."),
         ({"sys_prompt": 3}, "row 2: `sys_prompt` is not text."),
         ({"id": [1]}, "row 2: the id '[1]' is neither text nor an integer."),
     ],
 )
 def test_a_row_of_another_shape_says_why(tmp_path: Path, changes: Row, sentence: str) -> None:
     assert refused(tmp_path, PROMPT | {"input": "第一个问题"}, PROMPT | changes) == f"rows.jsonl, {sentence}"
-
-
-def test_an_id_has_one_text_over_the_rows_of_a_prompt(tmp_path: Path) -> None:
-    sentence = refused(tmp_path, PROMPT, PROMPT | {"responses": [OTHER]})
-    assert sentence == "rows.jsonl, row 2: two responses have the id r1."
-    # Of another prompt, it is another response.
-    other = PROMPT | {"input": "第二个问题", "responses": [OTHER], "annotations": []}
-    assert read_rankings(written(tmp_path, [PROMPT, other])) == [PROMPT, other]
 
 
 @pytest.mark.parametrize(
@@ -223,12 +198,6 @@ def test_what_nothing_can_be_learned_from_is_dropped_and_counted() -> None:
     ]
     nothing, none_dropped = resolve_rows([])
     assert (nothing, none_dropped.rows(), none_dropped.schema) == ([], [], DROPPED)
-
-
-def test_a_response_that_nobody_compared_has_no_rank() -> None:
-    [row], _ = resolve_rows([PROMPT | {"annotations": [["r3", "r1", "1"]]}])
-    assert row["rank"] == {"r1": 2, "r3": 1}
-    assert ranked_pairs(row) == [("r3", "r1")]
 
 
 NAMES = st.lists(st.sampled_from("abcdef"), min_size=2, max_size=6, unique=True)

@@ -125,7 +125,6 @@ def test_lengths_are_compared_with_the_set_and_with_the_prompt() -> None:
 
 
 ENGLISH = "Dry the pan at once, and rub a little oil into it."
-KANJI = "銅鍋洗浄後、水分完全除去し、薄く油を塗布する。"
 LAW = "下列哪一项属于合同无效的情形？\nA. 欺诈\nB．Force majeure clause\nC、恶意串通\nD) 显失公平"
 CODE = "def area(r):\n    # pi times the radius squared\n    return 3.14 * r ** 2\n\nprint(area(2))"
 
@@ -157,13 +156,6 @@ def test_what_the_prompt_asks_for_stays_unless_its_switch_is_off(prompt: str, te
     assert language_of("怎样保养铁锅？", text * 2) is not None or "few_letters" in switch
 
 
-def test_japanese_goes_however_many_chinese_characters_it_has() -> None:
-    assert language_of("怎样保养铁锅？", KANJI) == JAPANESE
-    assert language_of("怎样保养铁锅？", KANJI, kana=1) is None
-    assert language_of("怎样保养铁锅？", FINE + "日语里叫“さび”。") is None
-    assert rule_on(KANJI, category=("翻译", "中译日"), other_languages=["中译日"]) is None
-
-
 @pytest.mark.parametrize(
     "lines",
     [
@@ -190,14 +182,6 @@ def test_what_each_rule_dropped_is_told_by_category() -> None:
     ]
 
 
-def test_categories_keep_what_is_long_or_repeats_itself_there() -> None:
-    poem = FINE * 4
-    assert rule_on(poem) == REPEATED
-    assert rule_on(poem, repeated_allowed=["知识"]) is None
-    assert rule_on(numbered(900)) == LONG_FOR_PROMPT
-    assert rule_on(numbered(900), long_allowed=["生活常识"]) is None
-
-
 def test_prompts_with_too_few_responses_left_go_and_are_counted() -> None:
     prompts = prompts_of({"none": [], "one": [FINE], "left": [FINE, ""], "good": OTHERS, "three": [*OTHERS, FINE]})
     kept, drops = screen(prompts, Screening())
@@ -209,16 +193,6 @@ def test_prompts_with_too_few_responses_left_go_and_are_counted() -> None:
         ("left", None, TOO_FEW, "1"),
     ]
     assert screen(prompts, Screening(least_responses=3))[0]["id"].to_list() == ["three"]
-
-
-def test_nothing_but_responses_changes() -> None:
-    prompts = prompts_of({"p": [*OTHERS, ""]}).with_columns(note=pl.lit("kept"))
-    kept, _ = screen(prompts, Screening())
-    assert kept.columns == prompts.columns
-    assert kept.schema == prompts.schema
-    assert kept["responses"][0].to_list() == prompts["responses"][0].to_list()[:2]
-    empty, drops = screen(prompts.clear(), Screening())
-    assert (empty.height, drops.height) == (0, 0)
 
 
 PIECES = r"```|\(|\begin{|抱歉|作为AI|sorry |as an ai |ä½|烫烫|http://|x = |f(|if |</|用英"

@@ -77,10 +77,3 @@ def test_changed_words_for_the_judge_need_another_version() -> None:
 )
 def test_a_taxonomy_of_another_shape_says_why(tmp_path: Path, text: str, sentence: str) -> None:
     assert refused(tmp_path, text) == sentence
-
-
-def test_a_mistyped_name_of_criteria_is_no_criteria(tmp_path: Path) -> None:
-    path = tmp_path / "taxonomy.toml"
-    path.write_text('[[category]]\nname = "推理"\ncriteria = "logik"\n', encoding="utf-8")
-    with pytest.raises(SourceError, match="the criteria 'logik' of 推理 do not exist; use one of language, logic"):
-        read_taxonomy(path)

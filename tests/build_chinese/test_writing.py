@@ -89,16 +89,6 @@ def test_each_writer_answers_each_prompt_once(run: Run, folder: Path) -> None:
     assert any([r["id"] for r in row["responses"]] != sorted(r["id"] for r in row["responses"]) for row in rows)
 
 
-def test_the_order_of_the_writers_changes_nothing(run: Run, folder: Path) -> None:
-    with serve(told) as server:
-        found = []
-        for number, models in enumerate([WRITERS, WRITERS[::-1]]):
-            path = recipe(folder, server.base_url, [{"model": name} for name in models])
-            assert run("tasks", "--recipe", path, "--out", folder / f"tasks{number}")[0] == 0
-            found.append([(folder / f"tasks{number}" / name).read_bytes() for name in ("prompts.jsonl", "tasks.jsonl")])
-    assert found[0] == found[1]
-
-
 def test_the_same_text_of_two_writers_is_kept_once(run: Run, folder: Path) -> None:
     def script(body: dict[str, Any], number: int) -> Reply:
         return told(body | {"model": {"writer-z": "writer-y"}.get(body["model"], body["model"])}, number)

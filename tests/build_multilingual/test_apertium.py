@@ -163,20 +163,3 @@ def test_not_installed(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         "Error: Apertium is not installed: `apt install apertium apertium-eng-spa`, or another pair.\n",
     )
     assert not (tmp_path / "out.work").exists()
-
-
-@needs_apertium
-def test_a_pair_that_breaks_says_so(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = tmp_path / "bin"
-    broken.mkdir()
-    (broken / "apertium").write_text(
-        '#!/bin/sh\n[ "$1" = -l ] && echo eng-spa && exit 0\ncat > /dev/null\necho "Error: no data" >&2\nexit 1\n',
-        encoding="utf-8",
-    )
-    (broken / "apertium").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{broken}:/usr/bin:/bin")
-    assert build(run, tmp_path) == (
-        2,
-        "Error: Apertium's eng-spa answered 0 lines for 7 sent (Error: no data). 0 of 4 texts in spa_Latn are "
-        "recorded; rerun the same command to resume.\n",
-    )

@@ -70,22 +70,6 @@ def test_from_how_many_letters_the_language_is_judged() -> None:
         assert not problem(BRIDGE, first_letters(japanese, 19), claimed, least).startswith("reads as")
 
 
-@pytest.mark.parametrize(
-    "names",
-    [
-        "Marie Curie, Albert Einstein, Niels Bohr, Isaac Newton, Galileo Galilei",
-        "London, Paris, Berlin, Madrid, Tokyo, New York, Sydney, Toronto, Lima",
-    ],
-)
-def test_names_are_of_no_language(names: str) -> None:
-    english = f"Here is the list that you wanted: {names}."
-    assert problem(english, f"Aquí está la lista: {names}.", "spa_Latn") == ""
-    assert problem(english, names, "spa_Latn") == ""
-    certain = ChecksTable(least_confidence=0.0)
-    assert problem(english, names, "spa_Latn", certain).startswith("reads as ")
-    assert problem(BRIDGE, TRANSLATIONS["por_Latn"], "spa_Latn", ChecksTable(least_confidence=0.99)) != ""
-
-
 def first_letters(text: str, count: int) -> str:
     """The beginning of a text up to its `count`th character that is no blank."""
     places = [place for place, character in enumerate(text) if not character.isspace()]

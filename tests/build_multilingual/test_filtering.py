@@ -156,10 +156,7 @@ def test_several_files_are_put_together_and_each_decision_counts_once(tmp_path: 
     ("text", "sentence"),
     [
         ("id,decision\n4,remove\n", "FILE: the decision 'remove' on id 4 is neither drop nor keep."),
-        (
-            "id,language,decision\n4,spanish,drop\n",
-            "FILE: unknown language 'spanish' (id 4); did you mean spa_Latn?",
-        ),
+        ("id,language,decision\n4,spanish,drop\n", "FILE: unknown language 'spanish' (id 4); did you mean spa_Latn?"),
         ("id,language,decision\n4,klingon,drop\n", "FILE: unknown language 'klingon' (id 4)."),
         *(
             (f"id,decision\n{number},drop\n", f"FILE: the id '{number}' is not a whole number.")

@@ -68,12 +68,6 @@ def test_errors_that_cannot_be_weighed_are_named(tmp_path: Path, row: Sequence[A
     assert str(caught.value).replace(f"{tmp_path}/", "") == sentence
 
 
-def test_a_file_that_never_quotes_is_refused_where_nothing_says_so(tmp_path: Path) -> None:
-    rows = [("ref", "d1", 1, 1, "r1", '"No', '"Nein', "No-error", "No-error")]
-    with pytest.raises(SourceError, match=r"set `quoting=\.\.\.`"):
-        read(RatedTable(location=tsv(tmp_path / "mqm.tsv", rows), direction="en-de"))
-
-
 def test_the_command_names_columns_and_quoting(
     tmp_path: Path, run: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -211,14 +211,6 @@ def test_a_generation_without_an_end_is_cut_off(folder: Path, tmp_path: Path, mo
     assert answers[0].text
 
 
-def test_an_answer_that_ends_at_the_last_token_is_whole(model: nllb.Nllb, monkeypatch: pytest.MonkeyPatch) -> None:
-    tokens = len(model._tokenizer(SPANISH[E[0]])["input_ids"])  # the language, the text and its end
-    monkeypatch.setattr(nllb, "MAX_TOKENS", tokens)
-    assert [answer.outcome for answer in ask(model, E[:1])] == ["answer"]
-    monkeypatch.setattr(nllb, "MAX_TOKENS", tokens - 1)
-    assert [answer.outcome for answer in ask(model, E[:1])] == ["length"]
-
-
 def test_a_sentence_over_the_limit_is_halved(model: nllb.Nllb, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nllb, "MAX_TOKENS", 32)
     batches = counted(monkeypatch, model)

@@ -1,6 +1,5 @@
 """How texts are put into messages: none lost, none twice, no limit crossed, and hardly a message too many."""
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -28,11 +27,6 @@ def requests(lengths: Sequence[int]) -> list[Request]:
         Request("translation", who.provider, who.model, who.body("é" * length, SPANISH), sample=number)
         for number, length in enumerate(lengths)
     ]
-
-
-def least(lengths: Sequence[int]) -> int:
-    strings, code_points = GOOGLE
-    return max(math.ceil(len(lengths) / strings), math.ceil(sum(lengths) / code_points))
 
 
 def check(messages: Sequence[Sequence[Request]], asked: Sequence[Request], limits: tuple[int, int]) -> None:
@@ -68,14 +62,6 @@ def test_each_request_is_packed_once_within_the_limits_and_groups_stay_apart(
         for number, (count, total) in enumerate(sizes):
             for other_count, other_total in sizes[number + 1 :]:
                 assert count + other_count > strings or total + other_total > code_points, "two that fit into one"
-
-
-@given(st.lists(st.integers(1, 4000), max_size=100) | st.lists(st.integers(1, 30), max_size=5000))
-def test_it_takes_at_most_one_message_more_than_the_least_possible(lengths: list[int]) -> None:
-    asked = requests(lengths)
-    messages = named("google").pack(asked)
-    check(messages, asked, GOOGLE)
-    assert len(messages) <= least(lengths) + 1
 
 
 @pytest.mark.parametrize(

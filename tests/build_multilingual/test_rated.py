@@ -88,12 +88,7 @@ def test_a_source_a_row_with_candidates_is_the_same_as_a_translation_a_row(tmp_p
 
 @pytest.mark.parametrize(
     ("stated", "direction"),
-    [
-        ("zh-en", "zh-en"),
-        (" zh -> en ", "zh-en"),
-        ("yue-eng", "yue-eng"),
-        ("eng_Latn_deu_Latn", "eng-deu"),
-    ],
+    [("zh-en", "zh-en"), (" zh -> en ", "zh-en"), ("yue-eng", "yue-eng"), ("eng_Latn_deu_Latn", "eng-deu")],
 )
 def test_directions_are_understood_as_they_are_written(tmp_path: Path, stated: str, direction: str) -> None:
     result = rated(tmp_path, [row | {"lp": stated} for row in MAPLE])
@@ -102,12 +97,7 @@ def test_directions_are_understood_as_they_are_written(tmp_path: Path, stated: s
 
 
 @pytest.mark.parametrize(
-    "columns",
-    [
-        {"direction": "zh-en"},
-        {"src": "zh", "tgt": "en"},
-        {"source_lang": "zh", "target_lang": "en"},
-    ],
+    "columns", [{"direction": "zh-en"}, {"src": "zh", "tgt": "en"}, {"source_lang": "zh", "target_lang": "en"}]
 )
 def test_the_columns_that_say_the_direction(tmp_path: Path, columns: dict[str, str]) -> None:
     expected = rated(tmp_path, MAPLE, direction="zh-en").frame
@@ -177,13 +167,6 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         ("sample1", "It rained today.", 5.0, 5.0),  # the mean of 5.5 and 4.5
         ("sample1", "It rains.", 5.5, 5.5),
     ]
-
-
-def test_a_source_without_candidates_is_counted(tmp_path: Path) -> None:
-    one = [{"translation": "It rains.", "score": 3.0}]
-    rows = [{"source": source, "candidates": given} for source, given in [("甲", one), ("乙", []), ("丙", None)]]
-    result = rated(tmp_path, rows, direction="zh-en")
-    assert (result.frame.height, result.left_out) == (1, {"empty translation": 2})
 
 
 NO_SCORE = [without(row, "score") for row in MAPLE]
@@ -298,17 +281,6 @@ def test_a_post_edit_is_the_better_translation(tmp_path: Path) -> None:
 )
 def test_tokens_become_text_as_it_is_written(tmp_path: Path, direction: str, tokens: str, text: str) -> None:
     assert post_edited(tmp_path, direction, tokens, "x").frame["translation"][0] == text
-
-
-@needs_shared
-def test_wmt21_has_five_translations_a_source() -> None:
-    for direction, sources in {"en-de": 236, "zh-en": 288}.items():
-        result = read(RatedTable(location=str(SHARED / f"wmt21_ted_mqm_{direction}_5way.jsonl")))
-        assert (result.score, result.left_out) == ("mqm_penalty", {})
-        assert result.frame["direction"].unique().to_list() == [direction]
-        counts = result.frame.group_by("source").len()["len"]
-        assert (counts.len(), counts.unique().to_list()) == (sources, [5])
-        assert (result.frame["score"] == -result.frame["raw_score"]).all()
 
 
 @needs_shared

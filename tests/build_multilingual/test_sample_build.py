@@ -1,6 +1,5 @@
 """The sample, built by the installed command: no network, no translator, the same content again and again."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -82,19 +81,8 @@ def test_the_card_says_what_it_is(sample: Sample) -> None:
     assert [config["config_name"] for config in card["configs"]] == CONFIGS
     assert (card["language"], card["license"]) == (["en", "es", "it", "pt"], "apache-2.0")
     text = (sample[0] / "README.md").read_text(encoding="utf-8")
-    for part in (
-        "`apertium` translated 46 English pairs into 3 languages.",
-        "Do not evaluate reward models on them.",
-    ):
+    for part in ("`apertium` translated 46 English pairs into 3 languages.", "Do not evaluate reward models on them."):
         assert part in text
-
-
-def test_the_statistics_are_json_of_what_is_there(sample: Sample) -> None:
-    figures = json.loads((sample[0] / "provenance/statistics.json").read_text(encoding="utf-8"))
-    assert figures["rows"] == dict.fromkeys(CONFIGS[:-1], 46)
-    assert (figures["source_rows"], figures["ids_dropped"]) == (46, 0)
-    assert [(entry["source"], entry["kept_everywhere"]) for entry in figures["subsets"]] == [(2, 2)] * 23
-    assert pl.read_parquet(sample[0] / "provenance/dropped.parquet").is_empty()
 
 
 def test_a_part_of_it_has_the_same_rows(run: Run, sample: Sample, tmp_path: Path) -> None:

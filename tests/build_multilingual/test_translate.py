@@ -14,15 +14,7 @@ from build_multilingual.translate import ROWS, SET_ASIDE, TranslationContext, ma
 from build_multilingual.translators import Translator
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench_calls import (
-    Answer,
-    Backend,
-    Ledger,
-    Limits,
-    Outcome,
-    Request,
-    read_ledger,
-)
+from pluralbench_calls import Answer, Backend, Ledger, Limits, Outcome, Request, read_ledger
 from pluralbench_runs import Json
 from pluralbench_schemas import LANGUAGES, Language, MultilingualPairs, validate
 
@@ -256,12 +248,6 @@ def test_answers_that_become_the_same_are_asked_again_and_set_aside(ledger: Ledg
     ]
     assert row["chosen_calls"] == [key("The better one.", 1)]
     assert code["chosen"] == "a"
-
-
-def test_answers_that_become_the_same_only_once_are_kept(ledger: Ledger) -> None:
-    who = Fake(lambda text, sample: "El mismo. " if "one" in text and sample == 0 else foreign(text))
-    [row] = kept(pairs_of({}), ledger, who)
-    assert (row["chosen"], row["rejected"]) == (foreign("The better one."), foreign("A worse one."))
 
 
 def test_texts_without_letters_are_kept_without_a_call(ledger: Ledger) -> None:

@@ -5,7 +5,6 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import persona_sources as files
 import polars as pl
@@ -46,11 +45,6 @@ def digests(release: Path) -> dict[str, str]:
     return {table.config: table.digest for table in read_manifest(release).tables}
 
 
-def figures(release: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((release / "provenance/statistics.json").read_text(encoding="utf-8"))
-    return found
-
-
 @pytest.fixture(scope="module")
 def sample() -> Sample:
     """The sample, which the command makes where there is no torch."""
@@ -87,15 +81,6 @@ def test_a_task_has_thirty_items_that_are_no_tie(sample: Sample, config: str) ->
     assert known.to_series().all()
     by_user = frame.group_by("user").agg(pl.col("persona").n_unique())
     assert by_user["persona"].max() == 1
-
-
-def test_what_was_left_out_is_recorded(sample: Sample) -> None:
-    dropped = pl.read_parquet(sample[0] / "provenance/dropped.parquet")
-    assert dropped.columns == ["task", "what", "id", "reason"]
-    assert dropped.filter(reason="answered no question")["id"].str.extract(r"(\d+)$").unique().to_list() == ["900021"]
-    counts = {(entry["task"], entry["reason"]): entry["count"] for entry in figures(sample[0])["left_out"]}
-    assert counts == dict(Counter(dropped.select("task", "reason").iter_rows()))
-    assert not any("gpt" in origin for name in ("origin_a", "origin_b") for origin in rows(sample[0], "prism")[name])
 
 
 def test_other_people_are_the_most_alike_by_the_recorded_rankings(sample: Sample) -> None:

@@ -95,12 +95,6 @@ def test_hand_written_answers_are_for_the_sample_alone(run: Run, tmp_path: Path)
     refused(result, "hand-written answers exist only for the questions of the sample", "`--llm`")
 
 
-def test_a_source_without_rows_is_named(run: Run, tmp_path: Path) -> None:
-    columns = ["id", "question", "category", "narrative", "rubric_aspects", "profile"]
-    pl.DataFrame(schema=dict.fromkeys(columns, pl.String)).write_parquet(tmp_path / "Art.parquet")
-    refused(run("--source", f"lamp-qa:{tmp_path}", "--out", tmp_path / "out"), str(tmp_path), "no rows")
-
-
 @pytest.mark.parametrize("provider", ["loopback", "hand-written"])
 def test_a_secret_in_a_recipes_base_url_is_never_written(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, provider: str

@@ -43,14 +43,6 @@ def test_the_limit_is_for_each_config(tmp_path: Path) -> None:
     assert loaded.sources[0].rows == 4
 
 
-def test_another_split_and_other_names_of_configs(tmp_path: Path) -> None:
-    for split in ("train", "test"):
-        write(tmp_path / "Art" / f"{split}.jsonl", [row(question=split)])
-    assert read(tmp_path).questions["question"].to_list() == ["test"]
-    loaded = read(tmp_path, split="train", config_names={"Art": "Art_and_Entertainment"})
-    assert loaded.questions.select("config", "question").rows() == [("Art_and_Entertainment", "train")]
-
-
 @pytest.mark.parametrize("column", ["id", "question", "category", "narrative", "rubric_aspects", "profile"])
 def test_a_missing_column_is_named(tmp_path: Path, column: str) -> None:
     write(tmp_path / "Art.jsonl", [{name: value for name, value in row().items() if name != column}])

@@ -3,12 +3,9 @@
 import json
 
 import pytest
-from build_personalized.prompts import instructions
 from build_personalized.recipe import RULES, PersonalizedRecipe, Rule
-from build_personalized.screening import asks_back, repeats, screen
+from build_personalized.screening import screen
 from build_personalized.sources import SAMPLE
-from hypothesis import given
-from hypothesis import strategies as st
 from pluralbench_calls import InvalidAnswer
 from pluralbench_runs import RecipeError, check_recipe
 
@@ -60,18 +57,6 @@ def test_the_answers_of_the_sample_break_no_rule() -> None:
         for line in path.read_text(encoding="utf-8").split("\n"):
             for side in ("chosen", "rejected") if line else ():
                 screen(json.loads(line)[side], RULES, 100, "en")
-
-
-@given(st.sampled_from(instructions(100)), st.text("ab .,", max_size=20), st.integers(0, 20), st.integers(1, 20))
-def test_seven_words_in_a_row_are_an_echo_wherever_they_stand(line: str, around: str, start: int, count: int) -> None:
-    words = line.split()[start : start + count]
-    assert repeats(f"{around} {' '.join(words)} {around}".upper(), [line]) == (len(words) >= 7)
-
-
-@given(st.lists(st.booleans(), min_size=1, max_size=9))
-def test_more_than_half_of_the_words_decide(asked: list[bool]) -> None:
-    answer = " ".join(f"The dog eats{'?' if one else '.'}" for one in asked)
-    assert asks_back(answer, "en") == (2 * sum(asked) > len(asked))
 
 
 @pytest.mark.parametrize("rules", [[], ["echo"], ["asking back"], list(RULES)])

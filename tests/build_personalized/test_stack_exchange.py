@@ -69,14 +69,6 @@ def test_posts_without_text_are_left_out_and_counted(tmp_path: Path, body: str |
     assert profile_ids(loaded) == ["beer-1"]
 
 
-@pytest.mark.parametrize(("user", "reason"), [(None, "deleted user"), ("-1", "Community user")])
-def test_posts_of_nobody_are_left_out_and_counted(tmp_path: Path, user: str | None, reason: str) -> None:
-    posts = [post(1), post(2), post(3, user), post(4, user, OwnerDisplayName="user4")]
-    loaded = people(dump(tmp_path, posts))
-    assert loaded.questions["id"].to_list() == ["beer-2"]
-    assert drops(loaded) == [("beer-3", reason), ("beer-4", reason)]
-
-
 @pytest.mark.parametrize("user", ["1", "2"])
 def test_a_repeated_text_stays_where_it_was_posted_first(tmp_path: Path, user: str) -> None:
     posts = [
@@ -125,8 +117,7 @@ def test_a_dump_in_a_folder_that_is_not_named_after_its_site_is_refused(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("tags", "category"),
-    [("<ale><hops>", "ale"), ("|ale|hops|", "ale"), ("<c#>", "c#"), ("", "beer"), (None, "beer")],
+    ("tags", "category"), [("<ale><hops>", "ale"), ("|ale|hops|", "ale"), ("<c#>", "c#"), ("", "beer"), (None, "beer")]
 )
 def test_the_category_is_the_first_tag(tmp_path: Path, tags: str | None, category: str) -> None:
     loaded = people(dump(tmp_path, [post(1), post(2, Tags=tags)]))

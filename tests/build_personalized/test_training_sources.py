@@ -103,10 +103,8 @@ def test_what_is_no_pair_is_left_out_and_counted(tmp_path: Path) -> None:
     ("rows", "settings", "message"),
     [
         ([{"who": "a"} | OWN], {"columns": {"user": "whom"}}, "has no column `whom`; it has who, user, prompt, chosen"),
-        ([{"prompt": "x"}], {}, '`source.columns=["user=COLUMN"]`'),
         ([OWN | {"id": "x"}, OWN | {"id": "x", "chosen": "Black."}], {}, "has the id 'x' more than once"),
         ([OWN | {"order": 1}, OWN | {"order": None}], {}, "the column `order` has rows without a value"),
-        ([OWN | {"prompt": [{"said": "x"}]}], {}, "row 1: `prompt` is neither a text nor a list of messages"),
         (
             [OWN | {"prompt": [{"role": "human", "content": "x"}]}],
             {},
@@ -117,8 +115,6 @@ def test_what_is_no_pair_is_left_out_and_counted(tmp_path: Path) -> None:
 def test_a_table_of_another_shape_is_named(
     tmp_path: Path, rows: list[dict[str, Any]], settings: dict[str, Any], message: str
 ) -> None:
-    if message == "has no pairs":
-        rows = [row | {"user": None} for row in rows]
     with pytest.raises(SourceError) as caught:
         read(table(tmp_path, rows), **settings)
     assert message in str(caught.value)

@@ -68,10 +68,6 @@ def test_own_splits_are_taken_by_any_usual_name() -> None:
             "c: the user 'a' is in the splits train and test of the source (2 users are in several); remove "
             "`splits.own=True` to split users by the seed.",
         ),
-        (
-            [("a", None)],
-            "c: the row with id '0' has no split; `splits.own=True` accepts train, val, validation, dev, test",
-        ),
         ([("a", "held out")], "c: the row with id '0' has the split 'held out'; `splits.own=True` accepts"),
     ],
 )

@@ -62,18 +62,14 @@ def resolve(judgments: Iterable[Judgment]) -> Resolved:
         for response in members[component]
     }
     strict = [rank[first] == rank[second] for first, second, mark in judgments if mark != "s"]
-    order = _order(condensed, members)
-    return Resolved(dict(sorted(rank.items())), order, len(strict), len(judgments) - len(strict), sum(strict))
-
-
-def _order(condensed: "nx.DiGraph[int]", members: Mapping[int, set[str]]) -> frozenset[tuple[str, str]]:
-    """All (better, worse) that a path of judgments connects."""
-    below: dict[int, set[str]] = {}
-    for component in reversed(list(nx.topological_sort(condensed))):
-        below[component] = set().union(*(below[next_] | members[next_] for next_ in condensed.successors(component)))
-    return frozenset(
-        (better, worse) for component, lower in below.items() for better in members[component] for worse in lower
+    order = frozenset(
+        (better, worse)
+        for component in condensed
+        for lower in nx.descendants(condensed, component)
+        for better in members[component]
+        for worse in members[lower]
     )
+    return Resolved(dict(sorted(rank.items())), order, len(strict), len(judgments) - len(strict), sum(strict))
 
 
 Row = dict[str, Any]
@@ -293,7 +289,4 @@ def _merge(earlier: Row, row: Row) -> Row:
         if responses.setdefault(response["id"], response)["content"] != response["content"]:
             raise RowError(f"two responses have the id {response['id']}")
     both = {key: value for key, value in earlier.items() if key in row}
-    return both | {
-        "responses": list(responses.values()),
-        "annotations": earlier["annotations"] + row["annotations"],
-    }
+    return both | {"responses": list(responses.values()), "annotations": earlier["annotations"] + row["annotations"]}

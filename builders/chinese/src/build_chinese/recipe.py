@@ -109,12 +109,7 @@ class Tasks(FrozenModel):
     """
 
     overlap: float = Field(default=0.0, ge=0, le=1, description="Share of the tasks that two annotators get.")
-    check_share: float = Field(
-        default=0.05,
-        ge=0,
-        le=1,
-        description="Hidden check items, as a share of the tasks.",
-    )
+    check_share: float = Field(default=0.05, ge=0, le=1, description="Hidden check items, as a share of the tasks.")
     several_of_a_prompt: bool = False
     consensus: Literal["discussion", "none"] = "discussion"
     least_agreement: float = Field(default=0.9, ge=0, le=1)

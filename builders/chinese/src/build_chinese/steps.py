@@ -12,14 +12,7 @@ from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, reusable_ledgers
 from pluralbench_release.errors import BuildError, SourceError
 from pluralbench_release.manifest import STATISTICS, json_text
-from pluralbench_runs import (
-    OutputError,
-    check_output,
-    output_directory,
-    read_recipe,
-    write_recipe,
-    write_text,
-)
+from pluralbench_runs import OutputError, check_output, output_directory, read_recipe, write_recipe, write_text
 from pluralbench_schemas import RESPONSE
 from pluralbench_studies import CONSENSUS, StudyError, check_unfilled, consensus_counts, write_sheet
 from pluralbench_tables import read_jsonl, write_jsonl

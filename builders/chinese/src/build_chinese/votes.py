@@ -5,15 +5,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_calls import (
-    Backend,
-    Ledger,
-    Limits,
-    Request,
-    ask_until_valid,
-    chat_request,
-    parse_verdict,
-)
+from pluralbench_calls import Backend, Ledger, Limits, Request, ask_until_valid, chat_request, parse_verdict
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import rng_for
 from pluralbench_tables import read_jsonl

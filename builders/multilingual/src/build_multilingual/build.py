@@ -11,19 +11,11 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import Ledger, Replay, recording
-from pluralbench_release import (
-    LEDGER,
-    Builder,
-    Built,
-    Contents,
-    ReleaseTable,
-    building,
-    read_release_recipe,
-)
+from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
 from pluralbench_release.errors import BuildError, SourceError
 from pluralbench_runs import ClusterConfig
 from pluralbench_runs.workers import ParallelMap, cluster_workers, workers
-from pluralbench_schemas import ENGLISH, LANGUAGES, language_of
+from pluralbench_schemas import ENGLISH, LANGUAGES
 
 from build_multilingual import filtering, rated, source, translation_pairs
 from build_multilingual.audit import audit_configs, check_audits
@@ -220,14 +212,4 @@ def _translation_pairs(recipe: MultilingualRecipe) -> tuple[pl.DataFrame | None,
     if not recipe.translation.rated:
         return None, []
     tables = [rated.read(table) for table in recipe.translation.rated]
-    pairs = translation_pairs.draw(
-        tables, per_level=recipe.translation.per_level, seed=recipe.seed, language_name=_language_name
-    )
-    return pairs, tables
-
-
-def _language_name(code: str) -> str:
-    language = language_of(code)
-    if language is None:
-        raise SourceError(f"The direction of the rated translations has an unknown language: {code!r}.")
-    return language.short_name
+    return translation_pairs.draw(tables, per_level=recipe.translation.per_level, seed=recipe.seed), tables

@@ -3,15 +3,7 @@
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-from pluralbench_runs import (
-    ClusterConfig,
-    Program,
-    RecipeError,
-    did_you_mean,
-    read_recipe,
-    recipe_path,
-    shell_command,
-)
+from pluralbench_runs import ClusterConfig, Program, RecipeError, did_you_mean, read_recipe, recipe_path, shell_command
 from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Flag, Options

@@ -96,9 +96,5 @@ def _split_white_space(text: str) -> list[Piece]:
         return [Piece(text, translate=False)]
     start = text.index(core)
     end = start + len(core)
-    pieces = [
-        Piece(text[:start], translate=False),
-        Piece(core, translate=True),
-        Piece(text[end:], translate=False),
-    ]
+    pieces = [Piece(text[:start], translate=False), Piece(core, translate=True), Piece(text[end:], translate=False)]
     return [piece for piece in pieces if piece.text]

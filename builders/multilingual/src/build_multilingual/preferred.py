@@ -93,15 +93,7 @@ def review_table(figures: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """Return the figures as a small table of texts."""
     names = ("gold", "judge", "judge_gold", "reviewers_agree")
     return text_table(
-        [
-            "language",
-            "rows",
-            "neither",
-            "as in English",
-            "as the judge",
-            "judge: as in English",
-            "reviewers agree",
-        ],
+        ["language", "rows", "neither", "as in English", "as the judge", "judge: as in English", "reviewers agree"],
         [
             (entry["language"], entry["rows"], entry["same"], *(share_text(entry[name]) for name in names))
             for entry in figures

@@ -5,7 +5,7 @@ The minimum differences are those of the score's scale. On MAPLE's scale the pap
 """
 
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, rng_for
-from pluralbench_schemas import TranslationPairs
+from pluralbench_schemas import TranslationPairs, language_of
 
 from build_multilingual.rated import RATED, RatedTranslations, merge_repeated
 from build_multilingual.recipe import Scale
@@ -60,9 +60,7 @@ def candidates(rated: pl.DataFrame, scale: Scale, level: str) -> pl.DataFrame:
     return pl.DataFrame(pairs, schema=CANDIDATES)
 
 
-def draw(
-    rated: Sequence[RatedTranslations], *, per_level: int, seed: int, language_name: Callable[[str], str]
-) -> pl.DataFrame:
+def draw(rated: Sequence[RatedTranslations], *, per_level: int, seed: int) -> pl.DataFrame:
     """Draw pairs for each direction and level.
 
     Sources are drawn without replacement, by the smallest digests of seed and source; templates with replacement, from
@@ -72,18 +70,18 @@ def draw(
         rated: Tables of rated translations.
         per_level: Number of pairs per direction and level.
         seed: Seed of the draws.
-        language_name: Function from a code in a direction (`zh`) to the language's English name.
 
     Returns:
         Columns of `PAIRS`, with ids from 0 in the order of the subsets.
 
     Raises:
-        SourceError: There are too few pairs, or tables of one direction have different scores or scales.
+        SourceError: There are too few pairs, a direction has an unknown language, or tables of one direction have
+            different scores or scales.
     """
     rows: list[Row] = []
     for direction, frame, scale in _pool_tables(rated):
-        source_code, target_code = direction.split("-")
-        languages = {"source_language": language_name(source_code), "target_language": language_name(target_code)}
+        codes = zip(("source_language", "target_language"), direction.split("-"), strict=True)
+        languages = {name: _language_name(code) for name, code in codes}
         for level in LEVELS:
             available = candidates(frame, scale, level)
             if available.height < per_level:
@@ -98,6 +96,13 @@ def draw(
                 subset = f"translation-{direction}-{level}"
                 rows.append(pair | {"id": len(rows), "prompt": prompt, "subset": subset, "template": index})
     return pl.DataFrame(rows, schema=PAIRS)
+
+
+def _language_name(code: str) -> str:
+    language = language_of(code)
+    if language is None:
+        raise SourceError(f"The direction of the rated translations has an unknown language: {code!r}.")
+    return language.short_name
 
 
 def _easy(rows: Sequence[Row], scale: Scale) -> tuple[Row, Row] | None:

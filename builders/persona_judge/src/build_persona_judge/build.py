@@ -67,12 +67,7 @@ class Task:
 
 
 def build(
-    recipe: PersonaJudgeRecipe,
-    out: Path,
-    *,
-    replay: Path | None = None,
-    reuse: Path | None = None,
-    fresh: bool = False,
+    recipe: PersonaJudgeRecipe, out: Path, *, replay: Path | None = None, reuse: Path | None = None, fresh: bool = False
 ) -> Built:
     """Build a release from a recipe.
 

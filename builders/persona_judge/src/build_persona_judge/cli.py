@@ -91,10 +91,7 @@ RESULTS = "results.json"
 
 
 def label(
-    files: ReturnedFiles = (),
-    *,
-    settings: Annotated[Overrides, RecipeOptions(LabelRecipe)],
-    options: StudyOptions,
+    files: ReturnedFiles = (), *, settings: Annotated[Overrides, RecipeOptions(LabelRecipe)], options: StudyOptions
 ) -> None:
     """Collect third-person labels: people choose the option of a person described only by a persona.
 

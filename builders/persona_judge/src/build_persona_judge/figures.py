@@ -36,7 +36,7 @@ def figures_of(tasks: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]) -> dict[s
 
 def _figures(name: str, items: pl.DataFrame) -> dict[str, Any]:
     untied = items.filter(pl.col("truth") != "tie").with_columns(
-        true=pl.when(pl.col("truth") == "A").then("option_a").otherwise("option_b"),
+        true=pl.when(pl.col("truth") == "A").then("option_a").otherwise("option_b")
     )
     has_value = pl.col("persona").list.eval(pl.element().struct.field("value").is_not_null()).list.sum()
     usual = None

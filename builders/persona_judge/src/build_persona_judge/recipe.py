@@ -32,11 +32,7 @@ class SourceTable(FrozenModel):
     """
 
     location: Location
-    size: int | None = Field(
-        None,
-        ge=1,
-        description="Exact number of items of each task, ties not counted.",
-    )
+    size: int | None = Field(None, ge=1, description="Exact number of items of each task, ties not counted.")
     name: str | None = SOURCE_NAME
     attribution: str | None = Field(None, min_length=1)
     license: str | None = LICENSE
@@ -75,11 +71,7 @@ class OpinionQaTable(SourceTable):
         location: A folder with a folder for each wave.
     """
 
-    respondents: int = Field(
-        200,
-        ge=1,
-        description="Exact number of respondents per wave of OpinionQA.",
-    )
+    respondents: int = Field(200, ge=1, description="Exact number of respondents per wave of OpinionQA.")
     redistribution: str = OWNERS_TERMS.format("Pew Research Center, for the American Trends Panel")
 
 

@@ -128,12 +128,7 @@ def _schema(sentences: int, max_aspects: int) -> dict[str, Any]:
         "aspect": {"type": "string", "minLength": 3, "maxLength": 60},
         "reason": {"type": "string", "minLength": 3, "maxLength": 160},
     }
-    item = {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    item = {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
     aspects = {"type": "array", "minItems": 1, "maxItems": max_aspects, "items": item}
     schema = {
         "type": "object",

@@ -151,11 +151,7 @@ def training(
 
     default = "sample" if overrides.get("source.locations") in (None, ["sample"]) else "own"
     overrides = resolve_model_option(
-        overrides,
-        "persona",
-        "--persona-llm",
-        LOCAL_PERSONAS,
-        own={NO_MODEL: NO_MODEL, HAND_WRITTEN: HAND_WRITTEN},
+        overrides, "persona", "--persona-llm", LOCAL_PERSONAS, own={NO_MODEL: NO_MODEL, HAND_WRITTEN: HAND_WRITTEN}
     )
     config = read_recipe(TrainingRecipe, recipe_path(recipe or default, TRAINING_RECIPES), overrides)
     target = building.target(config.name)

@@ -11,7 +11,7 @@ import sentencex
 from pluralbench_calls import InvalidAnswer
 from pluralbench_release.audit import normalized
 
-from build_personalized.prompts import instructions
+from build_personalized.prompts import POLARITY, prompt_lines
 from build_personalized.recipe import Rule
 
 LETTER = re.compile(r"[^\W\d_]")
@@ -64,7 +64,7 @@ def screen(answer: str, rules: Sequence[Rule], word_limit: int, language: str) -
         InvalidAnswer: The answer breaks a rule; the message is the rule's reason.
     """
     broken = {
-        "echo": lambda: repeats(answer, instructions(word_limit)),
+        "echo": lambda: repeats(answer, prompt_lines("answer", *POLARITY.values(), word_limit=word_limit)),
         "asking back": lambda: asks_back(answer, language),
     }
     for rule in rules:

@@ -19,11 +19,8 @@ from pydantic import AfterValidator, BaseModel, StringConstraints, ValidationErr
 from build_chinese.recipe import Tasks
 
 TASKS = pl.Schema(
-    [
-        *((name, pl.String) for name in ("task", "prompt", "config")),
-        ("responses", pl.List(pl.String)),
-        *((name, pl.String) for name in ("annotator", "kind")),
-    ]
+    dict.fromkeys(("task", "prompt", "config"), pl.String)
+    | {"responses": pl.List(pl.String), "annotator": pl.String, "kind": pl.String}
 )
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 # As in the paper, five responses form a ring of five adjacent triples. Four triples would cover all pairs, but in the
@@ -48,12 +45,7 @@ class Task(BaseModel):
 
 
 def build_tasks(
-    prompts: pl.DataFrame,
-    annotators: Sequence[str],
-    options: Tasks,
-    *,
-    seed: int,
-    checks: Collection[str] = (),
+    prompts: pl.DataFrame, annotators: Sequence[str], options: Tasks, *, seed: int, checks: Collection[str] = ()
 ) -> pl.DataFrame:
     """Make the tasks of all prompts and assign them to annotators (`pluralbench_studies.assign`).
 

@@ -94,7 +94,7 @@ def plan_notes(assumptions: PlanAssumptions) -> list[str]:
         f"Assumptions: chosen minus rejected is {assumptions.difference:g} in general quality and "
         f"{assumptions.rubric:g} in the rubric. Its standard deviation is {assumptions.sd_pairs:.2f} between pairs and "
         f"{assumptions.sd_raters:.2f} between raters of a pair. The equivalence margin is {assumptions.margin:g}. All "
-        f"four tests, each at {assumptions.alpha:g}, succeed with a probability of at least {assumptions.power:g}.",
+        f"four tests, each at {assumptions.alpha:g}, succeed with a probability of at least {assumptions.power:g}."
     ]
     if assumptions.margin <= PAPER_MAX:
         notes.append(

@@ -12,15 +12,8 @@ from pluralbench_runs import digest
 from pluralbench_schemas import MESSAGE, POST, RUBRIC_ASPECT
 
 QUESTIONS = pl.Schema(
-    [
-        ("config", pl.String),
-        ("id", pl.String),
-        ("question", pl.String),
-        ("category", pl.String),
-        ("narrative", pl.String),
-        ("rubric_aspects", pl.List(RUBRIC_ASPECT)),
-        ("profile", pl.List(POST)),
-    ]
+    dict.fromkeys(("config", "id", "question", "category", "narrative"), pl.String)
+    | {"rubric_aspects": pl.List(RUBRIC_ASPECT), "profile": pl.List(POST)}
 )
 DROPS = pl.Schema({"config": pl.String, "step": pl.String, "reason": pl.String, "id": pl.String})
 
@@ -100,18 +93,11 @@ def by_config(questions: pl.DataFrame) -> Iterator[tuple[str, pl.DataFrame]]:
 
 
 PAIRS = pl.Schema(
-    [
-        ("config", pl.String),
-        ("id", pl.String),
-        ("user_id", pl.String),
-        ("prompt", pl.List(MESSAGE)),
-        ("chosen", pl.String),
-        ("rejected", pl.String),
-        ("source_id", pl.String),
-        ("chosen_source", pl.String),
-        ("rejected_source", pl.String),
-        ("original_split", pl.String),
-    ]
+    dict.fromkeys(("config", "id", "user_id"), pl.String)
+    | {"prompt": pl.List(MESSAGE)}
+    | dict.fromkeys(
+        ("chosen", "rejected", "source_id", "chosen_source", "rejected_source", "original_split"), pl.String
+    )
 )
 POSTS = pl.Schema([("config", pl.String), ("user_id", pl.String), ("post", POST)])
 

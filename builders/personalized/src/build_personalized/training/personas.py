@@ -23,6 +23,7 @@ from pluralbench_calls import (
 from pluralbench_schemas import render_profile
 
 from build_personalized.answers import parse_answer
+from build_personalized.prompts import messages_of, prompt_lines
 from build_personalized.screening import REASONS, repeats
 from build_personalized.sources.loaded import drops_frame
 from build_personalized.training.recipe import HAND_WRITTEN, NO_MODEL, PersonaTable, TrainingRecipe
@@ -32,21 +33,6 @@ STEP = "persona"
 SAMPLE_ONLY = (
     "hand-written personas exist only for the users of the sample; choose a model, or none, with `persona.model=...`"
 )
-# Fixed words begin here, which spelling rules leave alone.
-SYSTEM = """\
-You are shown questions that one person asked, and sum up the person for somebody who will answer their next question.
-Write one paragraph about this person, in the third person and in at most {word_limit} words:
-- what they care about, and what they know already;
-- what limits them: money, time, food, health, place, tools;
-- how they write, and how long, how plain and how detailed an answer should be for them.
-Say only what the questions show, and guess no age, sex, origin or belief.
-Reply with the paragraph alone."""
-# Fixed words end here.
-USER = """\
-The questions of this person, the newest first:
-{questions}
-
-Sum up this person in at most {word_limit} words."""
 
 
 def persona_messages(posts: Sequence[dict[str, Any]], table: PersonaTable) -> list[Message]:
@@ -57,10 +43,7 @@ def persona_messages(posts: Sequence[dict[str, Any]], table: PersonaTable) -> li
         table: Persona table of the recipe.
     """
     shown = [post | {"text": _first_words(post["text"], table.question_words)} for post in posts[: table.questions]]
-    return [
-        {"role": "system", "content": SYSTEM.format(word_limit=table.word_limit)},
-        {"role": "user", "content": USER.format(questions=render_profile(shown), word_limit=table.word_limit)},
-    ]
+    return messages_of("persona", questions=render_profile(shown), word_limit=table.word_limit)
 
 
 def persona_backend(recipe: TrainingRecipe, *, replay: bool) -> Backend:
@@ -126,8 +109,7 @@ def parse_persona(text: str, word_limit: int) -> str:
         InvalidAnswer: The reply is empty, a refusal, too long, or repeats the prompt's instructions.
     """
     persona = parse_answer(text, word_limit)
-    lines = [line for line in f"{SYSTEM}\n{USER}".format(word_limit=word_limit, questions="").splitlines() if line]
-    if repeats(persona, lines):
+    if repeats(persona, prompt_lines("persona", word_limit=word_limit)):
         raise InvalidAnswer(REASONS["echo"])
     return persona
 
