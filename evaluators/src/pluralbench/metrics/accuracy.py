@@ -10,7 +10,8 @@ runs have the same sections, weights and means.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from itertools import chain
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,8 +22,8 @@ from pluralbench_measures.intervals import Perturbed, Strata, perturb
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import OUTCOMES
 from pluralbench.metrics.credits import COUNTED, PHRASES
-from pluralbench.metrics.decided import Decided, Leaf
-from pluralbench.metrics.metric import OUTCOME_COUNTS, Metric, MetricKey, Numbers, finest_dimension
+from pluralbench.metrics.decided import Decided, Leaf, in_overall
+from pluralbench.metrics.metric import OUTCOME_COUNTS, Metric, MetricKey, Numbers
 
 LEAF = {"config": pl.String, "subset": pl.String}
 Counts = Mapping[str, Sums]
@@ -48,6 +49,11 @@ class ResampledAccuracy:
     strata: Strata
     n: int
     clusters: int
+
+    def estimate(self, perturbed: Perturbed, benchmark: Benchmark) -> Estimate:
+        """Return the accuracy with its interval."""
+        stratified = bool(benchmark.strata)
+        return perturbed.share(self.values, self.strata, self.n, self.clusters, stratified=stratified)
 
 
 def overall_rule(benchmark: Benchmark) -> str:
@@ -83,15 +89,12 @@ def _credit_rules(benchmark: Benchmark) -> Iterator[str]:
 def count(decided: Decided, leaves: Sequence[Leaf] | None = None) -> Counts:
     """Sum decisions by cluster and leaf. `leaves`: default those of the decisions."""
     benchmark, credited, leaves = decided.benchmark, decided.credited, leaves or decided.leaves
-    if credited is not None:
-        return {"decisions": sums_by_leaf(credited, leaves, credited["credit"])}
-    counted = decided.decisions.filter(pl.col("outcome").is_in(COUNTED))
     if not benchmark.by_category:
-        return {"decisions": sums_by_leaf(counted, leaves, counted["outcome"] == "win")}
+        return {"decisions": sums_by_leaf(credited, leaves, credited["credit"])}
     prompts = prompts_of(benchmark, decided.decisions)
-    clusters = pl.concat([counted["cluster"], prompts["cluster"]])
+    clusters = pl.concat([credited["cluster"], prompts["cluster"]])
     return {
-        "decisions": sums_by_leaf(counted, leaves, counted["outcome"] == "win", clusters=clusters),
+        "decisions": sums_by_leaf(credited, leaves, credited["credit"], clusters=clusters),
         "pairs": sums_by_leaf(prompts, leaves, prompts["right"], prompts["pairs"], clusters=clusters),
         "exact": sums_by_leaf(prompts, leaves, prompts["exact"], clusters=clusters),
     }
@@ -99,9 +102,7 @@ def count(decided: Decided, leaves: Sequence[Leaf] | None = None) -> Counts:
 
 def prompts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
     """Return the counted prompts of rankings by category, as `rankings.by_prompt` computes them."""
-    scored = decisions.filter(
-        ~pl.col("config").is_in(sorted(benchmark.outside_overall)), pl.col("outcome") != "dropped"
-    )
+    scored = decisions.filter(in_overall(benchmark), pl.col("outcome") != "dropped")
     keys = ["config", "subset", "id", "cluster"]
     return rankings.by_prompt(scored, keys, legacy=not benchmark.ties_break_exact_match).filter(pl.col("counted") == 1)
 
@@ -144,22 +145,24 @@ def perturb_counts(*sides: Counts) -> tuple[Perturbed, list[Drawn]]:
 
 def accuracy_estimates(decided: Decided) -> Numbers:
     """Yield all accuracies of a benchmark with their intervals, the overall number first."""
-    benchmark = decided.benchmark
     perturbed, (source,) = perturb_counts(count(decided))
-    for one in resampled_accuracies(benchmark, decided.leaves, source):
-        stratified = bool(benchmark.strata)
-        yield one.key, perturbed.share(one.values, one.strata, one.n, one.clusters, stratified=stratified)
+    for one in resampled_accuracies(decided.benchmark, decided.leaves, source):
+        yield one.key, one.estimate(perturbed, decided.benchmark)
 
 
 def accuracy_numbers(decided: Decided) -> Numbers:
     """Yield all accuracies, and the counts of the decisions of each part."""
-    parts = parts_of(decided)
+    benchmark, item = decided.benchmark, pl.struct("config", "id").rank("dense").alias("item")
+    decisions = _split(benchmark, decided.decisions.select("config", "subset", "outcome", "margin", "truncated", item))
+    valid = _split(benchmark, decided.valid_credits)
     for key, estimate in accuracy_estimates(decided):
         yield key, estimate
         part = key.category if key.subset is None else key.subset
         if key.metric == "pooled_accuracy" or (key.metric == "accuracy" and part is not None):
-            yield from outcome_counts(parts[key.config, part], key)
-    yield MetricKey("items_counted"), Estimate(float(items_counted(decided.benchmark, decided.decisions)))
+            place = key.config, part
+            yield from _outcome_counts(decisions[place], valid.get(place, decided.valid_credits.clear()), key)
+    items = of_overall(benchmark, decided.decisions).select("config", "id").n_unique()
+    yield MetricKey("items_counted"), Estimate(float(items))
 
 
 def resampled_accuracies(benchmark: Benchmark, leaves: Sequence[Leaf], counts: Drawn) -> list[ResampledAccuracy]:
@@ -169,49 +172,38 @@ def resampled_accuracies(benchmark: Benchmark, leaves: Sequence[Leaf], counts: D
     if benchmark.by_category:
         parts = [*_by_category(leaves, counts, ours)]
     else:
-        parts = [one for config in configs for one in _config(benchmark, config, leaves, counts["decisions"])]
-        parts.insert(0, _overall(benchmark, parts, ours, leaves, counts["decisions"]))
-    return [*parts, *_pooled(benchmark, leaves, counts, configs, ours)]
+        of_configs = {config: config_accuracies(benchmark, config, leaves, counts["decisions"]) for config in configs}
+        parts = [
+            _pooled(benchmark, leaves, MetricKey("overall"), counts["decisions"], _leaves_of(leaves, ours))
+            if benchmark.overall == "items"
+            else mean_accuracy(MetricKey("overall"), [of_configs[config][0] for config in ours], counts["decisions"]),
+            *chain.from_iterable(of_configs.values()),
+        ]
+    return [*parts, *_pooled_parts(benchmark, leaves, counts, configs, ours)]
 
 
-def _overall(
-    benchmark: Benchmark,
-    parts: Iterable[ResampledAccuracy],
-    ours: Sequence[str],
-    leaves: Sequence[Leaf],
-    pairs: Resampled,
-) -> ResampledAccuracy:
-    places, key = leaf_indices(leaves, ours), MetricKey("overall")
-    if benchmark.overall == "items":
-        return _pooled_number(benchmark, leaves, key, pairs, places)
-    configs = [one for one in parts if finest_dimension(one.key) == "config" and one.key.config in ours]
-    strata = [inner for one in configs for inner in one.strata]
-    return _number(key, mean_of([one.values for one in configs]), pairs, strata)
-
-
-def _config(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> Iterator[ResampledAccuracy]:
-    """Yield a config's own number and its sections."""
-    places = counted_leaves(benchmark, leaves, [config])
-    own = MetricKey("accuracy", config)
+def config_accuracies(
+    benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled
+) -> list[ResampledAccuracy]:
+    """Compute a config's accuracy, and those of its sections: each the weighted mean of its subsets."""
+    place = {subset: at for at, (own, subset) in enumerate(leaves) if own == config}
+    key = MetricKey("accuracy", config)
     if not benchmark.sections or config in benchmark.excluded_configs:
-        yield _pooled_number(benchmark, leaves, own, pairs, places)
-        return
-    sections = section_values(benchmark, config, leaves, pairs)
-    # A missing section makes the mean missing: the mean of fewer sections is another quantity.
-    yield _number(own, mean_of(list(sections.values())), pairs, separate_strata(places))
-    for name, values in sections.items():
-        inner = [place for place in places if leaves[place][1] in benchmark.sections[name]]
-        yield _number(MetricKey("accuracy", config, section=name), values, pairs, separate_strata(inner))
-
-
-def section_values(benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled) -> dict[str, Array]:
-    """Compute a config's sections, each the weighted mean of its subsets. Shape (rows,) each."""
-    place = {leaf: number for number, leaf in enumerate(leaves)}
-    sections = {}
+        return [_pooled(benchmark, leaves, key, pairs, list(place.values()))]
+    sections = []
     for name, weights in benchmark.sections.items():
-        present = [(place[config, subset], w) for subset, w in weights.items() if (config, subset) in place]
-        sections[name] = pairs.weighted([place for place, _ in present], [weight for _, weight in present])
-    return sections
+        present = {place[subset]: weight for subset, weight in weights.items() if subset in place}
+        values = pairs.weighted(list(present), list(present.values()))
+        sections.append(_accuracy(key._replace(section=name), values, pairs, separate_strata(sorted(present))))
+    # A missing section makes the mean missing: the mean of fewer sections is another quantity.
+    strata = separate_strata(at for subset, at in place.items() if subset in benchmark.section_of)
+    return [_accuracy(key, mean_of([one.values for one in sections]), pairs, strata), *sections]
+
+
+def mean_accuracy(key: MetricKey, parts: Sequence[ResampledAccuracy], source: Resampled) -> ResampledAccuracy:
+    """Compute the unweighted mean of accuracies from one source."""
+    strata = [stratum for one in parts for stratum in one.strata]
+    return _accuracy(key, mean_of([one.values for one in parts]), source, strata)
 
 
 def _by_category(leaves: Sequence[Leaf], counts: Drawn, ours: Sequence[str]) -> Iterator[ResampledAccuracy]:
@@ -219,66 +211,54 @@ def _by_category(leaves: Sequence[Leaf], counts: Drawn, ours: Sequence[str]) -> 
     pairs, exact = counts["pairs"], counts["exact"]
     means: dict[str, list[ResampledAccuracy]] = {"accuracy": [], "exact_match": []}
     for config in ours:
-        places = leaf_indices(leaves, [config])
+        places = _leaves_of(leaves, [config])
         for (metric, values), source in zip(means.items(), (pairs, exact), strict=True):
             mean = rankings.category_mean(source.won[:, places], source.counts[:, places])
-            values.append(_number(MetricKey(metric, config), mean, source, separate_strata(places)))
+            values.append(_accuracy(MetricKey(metric, config), mean, source, separate_strata(places)))
     accuracy, matched = ([one.values for one in values] for values in means.values())
-    every = separate_strata(leaf_indices(leaves, ours))
-    yield _number(MetricKey("overall"), rankings.overall(accuracy, matched), exact, every)
-    yield _number(MetricKey("accuracy"), mean_of(accuracy), pairs, every, exact)
-    yield _number(MetricKey("exact_match"), mean_of(matched), exact, every)
-    for one in zip(*means.values(), strict=True):
-        yield from one
+    every = separate_strata(_leaves_of(leaves, ours))
+    yield _accuracy(MetricKey("overall"), rankings.overall(accuracy, matched), exact, every)
+    yield _accuracy(MetricKey("accuracy"), mean_of(accuracy), pairs, every, exact)
+    yield _accuracy(MetricKey("exact_match"), mean_of(matched), exact, every)
+    yield from chain.from_iterable(zip(*means.values(), strict=True))
 
 
-def _pooled(
+def _pooled_parts(
     benchmark: Benchmark, leaves: Sequence[Leaf], counts: Drawn, configs: Sequence[str], ours: Sequence[str]
 ) -> Iterator[ResampledAccuracy]:
     """Yield accuracy, and exact match of rankings by category, over all decisions of each part."""
-    section = benchmark.section_of
     kind = "category" if benchmark.by_category else "subset"
-    parts = [(MetricKey("pooled_accuracy"), leaf_indices(leaves, ours))]
+    parts = [(MetricKey("pooled_accuracy"), _leaves_of(leaves, ours))]
     for config in configs:
-        own = leaf_indices(leaves, [config])
+        own = _leaves_of(leaves, [config])
         parts.append((MetricKey("pooled_accuracy", config), own))
         for leaf in own:
             subset = leaves[leaf][1]
             if subset is not None:
-                inner = None if config in benchmark.excluded_configs else section.get(subset)
-                parts.append((MetricKey("accuracy", config, section=inner).by(kind, subset), [leaf]))
+                section = None if config in benchmark.excluded_configs else benchmark.section_of.get(subset)
+                parts.append((MetricKey("accuracy", config, section=section).by(kind, subset), [leaf]))
     for key, inside in parts:
-        yield _pooled_number(benchmark, leaves, key, counts["decisions"], inside)
+        yield _pooled(benchmark, leaves, key, counts["decisions"], inside)
         if benchmark.by_category and key.config not in benchmark.outside_overall:
             exact = key._replace(metric=key.metric.replace("accuracy", "exact_match"))
-            yield _pooled_number(benchmark, leaves, exact, counts["exact"], inside)
+            yield _pooled(benchmark, leaves, exact, counts["exact"], inside)
 
 
-def pooled(benchmark: Benchmark, leaves: Sequence[Leaf], source: Resampled, places: Sequence[int]) -> Array:
-    """Compute the accuracy over all decisions of some leaves. Shape (rows,).
+def _pooled(
+    benchmark: Benchmark, leaves: Sequence[Leaf], key: MetricKey, source: Resampled, places: Sequence[int]
+) -> ResampledAccuracy:
+    """Compute the accuracy over all decisions of some leaves.
 
     A leaf of drawn items has the weight of all its decisions, so that rounding in the draw does not change the number.
     """
     if not benchmark.strata:
-        return source.pooled(places)
+        return _accuracy(key, source.pooled(places), source, [places])
     drawn = {(stratum.config, stratum.subset): stratum.weight for stratum in benchmark.strata}
     weights = [float(source.counts[0, place]) * drawn.get(leaves[place], 1.0) for place in places]
-    return source.weighted(places, weights)
+    return _accuracy(key, source.weighted(places, weights), source, separate_strata(places))
 
 
-def pooled_strata(benchmark: Benchmark, places: Sequence[int]) -> Strata:
-    """Return the strata of `pooled`: one, or if the items were drawn by leaf, each leaf."""
-    return separate_strata(places) if benchmark.strata else [places]
-
-
-def _pooled_number(
-    benchmark: Benchmark, leaves: Sequence[Leaf], key: MetricKey, source: Resampled, places: Sequence[int]
-) -> ResampledAccuracy:
-    values = pooled(benchmark, leaves, source, places)
-    return _number(key, values, source, pooled_strata(benchmark, places))
-
-
-def _number(
+def _accuracy(
     key: MetricKey, values: Array, source: Resampled, strata: Strata, clustered: Resampled | None = None
 ) -> ResampledAccuracy:
     """`clustered`: source of the number of clusters, if not `source`."""
@@ -291,18 +271,8 @@ def separate_strata(places: Iterable[int]) -> list[list[int]]:
     return [[place] for place in places]
 
 
-def leaf_indices(leaves: Sequence[Leaf], configs: Iterable[str]) -> list[int]:
-    """Return the indices of the leaves of some configs."""
-    chosen = set(configs)
-    return [place for place, (config, _) in enumerate(leaves) if config in chosen]
-
-
-def counted_leaves(benchmark: Benchmark, leaves: Sequence[Leaf], configs: Iterable[str]) -> list[int]:
-    """Return the indices of the leaves that count for some configs; with sections, only leaves in a section."""
-    places = leaf_indices(leaves, configs)
-    if not benchmark.sections:
-        return places
-    return [at for at in places if leaves[at][0] in benchmark.excluded_configs or leaves[at][1] in benchmark.section_of]
+def _leaves_of(leaves: Sequence[Leaf], configs: Sequence[str]) -> list[int]:
+    return [place for place, (config, _) in enumerate(leaves) if config in configs]
 
 
 def item_mean(items: pl.DataFrame, values: pl.Series) -> Estimate:
@@ -312,85 +282,41 @@ def item_mean(items: pl.DataFrame, values: pl.Series) -> Estimate:
     return perturbed.share(source.pooled([0]), [[0]], items.height, source.clusters([0]))
 
 
-def items_counted(benchmark: Benchmark, decisions: pl.DataFrame) -> int:
-    """Return the number of items behind the overall number."""
-    return of_overall(benchmark, decisions).select("config", "id").n_unique()
-
-
 def of_overall(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
     """Return the decisions behind the overall number."""
     # Legacy rules count prompts without a pair as exact matches.
     legacy = benchmark.by_category and not benchmark.ties_break_exact_match
     counted = decisions.filter(
-        ~pl.col("config").is_in(sorted(benchmark.outside_overall)),
-        pl.col("outcome").is_in([*COUNTED, *(["equal"] if legacy else [])]),
+        in_overall(benchmark), pl.col("outcome").is_in([*COUNTED, *(["equal"] if legacy else [])])
     )
-    if benchmark.sections:
-        counted = counted.filter(pl.col("subset").is_in(list(benchmark.section_of)))
-    return counted
+    return counted.filter(pl.col("subset").is_in(list(benchmark.section_of))) if benchmark.sections else counted
 
 
-class Part(NamedTuple):
-    """Decisions of a part of a benchmark.
-
-    Attributes:
-        decisions: The decisions, with the number of their item.
-        valid: Credits of the items without an invalid decision; None if each decision counts by itself.
-    """
-
-    decisions: pl.DataFrame
-    valid: pl.DataFrame | None
-
-
-def parts_of(decided: Decided) -> dict[tuple[str | None, str | None], Part]:
-    """Split decisions by config and subset for `outcome_counts`; (None, None) has those behind the overall number."""
-    benchmark = decided.benchmark
-    counted = decided.decisions.select(
-        "config", "subset", "outcome", "margin", "truncated", item=pl.struct("config", "id").rank("dense")
-    )
-    valid = None if decided.valid_credits is None else decided.valid_credits.select("config", "subset", "credit")
-    credited = {} if valid is None else _split(benchmark, valid)
-    none = None if valid is None else valid.clear()
-    return {place: Part(part, credited.get(place, none)) for place, part in _split(benchmark, counted).items()}
-
-
-def _split(benchmark: Benchmark, rows: pl.DataFrame) -> dict[tuple[str | None, str | None], pl.DataFrame]:
-    parts: dict[tuple[str | None, str | None], pl.DataFrame] = {
-        (None, None): rows.filter(~pl.col("config").is_in(sorted(benchmark.outside_overall)))
-    }
-    for (config,), own in rows.partition_by("config", as_dict=True).items():
-        inner = own.filter(pl.col("subset").is_not_null()).partition_by("subset", as_dict=True)
-        parts |= {(config, None): own} | {(config, subset): part for (subset,), part in inner.items()}
+def _split(benchmark: Benchmark, rows: pl.DataFrame) -> dict[tuple[Any, Any], pl.DataFrame]:
+    """Split rows by config and subset, and by config; (None, None) has those behind the overall number."""
+    parts: dict[tuple[Any, Any], pl.DataFrame] = {(None, None): rows.filter(in_overall(benchmark))}
+    for names in (["config", "subset"], ["config"]):
+        parts |= {(*key, None)[:2]: part for key, part in rows.partition_by(names, as_dict=True).items()}
     return parts
 
 
-def outcome_counts(part: Part, key: MetricKey) -> Numbers:
-    """Yield the counts of a part from `parts_of`: outcomes, items and truncated items, and the mean margin.
+def _outcome_counts(decisions: pl.DataFrame, valid: pl.DataFrame, key: MetricKey) -> Numbers:
+    """Yield the counts of a part: outcomes, items and truncated items, the mean margin, and the accuracy if valid.
 
-    Outcomes count decisions, that is pairs, also if the benchmark gives credit. The accuracy without invalid scores is
-    then the mean credit of the items in which every score or verdict is valid.
+    Outcomes count decisions, that is pairs, also if the benchmark gives credit.
     """
-    own = part.decisions
-    outcomes: Mapping[str, int] = dict(own["outcome"].value_counts().iter_rows())
-    yield key._replace(metric="accuracy_of_valid"), _accuracy_of_valid(outcomes, part.valid)
-    margins = own["margin"].drop_nulls()
-    mean = margins.mean()
-    yield key._replace(metric="mean_margin"), Estimate(None if mean is None else float(mean), n=len(margins))  # type: ignore[arg-type]
-    counts = {"items": own["item"].n_unique()}
-    counts |= {metric: outcomes.get(outcome, 0) for outcome, metric in zip(OUTCOMES, OUTCOME_COUNTS, strict=True)}
-    truncated = own["item"].filter(own["truncated"]).n_unique()
-    for metric, value in (counts | {"truncated": truncated}).items():
+    margins = decisions["margin"].drop_nulls()
+    for metric, values in (("accuracy_of_valid", valid["credit"]), ("mean_margin", margins)):
+        yield key._replace(metric=metric), Estimate(values.mean(), n=len(values))  # type: ignore[arg-type]
+    for metric, value in decisions.select(**_COUNTED).row(0, named=True).items():
         yield key._replace(metric=metric), Estimate(float(value))
 
 
-def _accuracy_of_valid(outcomes: Mapping[str, int], valid: pl.DataFrame | None) -> Estimate:
-    if valid is not None:
-        mean = valid["credit"].mean()
-        return Estimate(None if mean is None else float(mean), n=valid.height)  # type: ignore[arg-type]
-    n = sum(outcomes.get(outcome, 0) for outcome in COUNTED if outcome != "invalid")
-    return Estimate(outcomes.get("win", 0) / n if n else None, n=n)
-
-
+_COUNTED = {
+    "items": pl.col("item").n_unique(),
+    **{name: (pl.col("outcome") == outcome).sum() for outcome, name in zip(OUTCOMES, OUTCOME_COUNTS, strict=True)},
+    "truncated": pl.col("item").filter("truncated").n_unique(),
+}
 _POOLED = ("", "config", "config category", "config subset", "config section subset")
 _COUNTS = {
     "items": "Items.",

@@ -35,20 +35,31 @@ class Decided:
     verdicts: pl.DataFrame | None = None
     threshold: float = THRESHOLD
 
-    @cached_property
+    @property
     def leaves(self) -> list[Leaf]:
         """The leaves of the decisions, in order of occurrence."""
-        return list(self.decisions.select("config", "subset").unique(maintain_order=True).iter_rows())
+        return leaves_of(self.decisions)
 
     @cached_property
-    def credited(self) -> pl.DataFrame | None:
-        """What counts and its credit, as `item_credits` returns it; None if each decision counts by itself."""
-        return item_credits(self.benchmark, self.decisions) if self.benchmark.credits_items else None
+    def credited(self) -> pl.DataFrame:
+        """What counts and its credit, as `item_credits` returns it."""
+        return item_credits(self.benchmark, self.decisions)
 
     @cached_property
-    def valid_credits(self) -> pl.DataFrame | None:
-        """The credits of the items without an invalid decision; None if each decision counts by itself."""
-        if self.credited is None or not (self.decisions["outcome"] == "invalid").any():
+    def valid_credits(self) -> pl.DataFrame:
+        """The credits without invalid decisions; if items count by a credit, without items that have any."""
+        invalid = pl.col("outcome") == "invalid"
+        if not self.decisions.select(invalid.any()).item():
             return self.credited
-        valid = (pl.col("outcome") != "invalid").all().over("config", "id")
-        return item_credits(self.benchmark, self.decisions.filter(valid))
+        without = ~(invalid.any().over("config", "id") if self.benchmark.credits_items else invalid)
+        return item_credits(self.benchmark, self.decisions.filter(without))
+
+
+def leaves_of(decisions: pl.DataFrame) -> list[Leaf]:
+    """Return the leaves of decisions, in order of occurrence."""
+    return list(decisions.select("config", "subset").unique(maintain_order=True).iter_rows())
+
+
+def in_overall(benchmark: Benchmark) -> pl.Expr:
+    """Return whether rows are of a config behind the overall number."""
+    return ~pl.col("config").is_in(sorted(benchmark.outside_overall))

@@ -4,41 +4,30 @@ M-RewardBench, section 5. A drop is a section's accuracy in a language minus tha
 consistency is Cohen's kappa between a model's own labels in a language and in English.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
 from pluralbench_measures.agreement import cohens_kappa
-from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of
-from pluralbench_measures.intervals import Perturbed, Strata, perturb
+from pluralbench_measures.bootstrap import Estimate, Resampled, Sums
+from pluralbench_measures.intervals import perturb
 from pluralbench_schemas import LANGUAGES
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.metrics.accuracy import (
-    counted_leaves,
-    leaf_indices,
-    pooled,
-    pooled_strata,
-    section_values,
-    separate_strata,
-    sums_by_leaf,
-)
+from pluralbench.metrics.accuracy import ResampledAccuracy, config_accuracies, mean_accuracy, sums_by_leaf
 from pluralbench.metrics.credits import COUNTED
-from pluralbench.metrics.decided import Decided, Leaf
+from pluralbench.metrics.decided import Decided, Leaf, leaves_of
 from pluralbench.metrics.metric import Metric, MetricKey, Numbers
 
-READ = (
-    "config",
-    "id",
-    "subset",
-    "cluster",
-    "outcome",
-)  # columns of decisions; English rows are repeated for each language
+READ = ["config", "id", "subset", "cluster", "outcome"]  # English rows are repeated for each language
 LABELS = ("win", "loss", "tie")
 # One language in two scripts; the paper averages them before it takes the variance.
 CHINESE = ("zho_Hans", "zho_Hant")
 KINDS = {"resource": "resource", "joshi_class": "joshi", "family": "family", "script": "script"}
 """Dimensions that are kinds of languages, and the field of `Language` that defines them."""
+Accuracies = dict[str, ResampledAccuracy]
+"""Accuracies by language."""
 ARE_LABELS = pl.col("outcome").is_in(LABELS) & pl.col("outcome_english").is_in(LABELS)
 
 
@@ -54,12 +43,11 @@ def language_numbers(decided: Decided) -> Numbers:
         return
     decisions = decided.decisions.select(READ)
     original = decisions.filter(config=benchmark.reference.config)
-    if original.height:
-        codes, counted = _languages(benchmark, decisions)
-        # A drop is computed on shared ids, so English is needed once for each language.
-        shared = (_shared(counted.filter(config=code), original) for code in codes)
-        yield from _drops(benchmark, codes, Decided(benchmark, counted).leaves, shared)
-        yield from _consistency({code: decisions.filter(config=code) for code in codes}, original)
+    if original.is_empty():
+        return
+    codes, counted = _languages(benchmark, decisions)
+    yield from _drops(benchmark, codes, counted, original)
+    yield from _consistency({code: decisions.filter(config=code) for code in codes}, original)
 
 
 def language_accuracies(decided: Decided) -> Numbers:
@@ -72,20 +60,18 @@ def language_accuracies(decided: Decided) -> Numbers:
     if benchmark.reference is None:
         return
     codes, counted = _languages(benchmark, decided.decisions.select(READ))
-    leaves = Decided(benchmark, counted).leaves
+    leaves = leaves_of(counted)
     perturbed = perturb(_sums(counted, leaves, counted))
-    languages = perturbed.sources[0]
-    sections = {code: section_values(benchmark, code, leaves, languages) for code in codes}
-    values = {code: _language_accuracy(benchmark, code, own, leaves, languages) for code, own in sections.items()}
-    yield MetricKey("variance"), Estimate(_variance(values), n=len(codes))
-    for name, weights in benchmark.sections.items():
-        mean = mean_of([sections[code][name] for code in codes])
-        inside = [at for at in counted_leaves(benchmark, leaves, codes) if leaves[at][1] in weights]
-        n, clusters = languages.decisions(inside), languages.clusters(inside)
-        strata, stratified = separate_strata(inside), bool(benchmark.strata)
-        estimate = perturbed.share(mean, strata, n, clusters, stratified=stratified)
-        yield MetricKey("accuracy", section=name), estimate
-    yield from _kinds(benchmark, values, leaves, perturbed)
+    [source] = perturbed.sources
+    accuracies = _accuracies(benchmark, codes, leaves, source)
+    whole = accuracies[None]
+    yield MetricKey("variance"), Estimate(_variance(whole), n=len(codes))
+    groups = {MetricKey("accuracy", section=name): accuracies[name] for name in benchmark.sections}
+    groups |= {MetricKey("accuracy").by(kind, name): codes for kind, name, codes in _kinds(whole)}
+    for key, parts in groups.items():
+        yield key, mean_accuracy(key, list(parts.values()), source).estimate(perturbed, benchmark)
+        if key.section is None:
+            yield key._replace(metric="languages"), Estimate(float(len(parts)))
 
 
 def with_english_outcomes(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
@@ -109,21 +95,15 @@ def _languages(benchmark: Benchmark, decisions: pl.DataFrame) -> tuple[list[str]
     return codes, decisions.filter(pl.col("config").is_in(codes), pl.col("outcome").is_in(COUNTED))
 
 
-def _language_accuracy(
-    benchmark: Benchmark, code: str, sections: Mapping[str, Array], leaves: list[Leaf], pairs: Resampled
-) -> Array:
-    """Compute a language's accuracy: the mean of its sections, if the benchmark has any."""
-    if sections:
-        return mean_of(list(sections.values()))
-    return pooled(benchmark, leaves, pairs, leaf_indices(leaves, [code]))
-
-
-def _strata(benchmark: Benchmark, leaves: list[Leaf], codes: list[str]) -> Strata:
-    """Return the strata of a mean over languages."""
-    every = [counted_leaves(benchmark, leaves, [code]) for code in codes]
-    if benchmark.sections:
-        return separate_strata(place for places in every for place in places)
-    return [stratum for places in every for stratum in pooled_strata(benchmark, places)]
+def _accuracies(
+    benchmark: Benchmark, codes: Sequence[str], leaves: Sequence[Leaf], source: Resampled
+) -> dict[str | None, Accuracies]:
+    """Compute the accuracies of languages as a whole (None) and by section."""
+    parts: dict[str | None, Accuracies] = {name: {} for name in (None, *benchmark.sections)}
+    for code in codes:
+        for one in config_accuracies(benchmark, code, leaves, source):
+            parts[one.key.section][code] = one
+    return parts
 
 
 def _sums(rows: pl.DataFrame, leaves: list[Leaf], every: pl.DataFrame) -> Sums:
@@ -139,40 +119,23 @@ def _shared(language: pl.DataFrame, original: pl.DataFrame) -> tuple[pl.DataFram
     return ours, counted.drop("config", "subset").join(places, on="id").select(ours.columns)
 
 
-def _drops(
-    benchmark: Benchmark,
-    codes: list[str],
-    leaves: list[Leaf],
-    shared: Iterable[tuple[pl.DataFrame, pl.DataFrame]],
-) -> Numbers:
-    rows = [pl.concat(side) for side in zip(*shared, strict=True)]
+def _drops(benchmark: Benchmark, codes: Sequence[str], counted: pl.DataFrame, original: pl.DataFrame) -> Numbers:
+    # A drop is computed on shared ids, so English is needed once for each language.
+    shared = [_shared(counted.filter(config=code), original) for code in codes]
+    rows, leaves = [pl.concat(side) for side in zip(*shared, strict=True)], leaves_of(counted)
     perturbed = perturb(*(_sums(own, leaves, pl.concat(rows)) for own in rows))
-    del rows  # twice as large as all decisions
-    ours, theirs = perturbed.sources
-    names: list[str | None] = [None, *benchmark.sections]
-    drops: dict[str | None, list[Array]] = {name: [] for name in names}
+    del shared, rows  # twice as large as all decisions
+    ours, theirs = (_accuracies(benchmark, codes, leaves, source) for source in perturbed.sources)
+    for name, parts in ours.items():
+        for code, one in parts.items():
+            parts[code] = replace(one, values=one.values - theirs[name][code].values)
     for code in codes:
-        places = counted_leaves(benchmark, leaves, [code])
-        sides: list[dict[str | None, Array]] = []
-        for pairs in (ours, theirs):
-            sections = section_values(benchmark, code, leaves, pairs)
-            sides.append({None: _language_accuracy(benchmark, code, sections, leaves, pairs)} | sections)
-        for name in names:
-            drop = sides[0][name] - sides[1][name]
-            drops[name].append(drop)
-            key = MetricKey("drop", code, section=name)
-            inside = [at for at in places if name is None or leaves[at][1] in benchmark.sections[name]]
-            strata = _strata(benchmark, leaves, [code]) if name is None else separate_strata(inside)
-            yield key, perturbed.difference(drop, strata, ours.decisions(inside), ours.clusters(inside))
-    for name, values in drops.items():
-        key = MetricKey("drop", section=name)
-        inside = [
-            at
-            for at in counted_leaves(benchmark, leaves, codes)
-            if name is None or leaves[at][1] in benchmark.sections[name]
-        ]
-        strata = _strata(benchmark, leaves, codes) if name is None else separate_strata(inside)
-        yield key, perturbed.difference(mean_of(values), strata, len(codes), ours.clusters(inside))
+        for name, parts in ours.items():
+            key, one = MetricKey("drop", code, section=name), parts[code]
+            yield key, perturbed.difference(one.values, one.strata, one.n, one.clusters)
+    for name, parts in ours.items():
+        mean = mean_accuracy(MetricKey("drop", section=name), list(parts.values()), perturbed.sources[0])
+        yield mean.key, perturbed.difference(mean.values, mean.strata, len(codes), mean.clusters)
 
 
 def _consistency(languages: Mapping[str, pl.DataFrame], original: pl.DataFrame) -> Numbers:
@@ -195,31 +158,20 @@ def _consistency(languages: Mapping[str, pl.DataFrame], original: pl.DataFrame) 
         yield MetricKey("kappa_sd"), Estimate(deviation, n=len(kappas))
 
 
-def _variance(values: Mapping[str, Array]) -> float | None:
-    accuracies = {code: float(value[0]) for code, value in values.items()}
-    if all(code in accuracies for code in CHINESE):
-        mean = sum(accuracies.pop(code) for code in CHINESE) / len(CHINESE)
-        accuracies["zho"] = mean
-    percents = [100 * value for value in accuracies.values()]
+def _variance(accuracies: Accuracies) -> float | None:
+    values = {code: float(one.values[0]) for code, one in accuracies.items()}
+    if all(code in values for code in CHINESE):
+        values["zho"] = sum(values.pop(code) for code in CHINESE) / len(CHINESE)
+    percents = [100 * value for value in values.values()]
     return float(np.var(percents, ddof=1)) if len(percents) > 1 and not np.isnan(percents).any() else None
 
 
-def _kinds(benchmark: Benchmark, values: Mapping[str, Array], leaves: list[Leaf], perturbed: Perturbed) -> Numbers:
-    """Yield the mean accuracy and the number of languages of each kind."""
-    languages = {code: LANGUAGES[code] for code in values if code in LANGUAGES}
+def _kinds(accuracies: Accuracies) -> Iterator[tuple[str, str, Accuracies]]:
+    """Yield the languages of each kind."""
     for kind, field in KINDS.items():
-        members: dict[str, list[str]] = {}
-        for code, language in languages.items():
-            members.setdefault(str(getattr(language, field)), []).append(code)
-        for name, codes in sorted(members.items()):
-            places = counted_leaves(benchmark, leaves, codes)
-            mean = mean_of([values[code] for code in codes])
-            n, clusters = perturbed.sources[0].decisions(places), perturbed.sources[0].clusters(places)
-            strata, stratified = _strata(benchmark, leaves, codes), bool(benchmark.strata)
-            estimate = perturbed.share(mean, strata, n, clusters, stratified=stratified)
-            key = MetricKey("accuracy").by(kind, name)
-            yield key, estimate
-            yield key._replace(metric="languages"), Estimate(float(len(codes)))
+        kinds = {code: str(getattr(LANGUAGES[code], field)) for code in accuracies if code in LANGUAGES}
+        for name in sorted(set(kinds.values())):
+            yield kind, name, {code: accuracies[code] for code, own in kinds.items() if own == name}
 
 
 METRICS = (

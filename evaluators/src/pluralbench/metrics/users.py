@@ -3,8 +3,7 @@
 import polars as pl
 
 from pluralbench.metrics.accuracy import item_mean
-from pluralbench.metrics.credits import item_credits
-from pluralbench.metrics.decided import Decided
+from pluralbench.metrics.decided import Decided, in_overall
 from pluralbench.metrics.metric import Metric, MetricKey, Numbers
 
 
@@ -12,8 +11,7 @@ def user_numbers(decided: Decided) -> Numbers:
     """Yield the mean accuracy of users, for benchmarks with a column of clusters, such as users."""
     if decided.benchmark.columns.cluster is None:
         return
-    credited = item_credits(decided.benchmark, decided.decisions) if decided.credited is None else decided.credited
-    ours = credited.filter(~pl.col("config").is_in(sorted(decided.benchmark.outside_overall)))
+    ours = decided.credited.filter(in_overall(decided.benchmark))
     for config in (None, *ours["config"].unique().sort()):
         rows = ours if config is None else ours.filter(config=config)
         users = rows.group_by("cluster", maintain_order=True).agg(pl.col("credit").mean())
