@@ -67,7 +67,7 @@ CASES: dict[str, tuple[str, Rows, str]] = {
     "a key of a path is missing": (
         "rmb-pairs",
         every(PAIRS, reject={"text": "b"}),
-        ": `reject` has no key 'answer'; it has text.",
+        ": `reject`, row 1 has no key 'answer'; it has text.",
     ),
     "a text is where a path leads": (
         "rmb-pairs",
@@ -77,7 +77,7 @@ CASES: dict[str, tuple[str, Rows, str]] = {
     "a key is missing in a list": (
         "rmb-best-of-n",
         every(BEST, loser_list=[{"text": "b"}]),
-        ": `loser_list` has no key 'answer'; it has text.",
+        ": `loser_list`, row 1 has no key 'answer'; it has text.",
     ),
     "no wrong response": (
         "rmb-best-of-n",

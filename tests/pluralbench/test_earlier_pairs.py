@@ -126,7 +126,7 @@ def test_the_digest_is_of_earlier_pairs_too(pairs: Callable[..., Rows], tmp_path
     rows[0]["chosen"] = message("assistant", "Another.")
     assert loaded(write(tmp_path / "b" / "a.jsonl", rows)).items.digest != first
     plain = write(tmp_path / "p.jsonl", pairs(3))
-    assert load_items(find_benchmark("pairs"), plain).history_counts is None
+    assert load_items(find_benchmark("pairs"), plain).source["history"] is None
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pluralbench import known_benchmarks
 from pluralbench.commands.printing import console
+from pluralbench.data.benchmarks import benchmark_entries
 from pluralbench.data.suites import known_suites
 
 Command = Callable[..., tuple[int, str, str]]
@@ -24,10 +25,11 @@ def test_every_benchmark_is_listed_with_where_it_comes_from(run: Command) -> Non
     blocks = said.split("\n\n")
     suites = [f"{name} (suite)" for name in known_suites()]
     assert [block.partition(":")[0] for block in blocks] == [*known_benchmarks(), *suites]
-    for block, described in zip(blocks, known_benchmarks().values(), strict=False):
+    for block, described in zip(blocks, benchmark_entries().values(), strict=False):
         assert described.title in block
         assert "other data: " in block
-        assert f"data: {described.data} on the Hub" in " ".join(block.split()) or described.data is None
+        commit = f"at {described.revision}" if described.revision else "(not pinned)"
+        assert f"data: {described.data} on the Hub {commit}" in " ".join(block.split()) or described.data is None
 
 
 def test_a_file_is_not_on_the_hub(run: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,6 +51,8 @@ def test_the_rows_are_json(run: Command) -> None:
     assert whole["hub"] == "QiyaoMa/Personalized-RewardBench"
     assert whole["verbs"] == ["score", "judge", "train", "best-of-n", "optimize"]
     assert rows["multilingual"]["items"] == 23 * 2869 + 800
+    assert len(rows["multilingual"]["revision"]) == 40
+    assert whole["revision"] is None
     assert rows["chinese"]["items"] == 1146 + 1346
     assert (rows["chinese"]["unit"], rows["pairs"]["items"]) == ("rankings", None)
     assert (rows["persona-judge"]["verbs"], rows["prompts"]["verbs"]) == (["judge-personas"], ["best-of-n", "optimize"])
@@ -67,7 +71,7 @@ def test_a_benchmark_of_ones_own_is_listed_beside_others(run: Command, tmp_path:
     assert said.splitlines()[:3] == [
         f"{own}: Mine",
         "  1,200 pairs (CC0-1.0); overall: unweighted mean of the configs",
-        "  data: org/name on the Hub",
+        "  data: org/name on the Hub (not pinned)",
     ]
     assert "  pairs of your own; overall: mean over all items" in said
     assert "  rankings of your own; overall: mean over all pairs of responses" in said

@@ -202,22 +202,28 @@ class BenchmarkEntry(Benchmark):
     """A benchmark with the keys of its entry that runs do not record.
 
     Attributes:
+        revision: Commit of `data` on the Hub. Default: the newest; runs record the commit that they read.
         train_data: Default dataset to train planners on.
         card: Information for readers.
     """
 
+    revision: str | None = None
     train_data: str | None = None
     card: BenchmarkCard = BenchmarkCard()
 
     @model_validator(mode="after")
-    def _without_draw(self) -> Self:
+    def _complete(self) -> Self:
         if self.strata:
             raise ValueError("`strata` describes the drawn items of a run; leave it out")
+        if self.revision is not None and self.data is None:
+            raise ValueError("`revision` requires `data`, the dataset on the Hub")
         return self
 
     def benchmark(self) -> Benchmark:
-        """Return the part of the entry that runs record."""
-        return Benchmark.model_validate({name: getattr(self, name) for name in Benchmark.model_fields})
+        """Return the part of the entry that runs record, with the commit of its data as ORG/NAME@REVISION."""
+        own = {name: getattr(self, name) for name in Benchmark.model_fields}
+        data = f"{self.data}@{self.revision}" if self.revision else self.data
+        return Benchmark.model_validate(own | {"data": data})
 
 
 def known_benchmarks() -> dict[str, Benchmark]:

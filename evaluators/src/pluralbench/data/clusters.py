@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import product
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -47,14 +46,12 @@ class Clusters(FrozenModel):
     @property
     def repeats(self) -> str:
         """Repeated content, such as "3 items with a repeated prompt"; "" for none."""
-        counts = {
-            "item|items": (self.repeated_prompts, "with a repeated prompt"),
-            "repeated pair|repeated pairs": (self.repeated_pairs, ""),
-            "mirrored pair|mirrored pairs": (self.mirrored_pairs, "(chosen and rejected swapped)"),
-        }
-        return ", ".join(
-            f"{n:,} {words.split('|')[n != 1]} {which}".rstrip() for words, (n, which) in counts.items() if n
+        counts = (
+            (self.repeated_prompts, "item", " with a repeated prompt"),
+            (self.repeated_pairs, "repeated pair", ""),
+            (self.mirrored_pairs, "mirrored pair", " (chosen and rejected swapped)"),
         )
+        return ", ".join(f"{plural(n, noun)}{which}" for n, noun, which in counts if n)
 
 
 def assign_clusters(items: pl.DataFrame, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, Clusters]:
@@ -109,17 +106,9 @@ def connected_groups(keys: pl.DataFrame) -> pl.Series:
 def _repeated_pairs(items: pl.DataFrame, prompts: pl.DataFrame) -> Iterator[Pair]:
     """Yield the pairs of the items whose prompt occurs more than once in their config."""
     repeated = prompts.is_duplicated()
-    for place, row in zip(
-        prompts.filter(repeated).iter_rows(),
-        items.filter(repeated).select("responses", "rank").iter_rows(named=True),
-        strict=True,
-    ):
-        yield from ((*place, better, worse) for better, worse in _ranked_pairs(row))
-
-
-def _ranked_pairs(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    rows = zip(row["rank"], row["responses"], strict=True)
-    ranked = [(rank, normalized(response)) for rank, response in rows if rank is not None]
-    for (better_rank, better), (worse_rank, worse) in product(ranked, repeat=2):
-        if better_rank < worse_rank and better != worse:
-            yield better, worse
+    rows = items.filter(repeated).select("rank", "responses").iter_rows()
+    for place, (ranks, responses) in zip(prompts.filter(repeated).iter_rows(), rows, strict=True):
+        ranked = [(rank, normalized(text)) for rank, text in zip(ranks, responses, strict=True) if rank is not None]
+        for (better_rank, better), (worse_rank, worse) in product(ranked, repeat=2):
+            if better_rank < worse_rank and better != worse:
+                yield *place, better, worse

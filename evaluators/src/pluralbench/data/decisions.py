@@ -2,8 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import chain
-from math import isfinite
-from typing import Any
+from math import nan
 
 import numpy as np
 import polars as pl
@@ -31,6 +30,7 @@ SCORED_PAIRED = (*BASE, "score_chosen", "score_rejected", "tokens_chosen", "toke
 SCORED_RANKED = (*BASE, "response", "rank", "score", "tokens", *_LENGTH, "outcome")
 SCORED = "scored"
 """Outcome of a ranking's response with a finite score."""
+_SIZES = pl.List(pl.Int64)
 NO_PAIR = (0, 0)
 """Placeholder for the pairs of a ranking whose responses all share a rank."""
 
@@ -48,9 +48,7 @@ def decide(
     Returns:
         A frame with the columns `DECISIONS`.
     """
-    compared = items["compared"] if "compared" in items.columns else None
-    listed = compared is not None and compared.null_count() < len(compared)
-    of, better, worse = _compared_pairs(compared) if compared is not None and listed else _pairs(items["rank"])
+    of, better, worse = _compared_pairs(items["compared"]) if lists_pairs(items) else _pairs(items["rank"])
     values = scores if isinstance(scores, pl.Series) else float_lists(scores)
     equal, dropped = better == worse, (values.list.len() == 0).to_numpy()[of]
     margin, scored = np.full(len(of), np.nan), ~(equal | dropped)
@@ -121,32 +119,34 @@ def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decis
         scored: Scores of the items.
         decisions: Decisions from `decide`.
     """
-    # By column, which is ten times as fast as by row.
-    cut = scored.tokens_cut or [0] * items.height
-    tokens = scored.tokens or [[]] * items.height
-    reasons = [scored.dropped.get(place) for place in range(items.height)]
-    length = {"truncated": [lost > 0 for lost in cut], "tokens_cut": cut, "reason": reasons}
+    lists = scored.scores
+    sizes = [len(ranks) for ranks in items["rank"]]
+    nulls = [[None] * size for size in sizes]
+    own = items.select(pl.col(BASE).cast(pl.String)).with_columns(
+        dropped=pl.Series([not values for values in lists], dtype=pl.Boolean),
+        tokens_cut=pl.Series(scored.tokens_cut or [0] * items.height, dtype=pl.Int64),
+        reason=pl.Series([scored.dropped.get(place) for place in range(items.height)], dtype=pl.String),
+        score=float_lists([values or [nan] * size for values, size in zip(lists, sizes, strict=True)]),
+        tokens=pl.Series([one or none for one, none in zip(scored.tokens or nulls, nulls, strict=True)], dtype=_SIZES),
+    )
+    score = pl.when("dropped").then(None).otherwise("score")
+    own = own.with_columns(truncated=pl.col("tokens_cut") > 0)
     if not benchmark.is_ranking:
         sides = {
-            f"{name}_{side}": [values[place] if values else None for values in lists]
-            for name, lists in (("score", scored.scores), ("tokens", tokens))
+            f"{name}_{side}": pl.col(name).list.get(place)
+            for name in ("score", "tokens")
             for place, side in enumerate(("chosen", "rejected"))
         }
-        frame = pl.DataFrame([_own(items[name]) for name in BASE]).hstack(pl.DataFrame(sides | length))
-        return frame.select(SCORED_PAIRED).with_columns(decisions["outcome"], decisions["margin"])
-    of: list[int] = []
-    columns: dict[str, list[Any]] = {name: [] for name in ("response", "rank", "score", "tokens", "outcome")}
-    rankings = items.select("response_ids", "rank").iter_rows()
-    for place, ((names, ranks), values, sizes) in enumerate(zip(rankings, scored.scores, tokens, strict=True)):
-        none = [None] * len(names)
-        for name, rank, value, size in zip(names, ranks, values or none, sizes or none, strict=True):
-            valid = SCORED if value is not None and isfinite(value) else "invalid"
-            of.append(place)
-            row = (name, rank, value, size, valid if values else "dropped")
-            for column, entry in zip(columns.values(), row, strict=True):
-                column.append(entry)
-    own = pl.DataFrame([_own(items[name]) for name in BASE]).hstack(pl.DataFrame(length))[of]
-    frame = own.hstack(pl.DataFrame(columns)).select(SCORED_RANKED)
+        own = own.with_columns(**sides).with_columns(
+            pl.when(~pl.col("dropped")).then(pl.col("score_chosen", "score_rejected"))
+        )
+        return own.select(SCORED_PAIRED).with_columns(decisions["outcome"], decisions["margin"])
+    outcome = pl.when("dropped").then(pl.lit("dropped")).when(pl.col("score").is_finite()).then(pl.lit(SCORED))
+    rows = own.with_columns(items["rank"], items["response_ids"].alias("response"))
+    rows = rows.explode("response", "rank", "score", "tokens").with_columns(
+        score=score, outcome=outcome.otherwise(pl.lit("invalid"))
+    )
+    frame = rows.select(SCORED_RANKED)
     return frame.with_columns(compared=_compared_names(items)) if lists_pairs(items) else frame
 
 
@@ -161,11 +161,6 @@ def _compared_names(items: pl.DataFrame) -> pl.Series:
     for ids, pairs in items.select("response_ids", "compared").iter_rows():
         names += [[ids[wrong] for right, wrong in pairs or () if right == place] for place in range(len(ids))]
     return pl.Series(names, dtype=pl.List(pl.String))
-
-
-def _own(column: pl.Series) -> pl.Series:
-    """Return a column of the items, untyped if it has no value, as in a run's items."""
-    return column if column.null_count() < len(column) else pl.Series(column.name, [None] * len(column))
 
 
 def decisions_of(items: pl.DataFrame) -> pl.DataFrame:

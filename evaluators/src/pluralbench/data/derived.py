@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import polars as pl
@@ -82,7 +82,8 @@ def _derived(frame: pl.DataFrame, name: str, sources: list[str], where: str) -> 
         _check_numbered(frame, name, sources, where)
         return frame.select(pl.concat_list(sources)).to_series()
     root, *keys = name.split(PATH)
-    return _value_at(frame[root], keys, f"{where}: `{root}`")
+    rows = enumerate(frame[root].to_list(), start=1)
+    return pl.Series([_follow(value, keys, f"{where}: `{root}`, row {row}") for row, value in rows])
 
 
 def _check_numbered(frame: pl.DataFrame, name: str, sources: list[str], where: str) -> None:
@@ -96,41 +97,25 @@ def _check_numbered(frame: pl.DataFrame, name: str, sources: list[str], where: s
         raise DataError(f"{where}: `{other[0]}` does not have texts, but `{name}` needs one text in each column.")
 
 
-def _value_at(values: pl.Series, keys: list[str], where: str) -> pl.Series:
-    """Follow keys through objects, lists of objects, and objects that are JSON texts."""
-    for place, key in enumerate(keys):
-        listed = isinstance(values.dtype, pl.List)
-        inner = values.dtype.inner if isinstance(values.dtype, pl.List) else values.dtype
-        if not isinstance(inner, pl.Struct):
-            rows = enumerate(values, start=1)
-            return pl.Series([_follow(value, keys[place:], f"{where}, row {row}") for row, value in rows])
-        names = [field.name for field in inner.fields]
-        if key not in names:
-            raise DataError(f"{where} has no key {key!r}; it has {first_ids(names)}.")
-        if listed:
-            _check_no_messages(names, key, where)
-        field = pl.element().struct.field(key) if listed else pl.all().struct.field(key)
-        values = values.to_frame().select(pl.all().list.eval(field) if listed else field).to_series()
-    return values
-
-
 def _follow(value: Any, keys: list[str], where: str) -> Any:
+    """Follow keys through objects, lists of objects, and objects that are JSON texts."""
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except ValueError:
             raise DataError(f"{where} is a text and not an object: {shortened(value)}.") from None
     for place, key in enumerate(keys):
+        if value is None:
+            return None
         if isinstance(value, list):
-            _check_no_messages({name for one in value if isinstance(one, dict) for name in one}, key, where)
+            names = {name for one in value if isinstance(one, dict) for name in one}
+            if any(set(pair) <= names for pair in MESSAGE_KEYS):
+                raise DataError(
+                    f"{where} is a list of messages, whose roles `.{key}` would lose; name the list itself."
+                )
             return [_follow(one, keys[place:], where) for one in value]
         if not isinstance(value, dict) or key not in value:
-            raise DataError(f"{where} has no key {key!r}: {shortened(value)}.")
+            has = f"it has {first_ids([*value])}" if isinstance(value, dict) else f"it is {shortened(value)}"
+            raise DataError(f"{where} has no key {key!r}; {has}.")
         value = value[key]
     return value
-
-
-def _check_no_messages(names: Collection[str], key: str, where: str) -> None:
-    """Raise `DataError` for a key of each message of a conversation, which would lose the roles."""
-    if any(set(keys) <= set(names) for keys in MESSAGE_KEYS):
-        raise DataError(f"{where} is a list of messages, whose roles `.{key}` would lose; name the list itself.")

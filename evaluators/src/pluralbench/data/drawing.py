@@ -6,20 +6,19 @@ does not change them. The order starts with one unit of each stratum. Each furth
 fewest drawn items for its weight in the overall number (the method of Webster and Sainte-Laguë).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import partial
-from heapq import heapify, heappop, heappush
+from itertools import accumulate, takewhile
 
 import polars as pl
 from pluralbench_runs import rng_for
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.rules import twin_of
-from pluralbench.data.strata import Stratum
+from pluralbench.data.strata import Leaf, Stratum
 from pluralbench.errors import DataError
 
-Leaf = tuple[str, str | None]
-"""A config and one of its subsets."""
 Unit = list[str]
 """Ids of items that are drawn together."""
 
@@ -120,27 +119,15 @@ def allocate(weights: Sequence[float], sizes: Sequence[Sequence[int]], number: i
         sizes: Sizes of each stratum's units, in the order in which they are drawn.
         number: Maximum sum of the sizes; at least that of the first units.
     """
-    counts, free = [0] * len(sizes), number
-    for place in _order(weights, sizes):
-        free -= sizes[place][counts[place]]
-        if free < 0:
-            break
-        counts[place] += 1
-    return counts
-
-
-def _order(weights: Sequence[float], sizes: Sequence[Sequence[int]]) -> Iterator[int]:
-    """Yield the strata of all units in the order of the draw."""
-    yield from range(len(sizes))
-    drawn = [own[0] for own in sizes]
-    queue = [((2 * drawn[place] + 1) / weights[place], place, 1) for place in range(len(sizes))]
-    heapify(queue)
-    while queue:
-        _, place, index = heappop(queue)
-        if index < len(sizes[place]):
-            yield place
-            drawn[place] += sizes[place][index]
-            heappush(queue, ((2 * drawn[place] + 1) / weights[place], place, index + 1))
+    order = sorted(
+        # The first units come first.
+        ((2 * before + 1) / weight if before else 0.0, place, size)
+        for place, (weight, own) in enumerate(zip(weights, sizes, strict=True))
+        for before, size in zip(accumulate(own, initial=0), own, strict=False)
+    )
+    within = takewhile(lambda drawn: drawn <= number, accumulate(size for *_, size in order))
+    counts = Counter(place for (_, place, _), _ in zip(order, within, strict=False))
+    return [counts[place] for place in range(len(sizes))]
 
 
 def _units_by_stratum(benchmark: Benchmark, configs: Mapping[str, pl.DataFrame]) -> dict[Leaf, list[Unit]]:

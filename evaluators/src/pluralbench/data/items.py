@@ -33,6 +33,10 @@ from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError
 
 ALL = "all"
+SOURCE = (
+    *("location", "revision", "digest", "license", "reference"),
+    *("empty", "on_empty", "answered", "clusters", "left_out"),
+)
 
 
 @dataclass(frozen=True)
@@ -80,27 +84,13 @@ class Items:
     @property
     def source(self) -> dict[str, Any]:
         """Fields of `DataRecord` that describe the items."""
-        return {
-            "location": self.location,
-            "revision": self.revision,
-            "digest": self.digest,
-            "license": self.license,
-            "reference": self.reference,
+        counts = self.frame["earlier"].drop_nulls()
+        earlier = {"rows": self.history.frame.height, "items_without": int((counts == 0).sum())}
+        return {name: getattr(self, name) for name in SOURCE} | {
             "rows": dict(self.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
             "ignored_columns": self.ignored,
-            "empty": self.empty,
-            "on_empty": self.on_empty,
-            "answered": self.answered,
-            "clusters": self.clusters,
-            "history": self.history_counts,
-            "left_out": self.left_out,
+            "history": earlier if len(counts) else None,
         }
-
-    @property
-    def history_counts(self) -> dict[str, int] | None:
-        """Number of rows with earlier pairs, and of items whose person has none; None if the benchmark has none."""
-        counts = self.frame["earlier"].drop_nulls()
-        return {"rows": self.history.frame.height, "items_without": int((counts == 0).sum())} if len(counts) else None
 
 
 def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None = None) -> Items:

@@ -44,11 +44,7 @@ class PersonaItemSet:
     @property
     def source(self) -> dict[str, Any]:
         """Fields of `DataRecord` that describe the items."""
-        return {
-            "location": self.location,
-            "revision": self.revision,
-            "digest": self.digest,
-            "license": self.license,
+        return {name: getattr(self, name) for name in ("location", "revision", "digest", "license")} | {
             "rows": dict(self.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
             "ignored_columns": tuple(self.ignored),
         }
@@ -184,10 +180,7 @@ def sample_items(
         frame = frame.filter(pl.col("truth") != TIE)
     if samples is not None:
         turns = [rng_for(seed, "sample", task, item).random() for task, item in frame.select("task", "id").iter_rows()]
-        drawn = frame.with_columns(turn=pl.Series(turns, dtype=pl.Float64)).with_columns(
-            turn=pl.col("turn").rank("ordinal").over("task")
-        )
-        frame = drawn.filter(pl.col("turn") <= samples).drop("turn")
+        frame = frame.filter(pl.lit(pl.Series(turns, dtype=pl.Float64)).rank("ordinal").over("task") <= samples)
     return SampledItems(frame, ties, skipped)
 
 

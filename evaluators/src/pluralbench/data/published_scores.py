@@ -1,7 +1,7 @@
 """Per-item scores that others have published, in the shapes of their files."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import product
 from math import isfinite, nan
 from pathlib import Path
@@ -12,6 +12,7 @@ from pluralbench_runs import did_you_mean
 from pluralbench_tables import TableFileError, frame_from_rows, parse_json, read_json
 
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
+from pluralbench.data.decisions import OUTCOMES
 from pluralbench.data.derived import with_derived_columns
 from pluralbench.data.fields import parse_changes
 from pluralbench.data.labels import FIRST, SECOND, TIE, Labels, label_key
@@ -20,35 +21,16 @@ from pluralbench.data.texts import LETTERS, as_texts, first_ids, shortened
 from pluralbench.data.verdict_tables import read_single_table
 from pluralbench.errors import DataError
 
-ALIASES = {
-    "id": (
-        "id",
-        "pair_id",
-        "item_id",
-        "question_id",
-        "problem_id",
-        "prompt_id",
-        "pair_uid",
-        "bon_uid",
-        "uid",
-        "prompt",
-    ),
+IDS = "id pair_id item_id question_id problem_id prompt_id pair_uid bon_uid uid prompt"
+OWN_NAMES = "scores score_A score_B label judgments decision_1 decision_2 num_correct response rank outcome"
+ALIASES: dict[str, Sequence[str]] = {
+    "id": IDS.split(),
     "subset": ("subset", "source", "domain", "category"),
-    "scores": ("scores",),
     "score": ("score", "reward"),
     "score_chosen": ("score_chosen", "scores_chosen", "chosen_reward", "chosen_score"),
     "score_rejected": ("score_rejected", "scores_rejected", "rejected_reward", "reject_reward", "rejected_score"),
-    "score_A": ("score_A",),
-    "score_B": ("score_B",),
-    "label": ("label",),
-    "judgments": ("judgments",),
-    "decision_1": ("decision_1",),
-    "decision_2": ("decision_2",),
     "results": ("results", "is_correct"),
-    "num_correct": ("num_correct",),
-    "response": ("response",),
-    "rank": ("rank",),
-    "outcome": ("outcome",),
+    **{name: (name,) for name in OWN_NAMES.split()},
 }
 """Columns by the fields that they can be; the first one that a table has is read."""
 
@@ -113,49 +95,28 @@ def read_published(
     names = _fields(frame, columns, location)
     frame = with_derived_columns(frame, names.values(), location)
     fields = pl.DataFrame([frame[column].alias(field) for field, column in names.items()])
-    shape = _shape_of(fields, frame, location)
-    fields = _check_ids(
-        fields.with_columns(id=as_texts(fields["id"])), frame, location, argument, grouped=shape == "responses"
-    )
-    rows = _grouped(fields) if shape == "responses" else list(fields.iter_rows(named=True))
-    items = [_item(shape, row, f"{location}, id {row['id']}") for row in rows]
-    of_lists = any(len(item["response_ids"]) > 2 for item in items)
-    title, entry, _ = SHAPES[shape]
-    if shape == "scores" and "results" not in fields.columns:
+    shape = next((shape for shape in SHAPES if {"id", *shape.fields} <= {*fields.columns}), None)
+    if shape is None:
+        known = "; ".join(", ".join(one.fields) for one in SHAPES)
+        raise DataError(
+            f"{location} has none of the known shapes: its columns are {', '.join(frame.columns)}. Needed are id and "
+            f"one of: {known}; name columns with `columns=...`."
+        )
+    fields = fields.with_columns(id=as_texts(fields["id"]))
+    of_responses = shape.fields == ("response", "score")
+    _check_ids(fields, frame, location, argument, ["id", "response"] if of_responses else ["id"])
+    if of_responses:
+        lists = [name for name in ("response", "rank", "score") if name in fields.columns]
+        fields = merge_rows(fields, "id", lists)
+    items = [_item(shape, row, f"{location}, id {row['id']}") for row in fields.iter_rows(named=True)]
+    title, entry = shape.title, shape.benchmark
+    if entry == "reward-bench-2" and "results" not in fields.columns:
         title, entry = "a table of lists of scores", None
-    benchmark = find_benchmark("rm-bench" if of_lists and entry == "reward-bench" else entry) if entry else PLAIN
+    if entry == "reward-bench" and any(len(item["response_ids"]) > 2 for item in items):
+        entry = "rm-bench"
+    benchmark = find_benchmark(entry) if entry else Benchmark(title="Table", credit={"*": "best-of-n"})
     made = pl.DataFrame(items, schema=ITEM_SCORES)
     return ItemScores(location, title, benchmark.fit_to(made["subset"]), made)
-
-
-PLAIN = Benchmark(title="Table", credit={"*": "best-of-n"})
-
-
-class Shape(NamedTuple):
-    """A shape of published files.
-
-    Attributes:
-        title: Its name, for readers.
-        benchmark: Benchmark whose rule it comes from.
-        fields: Fields that it needs beside the id.
-    """
-
-    title: str
-    benchmark: str | None
-    fields: tuple[str, ...]
-
-
-SHAPES = {
-    "judgments": Shape("JudgeBench's outputs", "judgebench", ("judgments", "label")),
-    "letters": Shape("scores of responses A and B", "judgebench", ("score_A", "score_B", "label")),
-    "sides": Shape("scores of chosen and rejected responses", "reward-bench", ("score_chosen", "score_rejected")),
-    "responses": Shape("a table with a row per response", None, ("response", "score")),
-    "scores": Shape("reward-bench's scores, version 2", "reward-bench-2", ("scores",)),
-    "score": Shape("a table with a score per id", None, ("score",)),
-    "decisions": Shape("verdicts on responses A and B", "judgebench", ("decision_1", "label")),
-    "outcome": Shape("a table of outcomes", None, ("outcome",)),
-}
-"""The first shape whose fields a table has is read."""
 
 
 def _read(location: str) -> pl.DataFrame:
@@ -165,15 +126,10 @@ def _read(location: str) -> pl.DataFrame:
             values = read_json(path)
         except TableFileError:
             values = None  # JSON Lines, or a file that the other reader refuses in its own words
-        lists = (
-            {name: value for name, value in values.items() if isinstance(value, list)}
-            if isinstance(values, dict)
-            else {}
-        )
-        sizes = {len(value) for value in lists.values()}
-        if len(sizes) == 1 and isinstance(values, dict):
-            scalars = {name: value for name, value in values.items() if name not in lists}
-            rows = [dict(zip(lists, row, strict=True)) | scalars for row in zip(*lists.values(), strict=True)]
+        columns = values if isinstance(values, dict) else {}
+        lists = {name: value for name, value in columns.items() if isinstance(value, list)}
+        if len({len(value) for value in lists.values()}) == 1:
+            rows = [columns | dict(zip(lists, row, strict=True)) for row in zip(*lists.values(), strict=True)]
             return frame_from_rows(rows, location, DataError)
     return read_single_table(location, "scores")
 
@@ -213,113 +169,130 @@ def _fields(frame: pl.DataFrame, columns: Sequence[str], location: str) -> dict[
     return names
 
 
-def _shape_of(fields: pl.DataFrame, frame: pl.DataFrame, location: str) -> str:
-    shape = next((name for name, shape in SHAPES.items() if {*shape.fields} <= {*fields.columns}), None)
-    if shape is None or "id" not in fields.columns:
-        known = "; ".join(", ".join(one.fields) for one in SHAPES.values())
-        raise DataError(
-            f"{location} has none of the known shapes: its columns are {', '.join(frame.columns)}. Needed are id and "
-            f"one of: {known}; name columns with `columns=...`."
-        )
-    return shape
-
-
-def _check_ids(
-    fields: pl.DataFrame, frame: pl.DataFrame, location: str, argument: str, *, grouped: bool
-) -> pl.DataFrame:
-    """Return the fields; ids must be there, and once each."""
+def _check_ids(fields: pl.DataFrame, frame: pl.DataFrame, location: str, argument: str, key: Sequence[str]) -> None:
+    """Raise `DataError` unless each row has an id, and no other row has the same `key`."""
     if fields["id"].null_count():
         row = fields["id"].is_null().to_list().index(True) + 1
         raise DataError(f"{location}: row {row} has no id; add it or remove the row.")
-    key = ["id", "response"] if grouped else ["id"]
     repeated = fields.filter(fields.select(key).is_duplicated())
     if repeated.is_empty():
-        return fields
-    plain = [name for name in frame.columns if not frame[name].dtype.is_nested() and frame[name].n_unique() > 1]
-    apart = [
-        name for name in plain if not fields.select(key).with_columns(other=as_texts(frame[name])).is_duplicated().any()
-    ]
-    several = [name for name in apart or plain if frame[name].n_unique() <= max(2, frame.height // 2)]
-    ids = fields["id"].n_unique()
+        return
+    sizes = {name: frame[name].n_unique() for name in frame.columns if not frame[name].dtype.is_nested()}
+    few = [name for name, size in sizes.items() if 1 < size <= max(2, frame.height // 2)]
+    keys = {name: fields.select(key).with_columns(other=as_texts(frame[name])) for name in few}
+    several = [name for name in few if not keys[name].is_duplicated().any()] or few
     fix = "keep one row for each"
     if several:
         names, value = " or ".join(several[:3]), frame[several[0]][0]
         fix = f'choose the rows of one {names}, such as `{argument}=["{several[0]}={value}"]`'
+    ids = fields["id"].n_unique()
     raise DataError(f"{location} has {fields.height:,} rows for {ids:,} ids (such as {repeated['id'][0]}); {fix}.")
 
 
-def _grouped(fields: pl.DataFrame) -> list[dict[str, Any]]:
-    """Merge the rows of an item, each with one response."""
-    lists = [name for name in ("response", "rank", "score") if name in fields.columns]
-    return list(merge_rows(fields, "id", lists).iter_rows(named=True))
-
-
-def _item(shape: str, row: Row, where: str) -> dict[str, Any]:
+def _item(shape: "Shape", row: Row, where: str) -> dict[str, Any]:
     """Return the row of an item, with the columns `ITEM_SCORES`."""
-    item: dict[str, Any] = dict.fromkeys(ITEM_SCORES) | {"config": "default", "digest": "", "scores": []}
-    item |= {"id": row["id"], "cluster": row["id"], "subset": None if row.get("subset") is None else str(row["subset"])}
-    item["stated"] = None if row.get("results") is None else _number(row["results"], "results", where)
-    item["response_ids"], item["rank"] = [*SIDES], [1, 2]
-    match shape:
-        case "judgments" | "letters" | "decisions":
-            item |= _labeled_pair(shape, row, where)
-        case "sides":
-            lists = {side: _numbers(row[f"score_{side}"], f"score_{side}", where) for side in SIDES}
-            if [*map(len, lists.values())] != [1, 1]:
-                item["response_ids"] = [f"{side} {place}" for side, own in lists.items() for place in range(len(own))]
-                item["rank"] = [rank for rank, own in enumerate(lists.values(), 1) for _ in own]
-            item["scores"] = [value for own in lists.values() for value in own]
-        case "responses":
-            item["response_ids"] = [str(name) for name in row["response"]]
-            ranks = [label_key(rank) for rank in row.get("rank") or ()]
-            item["rank"] = [_whole(rank, "rank", where) for rank in ranks] if ranks and None not in ranks else None
-            item["scores"] = [_number(score, "score", where) for score in row["score"]]
-        case "scores" | "score":
-            item |= _listed(_numbers(row[shape], shape, where), row, where)
-        case _:
-            if row["outcome"] not in {*WINS.values(), "invalid", "dropped", "equal"}:
-                raise DataError(
-                    f"{where}: the outcome {shortened(row['outcome'])} is none of win, loss, tie and invalid."
-                )
-            item["outcome"] = row["outcome"]
-    return item
+    stated = None if row.get("results") is None else _number(row["results"], "results", where)
+    subset = None if row.get("subset") is None else str(row["subset"])
+    item = {"config": "default", "id": row["id"], "cluster": row["id"], "subset": subset, "digest": "", "scores": []}
+    return dict.fromkeys(ITEM_SCORES) | item | {"stated": stated} | shape.read(row, where)
 
 
-def _listed(scores: list[float], row: Row, where: str) -> dict[str, Any]:
+def _sides(row: Row, where: str) -> dict[str, Any]:
+    lists = {side: _numbers(row[f"score_{side}"], f"score_{side}", where) for side in SIDES}
+    names = [f"{side} {place}" for side, own in lists.items() for place in range(len(own))]
+    ranks = [rank for rank, own in enumerate(lists.values(), 1) for _ in own]
+    single = [*map(len, lists.values())] == [1, 1]
+    scores = [value for own in lists.values() for value in own]
+    return {"response_ids": [*SIDES] if single else names, "rank": ranks, "scores": scores}
+
+
+def _responses(row: Row, where: str) -> dict[str, Any]:
+    ranks = [label_key(rank) for rank in row.get("rank") or ()]
+    return {
+        "response_ids": [str(name) for name in row["response"]],
+        "rank": [_whole(rank, "rank", where) for rank in ranks] if ranks and None not in ranks else None,
+        "scores": [_number(score, "score", where) for score in row["score"]],
+    }
+
+
+def _scores(row: Row, where: str) -> dict[str, Any]:
     """Scores in a list: the right responses first, as many as `num_correct`; one, except in the subset Ties."""
-    right = label_key(row.get("num_correct"))
-    if right is None and str(row.get("subset")).lower() != "ties":
-        right = "1"
-    ranks = None
+    field = "scores" if "scores" in row else "score"
+    scores = _numbers(row[field], field, where)
+    right = label_key(row.get("num_correct")) or (None if str(row.get("subset")).lower() == "ties" else "1")
+    ranks = [1] if len(scores) == 1 else None
     if right is not None and len(scores) > 1:
         count = _whole(right, "num_correct", where)
         if not 0 < count < len(scores):
             raise DataError(f"{where}: `num_correct` is {count}, but {len(scores)} scores have right and wrong ones.")
         ranks = [1 if place < count else 2 for place in range(len(scores))]
-    if len(scores) == 1:
-        ranks = [1]
     return {"response_ids": [f"score {place}" for place in range(len(scores))], "rank": ranks, "scores": scores}
 
 
-def _labeled_pair(shape: str, row: Row, where: str) -> dict[str, Any]:
-    """A pair in the places A and B: the scores of its first game, or the vote of its verdicts."""
+def _outcome(row: Row, where: str) -> dict[str, Any]:
+    if row["outcome"] not in OUTCOMES:
+        raise DataError(f"{where}: the outcome {shortened(row['outcome'])} is none of win, loss, tie and invalid.")
+    return {"response_ids": [*SIDES], "rank": [1, 2], "outcome": row["outcome"]}
+
+
+def _label(row: Row, where: str) -> tuple[int, dict[str, Any]]:
+    """The meaning of a row's label, and the responses A and B with their ranks."""
     better = PREFERENCE.meaning(row["label"])
     if better is None:
         raise DataError(f"{where}: the label {shortened(row['label'])} is unknown; known are {PREFERENCE.expected}.")
-    item: dict[str, Any] = {"response_ids": [*LETTERS], "rank": {FIRST: [1, 2], SECOND: [2, 1], TIE: [1, 1]}[better]}
-    if shape == "letters":
-        return item | {"scores": [_number(row[f"score_{letter}"], f"score_{letter}", where) for letter in LETTERS]}
-    if shape == "decisions":
-        games = [{"decision": row.get(f"decision_{game}")} for game in (1, 2) if f"decision_{game}" in row]
-    else:
-        parsed = (
-            parse_json(row["judgments"], where, DataError) if isinstance(row["judgments"], str) else row["judgments"]
-        )
-        games = [game for game in parsed or () if isinstance(game, dict)] if isinstance(parsed, list) else []
+    return better, {"response_ids": [*LETTERS], "rank": {FIRST: [1, 2], SECOND: [2, 1], TIE: [1, 1]}[better]}
+
+
+def _letters(row: Row, where: str) -> dict[str, Any]:
+    _, pair = _label(row, where)
+    return pair | {"scores": [_number(row[f"score_{letter}"], f"score_{letter}", where) for letter in LETTERS]}
+
+
+def _decisions(row: Row, where: str) -> dict[str, Any]:
+    better, pair = _label(row, where)
+    games = [{"decision": row[name]} for name in ("decision_1", "decision_2") if name in row]
+    return pair | {"outcome": _vote(games, better, where)}
+
+
+def _judgments(row: Row, where: str) -> dict[str, Any]:
+    """The scores of the first game, or the vote of the verdicts of all games."""
+    better, pair = _label(row, where)
+    value = row["judgments"]
+    parsed = parse_json(value, where, DataError) if isinstance(value, str) else value
+    games = [game for game in parsed if isinstance(game, dict)] if isinstance(parsed, list) else []
     if not games:
-        raise DataError(f"{where}: `judgments` is not a list of games: {shortened(row.get('judgments'))}.")
+        raise DataError(f"{where}: `judgments` is not a list of games: {shortened(value)}.")
     scores = _game_scores(games[0], where)
-    return item | ({"scores": scores} if scores else {"outcome": _vote(games, better, where)})
+    return pair | ({"scores": scores} if scores else {"outcome": _vote(games, better, where)})
+
+
+class Shape(NamedTuple):
+    """A shape of published files.
+
+    Attributes:
+        title: Its name, for readers.
+        benchmark: Benchmark whose rule it comes from.
+        fields: Fields that it needs beside the id.
+        read: Returns the responses of a row with their ranks, and the scores or the outcome.
+    """
+
+    title: str
+    benchmark: str | None
+    fields: tuple[str, ...]
+    read: Callable[[Row, str], dict[str, Any]]
+
+
+SHAPES = (
+    Shape("JudgeBench's outputs", "judgebench", ("judgments", "label"), _judgments),
+    Shape("scores of responses A and B", "judgebench", ("score_A", "score_B", "label"), _letters),
+    Shape("scores of chosen and rejected responses", "reward-bench", ("score_chosen", "score_rejected"), _sides),
+    Shape("a table with a row per response", None, ("response", "score"), _responses),
+    Shape("reward-bench's scores, version 2", "reward-bench-2", ("scores",), _scores),
+    Shape("a table with a score per id", None, ("score",), _scores),
+    Shape("verdicts on responses A and B", "judgebench", ("decision_1", "label"), _decisions),
+    Shape("a table of outcomes", None, ("outcome",), _outcome),
+)
+"""The first shape whose fields a table has is read."""
 
 
 def _inner(game: Row) -> Row:

@@ -18,25 +18,20 @@ from pluralbench.errors import DataError
 
 BATCH_ITEMS = 8192  # items that are Python objects at a time
 MESSAGE: pl.DataType = pl.Struct({"role": pl.String, "content": pl.String})
-_ITEM_TYPES: dict[str, pl.DataType | type[pl.DataType]] = {
-    "config": pl.String,
-    "id": pl.String,
-    "cluster": pl.String,
-    "person": pl.String,
-    "subset": pl.String,
-    "prompt": pl.List(MESSAGE),
-    "response_ids": pl.List(pl.String),
-    "responses": pl.List(pl.String),
-    "rank": pl.List(pl.Int64),
-    "pairs": pl.List(pl.List(pl.Int64)),
-    "compared": pl.List(pl.List(pl.Int64)),
-    "profile": pl.List(POST),
-    "aspects": pl.List(RUBRIC_ASPECT),
-    "persona": pl.List(pl.String),
-    "earlier": pl.UInt32,
-    "digest": pl.String,
-}
-ITEMS = pl.Schema(_ITEM_TYPES)
+ITEMS = pl.Schema(
+    {
+        **dict.fromkeys(("config", "id", "cluster", "person", "subset"), pl.String()),
+        "prompt": pl.List(MESSAGE),
+        **dict.fromkeys(("response_ids", "responses"), pl.List(pl.String())),
+        "rank": pl.List(pl.Int64()),
+        **dict.fromkeys(("pairs", "compared"), pl.List(pl.List(pl.Int64()))),
+        "profile": pl.List(POST),
+        "aspects": pl.List(RUBRIC_ASPECT),
+        "persona": pl.List(pl.String()),
+        "earlier": pl.UInt32(),
+        "digest": pl.String(),
+    }
+)
 ID = "#id"
 """Column of a row's id as text."""
 VISIBLE = r"[^\s\x1c-\x1f]"

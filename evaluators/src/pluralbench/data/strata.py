@@ -3,6 +3,9 @@
 from pluralbench_runs import FrozenModel
 from pydantic import Field
 
+Leaf = tuple[str, str | None]
+"""A config and one of its subsets: the smallest weighted part of a benchmark."""
+
 
 class Stratum(FrozenModel):
     """The items of one subset of a config.

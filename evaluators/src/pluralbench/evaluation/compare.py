@@ -15,6 +15,7 @@ from pluralbench_measures.paired import holm, interval_p_value
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import connected_groups
 from pluralbench.data.decisions import BASE, decisions_of
+from pluralbench.data.strata import Leaf
 from pluralbench.errors import RunError
 from pluralbench.metrics.accuracy import (
     Counts,
@@ -25,7 +26,7 @@ from pluralbench.metrics.accuracy import (
     resampled_accuracies,
 )
 from pluralbench.metrics.credits import COUNTED
-from pluralbench.metrics.decided import Decided, Leaf
+from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.metric import MetricKey, finest_dimension
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.names import row_names

@@ -21,9 +21,10 @@ from pluralbench_measures.intervals import Perturbed, Strata, perturb
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import OUTCOMES
+from pluralbench.data.strata import Leaf
 from pluralbench.metrics.credits import COUNTED, PHRASES
-from pluralbench.metrics.decided import Decided, Leaf, in_overall
-from pluralbench.metrics.metric import OUTCOME_COUNTS, Metric, MetricKey, Numbers
+from pluralbench.metrics.decided import Decided, in_overall
+from pluralbench.metrics.metric import OUTCOME_COUNTS, Metric, MetricKey, Numbers, computed_by
 
 LEAF = {"config": pl.String, "subset": pl.String}
 Counts = Mapping[str, Sums]
@@ -318,6 +319,8 @@ _COUNTED = {
     "truncated": pl.col("item").filter("truncated").n_unique(),
 }
 _POOLED = ("", "config", "config category", "config subset", "config section subset")
+_KINDS = ("config section", "section", "resource", "joshi_class", "family", "script", "task")
+_OF_METHODS = ("set method condition", "config set method condition", "set method condition measure bin")
 _COUNTS = {
     "items": "Items.",
     "wins": "Decisions that are right.",
@@ -328,16 +331,15 @@ _COUNTS = {
     "equal": "Pairs that the benchmark ranks equally.",
     "truncated": "Items that were truncated.",
 }
-_OF_METHODS = ("set method condition", "config set method condition", "set method condition measure bin")
-METRICS = (
-    Metric("overall", "share", "The overall number, by the benchmark's rule.", compute=accuracy_numbers),
+METRICS = computed_by(
+    accuracy_numbers,
+    Metric("overall", "share", "The overall number, by the benchmark's rule."),
     Metric(
         "accuracy",
         "share",
         "Share of right decisions, or mean credit of items; of configs and sections as it enters the overall number.",
-        (*_POOLED, "config section", "section", "resource", "joshi_class", "family", "script", "task", *_OF_METHODS),
+        (*_POOLED, *_KINDS, *_OF_METHODS),
         part_of_overall=True,
-        compute=accuracy_numbers,
         in_tables=True,
     ),
     Metric(
@@ -346,31 +348,12 @@ METRICS = (
         "Share of prompts whose pairs are all right; of configs the mean over categories.",
         ("", "config", "config category"),
         part_of_overall=True,
-        compute=accuracy_numbers,
         in_tables=True,
     ),
-    Metric(
-        "pooled_accuracy",
-        "share",
-        "Accuracy over all decisions, without the weights of the overall number.",
-        ("", "config"),
-        compute=accuracy_numbers,
-    ),
-    Metric(
-        "pooled_exact_match",
-        "share",
-        "Exact match over all prompts, without the weights of the overall number.",
-        ("", "config"),
-        compute=accuracy_numbers,
-    ),
-    Metric(
-        "accuracy_of_valid",
-        "share",
-        "Accuracy without invalid decisions; of items with a credit, of those without an invalid decision.",
-        _POOLED,
-        compute=accuracy_numbers,
-    ),
-    Metric("mean_margin", "number", "Mean margin of scores.", _POOLED, compute=accuracy_numbers),
-    Metric("items_counted", "count", "Items behind the overall number.", compute=accuracy_numbers),
-    *(Metric(name, "count", text, (*_POOLED, "task"), compute=accuracy_numbers) for name, text in _COUNTS.items()),
+    Metric("pooled_accuracy", "share", "Accuracy over all decisions, without weights.", ("", "config")),
+    Metric("pooled_exact_match", "share", "Exact match over all prompts, without weights.", ("", "config")),
+    Metric("accuracy_of_valid", "share", "Accuracy of decisions, or of items, without an invalid decision.", _POOLED),
+    Metric("mean_margin", "number", "Mean margin of scores.", _POOLED),
+    Metric("items_counted", "count", "Items behind the overall number."),
+    *(Metric(name, "count", text, (*_POOLED, "task")) for name, text in _COUNTS.items()),
 )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, resample, sums_of
 from pluralbench_measures.intervals import perturb
 
-from pluralbench.metrics.metric import START, Metric, MetricKey, Numbers, Unit
+from pluralbench.metrics.metric import START, Metric, MetricKey, Numbers
 from pluralbench.metrics.selection import expected_value, weights_of_best
 
 CHANGE_TO_LARGEST = "since"
@@ -306,30 +306,16 @@ def index_names(names: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
 
 
 _BEST = ("model k", "config model k")
-_DEFINITIONS: tuple[tuple[str, Unit, str, tuple[str, ...]], ...] = (
-    (
-        "outcome",
-        "number",
-        "Mean outcome of a policy's own answers, or of the best of k candidates by a reward model.",
-        ("", "config", "policy", "config policy", *_BEST),
-    ),
-    ("outcome_of_first", "number", "Mean outcome of the best of the first k candidates.", _BEST),
-    (
-        "outcome_gain",
-        "number",
-        "Outcome of the optimized policy minus that of the initial one, or of the best of the largest k minus the "
-        "policy's own.",
-        ("", *_BEST),
-    ),
-    ("reward", "number", "Mean reward of the best of k: the reward model's own estimate.", _BEST),
-    ("promised", "number", "Gain of the reward, in standard deviations within prompts.", _BEST),
-    ("realized", "number", "Gain of the outcome, in standard deviations within prompts.", _BEST),
-    ("since_best", "number", "Outcome of the largest k minus that of this k, the best one.", ("model k",)),
-    (
-        "rank_correlation",
-        "correlation",
-        "Rank correlation of reward and outcome within prompts, averaged.",
-        ("model", "config model"),
+_OF_POLICY = ("", "config", "policy", "config policy")
+METRICS = (
+    Metric("outcome", "number", "Mean outcome of a policy's own answers, or of the best of k.", (*_OF_POLICY, *_BEST)),
+    Metric("outcome_of_first", "number", "Mean outcome of the best of the first k candidates.", _BEST),
+    Metric("outcome_gain", "number", "Outcome minus that of the initial policy, or the policy's own.", ("", *_BEST)),
+    Metric("reward", "number", "Mean reward of the best of k: the reward model's own estimate.", _BEST),
+    Metric("promised", "number", "Gain of the reward, in standard deviations within prompts.", _BEST),
+    Metric("realized", "number", "Gain of the outcome, in standard deviations within prompts.", _BEST),
+    Metric("since_best", "number", "Outcome of the largest k minus that of this k, the best one.", ("model k",)),
+    Metric(
+        "rank_correlation", "correlation", "Rank correlation of reward and outcome, mean.", ("model", "config model")
     ),
 )
-METRICS = tuple(Metric(name, unit, text, dimensions) for name, unit, text, dimensions in _DEFINITIONS)

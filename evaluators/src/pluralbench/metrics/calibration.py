@@ -9,7 +9,7 @@ from pluralbench_rewards import ModelRecord
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
 
 LOG_ODDS = {"classifier", "implicit", "personal"}
 """Kinds of reward models whose score differences are log-odds of a preference, by the Bradley-Terry model."""
@@ -61,27 +61,10 @@ def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | No
 
 
 _BINS = ("bin", "config bin")
-METRICS = (
-    Metric(
-        "ece",
-        "number",
-        "Expected calibration error: distance of accuracy and sigmoid of score differences, averaged over five bins.",
-        ("", "config"),
-        compute=calibration_numbers,
-    ),
-    Metric("bin_accuracy", "share", "Accuracy of a calibration bin.", _BINS, compute=calibration_numbers),
-    Metric(
-        "bin_difference",
-        "number",
-        "Mean difference of scores in a bin of calibration.",
-        _BINS,
-        compute=calibration_numbers,
-    ),
-    Metric(
-        "bin_probability",
-        "share",
-        "Sigmoid of the mean difference of a bin of calibration.",
-        _BINS,
-        compute=calibration_numbers,
-    ),
+METRICS = computed_by(
+    calibration_numbers,
+    Metric("ece", "number", "Expected calibration error of sigmoids of score differences, in bins.", ("", "config")),
+    Metric("bin_accuracy", "share", "Accuracy of a calibration bin.", _BINS),
+    Metric("bin_difference", "number", "Mean difference of scores in a bin of calibration.", _BINS),
+    Metric("bin_probability", "share", "Sigmoid of the mean difference of a bin of calibration.", _BINS),
 )

@@ -16,7 +16,7 @@ from pluralbench_measures.intervals import EFFECTIVE, STUDENT, Perturbed, pertur
 
 from pluralbench.data.verdict_tables import GROUP, TIE
 from pluralbench.metrics.decided import THRESHOLD, Decided
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers, Unit
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
 
 DECILES = 10
 WITHOUT = "none"
@@ -348,31 +348,23 @@ def _of_task(metrics: Mapping[str, Any]) -> Numbers:
         yield key._replace(metric="mean_certainty"), Estimate(one["certainty"], n=one["n"])
 
 
-_DEFINITIONS: tuple[tuple[str, Unit, str], ...] = (
-    ("parsed_accuracy", "share", "Share of right verdicts among the valid ones."),
-    ("high_accuracy", "share", "Accuracy of the verdicts with a certainty of at least the threshold."),
-    ("low_accuracy", "share", "Accuracy of the verdicts with a certainty below the threshold."),
-    ("coverage", "share", "Share of verdicts with a certainty of at least the threshold."),
-    ("above_high_accuracy", "share", "Accuracy of the verdicts with a certainty above the threshold."),
-    ("above_low_accuracy", "share", "Accuracy of the verdicts with a certainty of at most the threshold."),
-    ("above_coverage", "share", "Share of verdicts with a certainty above the threshold."),
-    ("calibration_error", "share", "Distance of accuracy and mean certainty, averaged over deciles of certainty."),
-    ("risk_coverage_area", "share", "Area under the risk-coverage curve."),
-    ("share_of_a", "share", "Share of A among the valid verdicts."),
-    ("correct", "count", "Right verdicts."),
-    ("without_certainty", "count", "Valid verdicts without a certainty."),
-    ("unusable_certainty", "count", "Verdicts with a certainty that is off the scale."),
-    ("chance", "share", "Share of right verdicts by chance."),
-)
 _BY_CERTAINTY = ("task decile", "task certainty")
-METRICS = (
-    *(Metric(name, unit, text, ("task",), compute=verdict_numbers) for name, unit, text in _DEFINITIONS),
-    Metric(
-        "accuracy_by_certainty",
-        "share",
-        "Accuracy of the verdicts in a decile of certainty, or with one certainty.",
-        _BY_CERTAINTY,
-        compute=verdict_numbers,
-    ),
-    Metric("mean_certainty", "number", "Mean certainty of the same.", _BY_CERTAINTY, compute=verdict_numbers),
+METRICS = computed_by(
+    verdict_numbers,
+    Metric("parsed_accuracy", "share", "Share of right verdicts among the valid ones.", ("task",)),
+    Metric("high_accuracy", "share", "Accuracy of verdicts with at least the threshold's certainty.", ("task",)),
+    Metric("low_accuracy", "share", "Accuracy of verdicts below the threshold of certainty.", ("task",)),
+    Metric("coverage", "share", "Share of verdicts with at least the threshold's certainty.", ("task",)),
+    Metric("above_high_accuracy", "share", "Accuracy of verdicts above the threshold of certainty.", ("task",)),
+    Metric("above_low_accuracy", "share", "Accuracy of verdicts with at most the threshold's certainty.", ("task",)),
+    Metric("above_coverage", "share", "Share of verdicts above the threshold of certainty.", ("task",)),
+    Metric("calibration_error", "share", "Distance of accuracy and certainty, mean over deciles.", ("task",)),
+    Metric("risk_coverage_area", "share", "Area under the risk-coverage curve.", ("task",)),
+    Metric("share_of_a", "share", "Share of A among the valid verdicts.", ("task",)),
+    Metric("correct", "count", "Right verdicts.", ("task",)),
+    Metric("without_certainty", "count", "Valid verdicts without a certainty.", ("task",)),
+    Metric("unusable_certainty", "count", "Verdicts with a certainty that is off the scale.", ("task",)),
+    Metric("chance", "share", "Share of right verdicts by chance.", ("task",)),
+    Metric("accuracy_by_certainty", "share", "Accuracy of verdicts by certainty, or its decile.", _BY_CERTAINTY),
+    Metric("mean_certainty", "number", "Mean certainty of the same.", _BY_CERTAINTY),
 )

@@ -6,10 +6,9 @@ from functools import cached_property
 import polars as pl
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.strata import Leaf
 from pluralbench.metrics.credits import item_credits
 
-Leaf = tuple[str, str | None]
-"""A config and one of its subsets: the smallest weighted part of a benchmark."""
 THRESHOLD = 80
 """Smallest certainty that counts as high."""
 

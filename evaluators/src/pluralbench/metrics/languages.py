@@ -15,10 +15,11 @@ from pluralbench_measures.intervals import perturb
 from pluralbench_schemas import LANGUAGES
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.strata import Leaf
 from pluralbench.metrics.accuracy import ResampledAccuracy, config_accuracies, mean_accuracy, sums_by_leaf
 from pluralbench.metrics.credits import COUNTED
-from pluralbench.metrics.decided import Decided, Leaf, leaves_of
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers
+from pluralbench.metrics.decided import Decided, leaves_of
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
 
 READ = ["config", "id", "subset", "cluster", "outcome"]  # English rows are repeated for each language
 LABELS = ("win", "loss", "tie")
@@ -174,40 +175,27 @@ def _kinds(accuracies: Accuracies) -> Iterator[tuple[str, str, Accuracies]]:
             yield kind, name, {code: accuracies[code] for code, own in kinds.items() if own == name}
 
 
+_LANGUAGE = ("", "config")
 METRICS = (
-    Metric(
-        "drop",
-        "difference",
-        "Accuracy minus that of the same items in English.",
-        ("", "config", "config section", "section"),
-        title="against English",
-        compute=language_numbers,
-        in_tables=True,
-        note="Against English: accuracy minus that of the same items in English, in points. Kappa: agreement of the "
-        "labels with those in English.",
+    *computed_by(
+        language_numbers,
+        Metric(
+            "drop",
+            "difference",
+            "Accuracy minus that of the same items in English.",
+            ("", "config", "config section", "section"),
+            title="against English",
+            in_tables=True,
+            note="Against English: accuracy minus that of the same items in English, in points. Kappa: agreement of "
+            "the labels with those in English.",
+        ),
+        Metric("kappa", "correlation", "Cohen's kappa of labels with English; the mean.", _LANGUAGE, in_tables=True),
+        Metric("kappa_sd", "number", "Standard deviation of kappa by language."),
+        Metric("kappa_left_out", "count", "Ids without a label in one of the two languages.", _LANGUAGE[1:]),
     ),
-    Metric(
-        "kappa",
-        "correlation",
-        "Cohen's kappa of the labels in a language and in English; over languages the mean.",
-        ("", "config"),
-        compute=language_numbers,
-        in_tables=True,
+    *computed_by(
+        language_accuracies,
+        Metric("variance", "points squared", "Variance of the accuracies of languages.", title="variance (points²)"),
+        Metric("languages", "count", "Languages of a kind.", tuple(KINDS)),
     ),
-    Metric("kappa_sd", "number", "Standard deviation of kappa by language.", compute=language_numbers),
-    Metric(
-        "kappa_left_out",
-        "count",
-        "Ids without a label in one of the two languages.",
-        ("config",),
-        compute=language_numbers,
-    ),
-    Metric(
-        "variance",
-        "points squared",
-        "Variance of the languages' accuracies in percent; the two Chinese scripts count once.",
-        title="variance (points²)",
-        compute=language_accuracies,
-    ),
-    Metric("languages", "count", "Languages of a kind.", tuple(KINDS), compute=language_accuracies),
 )

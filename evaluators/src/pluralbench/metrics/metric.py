@@ -128,6 +128,11 @@ def finest_dimension(key: MetricKey) -> str | None:
     return own[-1] if own else None
 
 
+def computed_by(compute: "Callable[[Decided], Numbers]", *metrics: Metric) -> tuple[Metric, ...]:
+    """Return metrics whose numbers one function yields."""
+    return tuple(metric._replace(compute=compute) for metric in metrics)
+
+
 def with_baseline(numbers: Iterable[tuple[MetricKey, Estimate]], baseline: str) -> Numbers:
     """Name numbers as those of a baseline."""
     for key, estimate in numbers:

@@ -112,8 +112,10 @@ def _gain(first: _Part, second: _Part) -> Estimate:
 def _over_seeds(seeds: Sequence[pl.DataFrame], *, by_config: bool) -> Estimate:
     """Return the standard deviation of the accuracy over seeds; None for a single seed."""
     right = pl.col("correct").cast(pl.Float64).mean()
-    shares = [(rows.group_by("config").agg(right) if by_config else rows.select(right))["correct"] for rows in seeds]
-    accuracies = np.asarray([share.mean() for share in shares], np.float64)
+    means = [
+        rows.group_by("config", maintain_order=True).agg(right) if by_config else rows.select(right) for rows in seeds
+    ]
+    accuracies = np.asarray([mean["correct"].mean() for mean in means], np.float64)
     return Estimate(float(accuracies.std(ddof=1)) if len(accuracies) > 1 else None, n=len(accuracies))
 
 

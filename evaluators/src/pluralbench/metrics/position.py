@@ -8,7 +8,7 @@ from pluralbench_measures.bootstrap import Estimate, sums_of
 from pluralbench_measures.intervals import perturb
 
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers, Unit
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
 
 INVALID = "invalid"
 
@@ -124,42 +124,24 @@ def _mean(values: pl.Series) -> Estimate:
     return Estimate(float(values.sum()) / len(values) if len(values) else None, n=len(values))
 
 
-_DEFINITIONS: tuple[tuple[str, Unit, str], ...] = (
-    ("verdicts", "count", "Verdicts in all orders."),
-    ("invalid_verdicts", "count", "Verdicts that cannot be read."),
-    ("asked_in_both_orders", "count", "Decisions with a valid verdict in both orders."),
-    ("changed_with_the_order", "count", "Of these, decisions whose verdict changed with the order."),
-    ("share_of_first", "share", "Share of valid verdicts for the first response."),
-    ("accuracy_chosen_first", "share", "Share of right verdicts with the better response first."),
-    ("accuracy_chosen_second", "share", "Share of right verdicts with the better response second."),
-    ("position_bias", "difference", "Absolute difference of these two."),
-    (
-        "accuracy_over_orders",
-        "share",
-        "Share of right verdicts in all orders, as PersonalRewardBench counts: a pair that is right in one of two "
-        "orders counts one half, an invalid verdict 0.",
-    ),
-    (
-        "accuracy_with_invalid_as_first",
-        "share",
-        "Share of right verdicts if an invalid one is for the first response, as Personalized RewardBench's script.",
-    ),
-    (
-        "accuracy_with_invalid_as_half",
-        "share",
-        "Share of right verdicts if one that M-RewardBench's code cannot read is half right.",
-    ),
-    ("accuracy_in_both_orders", "share", "Share of pairs, judged in both orders, with two right verdicts (LLMBar)."),
-    (
-        "same_in_both_orders",
-        "share",
-        "Share of pairs, judged in both orders, with the same response preferred twice, or two invalid verdicts "
-        "(LLMBar).",
-    ),
-    ("picks", "count", "Lists from which a judge picked."),
-    ("invalid_picks", "count", "Lists without a readable pick."),
-    ("rated", "count", "Items that a pick cannot rank, whose responses were rated instead."),
-    ("picks_of_first", "share", "Share of valid picks of the first response in the list."),
-    ("picks_of_first_by_chance", "share", "The same for picks by chance: the mean of 1/k."),
+METRICS = computed_by(
+    position_numbers,
+    Metric("verdicts", "count", "Verdicts in all orders."),
+    Metric("invalid_verdicts", "count", "Verdicts that cannot be read."),
+    Metric("asked_in_both_orders", "count", "Decisions with a valid verdict in both orders."),
+    Metric("changed_with_the_order", "count", "Of these, decisions whose verdict changed with the order."),
+    Metric("share_of_first", "share", "Share of valid verdicts for the first response."),
+    Metric("accuracy_chosen_first", "share", "Share of right verdicts with the better response first."),
+    Metric("accuracy_chosen_second", "share", "Share of right verdicts with the better response second."),
+    Metric("position_bias", "difference", "Absolute difference of these two."),
+    Metric("accuracy_over_orders", "share", "Share of right verdicts in all orders (PersonalRewardBench)."),
+    Metric("accuracy_with_invalid_as_first", "share", "The same if an invalid verdict is for the first response."),
+    Metric("accuracy_with_invalid_as_half", "share", "The same if an invalid verdict is half right (M-RewardBench)."),
+    Metric("accuracy_in_both_orders", "share", "Share of pairs with two right verdicts (LLMBar)."),
+    Metric("same_in_both_orders", "share", "Share of pairs with the same verdict in both orders (LLMBar)."),
+    Metric("picks", "count", "Lists from which a judge picked."),
+    Metric("invalid_picks", "count", "Lists without a readable pick."),
+    Metric("rated", "count", "Items that a pick cannot rank, whose responses were rated instead."),
+    Metric("picks_of_first", "share", "Share of valid picks of the first response in the list."),
+    Metric("picks_of_first_by_chance", "share", "The same for picks by chance: the mean of 1/k."),
 )
-METRICS = tuple(Metric(name, unit, text, compute=position_numbers) for name, unit, text in _DEFINITIONS)

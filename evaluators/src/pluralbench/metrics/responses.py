@@ -25,7 +25,7 @@ from pluralbench_measures.intervals import perturb
 from pluralbench.metrics.accuracy import item_mean, sums_by_leaf
 from pluralbench.metrics.credits import COUNTED, ITEM
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
 from pluralbench.metrics.ties import unpaired
 
 PERMUTATIONS = 100
@@ -159,80 +159,48 @@ def _auc(right: Array, scores: Array) -> float:
     return float((ranks[positive].sum() - n * (n + 1) / 2) / (n * m)) if n and m else float("nan")
 
 
+_CONFIG = ("config",)
 METRICS = (
-    Metric(
-        "unpaired",
-        "count",
-        "Prompts of Ties whose twin has no score, and which have no credit therefore.",
-        compute=unpaired_numbers,
+    *computed_by(unpaired_numbers, Metric("unpaired", "count", "Prompts of Ties without a credit: no twin has one.")),
+    *computed_by(
+        style_numbers,
+        Metric(
+            "style_accuracy",
+            "share",
+            "Accuracy of the pairs of some styles; without a section, the mean over sections.",
+            ("level", "section level", "style", "section style"),
+            optional=True,
+            note="Easy, normal, hard: the style of the right response is more, equally or less elaborate than the "
+            "wrong one's.",
+        ),
     ),
-    Metric(
-        "style_accuracy",
-        "share",
-        "Accuracy of the pairs of some styles; without a section, the mean over sections.",
-        ("level", "section level", "style", "section style"),
-        compute=style_numbers,
-        optional=True,
-        note="Easy, normal, hard: the style of the right response is more, equally or less elaborate than the wrong "
-        "one's.",
+    *computed_by(
+        rank_numbers,
+        Metric(
+            "reciprocal_rank",
+            "share",
+            "Mean of 1 / rank of the best right response, behind wrong ones with the same score.",
+            optional=True,
+            in_tables=True,
+            note="Reciprocal rank: 1 / rank of the right response, behind wrong ones with the same score. With ties: "
+            "right unless a wrong response is above.",
+        ),
+        Metric("accuracy_with_ties", "share", "Share of items with no wrong response above the best.", in_tables=True),
     ),
-    Metric(
-        "reciprocal_rank",
-        "share",
-        "Mean of 1 / rank of the best right response, behind wrong ones with the same score.",
-        compute=rank_numbers,
-        optional=True,
-        in_tables=True,
-        note="Reciprocal rank: 1 / rank of the right response, behind wrong ones with the same score. With ties: right "
-        "unless a wrong response is above.",
-    ),
-    Metric(
-        "accuracy_with_ties",
-        "share",
-        "Share of items whose right response has no wrong one above it.",
-        compute=rank_numbers,
-        in_tables=True,
-    ),
-    Metric(
-        "best_of_k",
-        "share",
-        "Share of random sets of k responses whose highest-scored one is right.",
-        ("config k",),
-        compute=best_of_k_numbers,
-        optional=True,
-        note="Best of k: the highest-scored of k responses is right. Of this curve, max is the highest point and loss "
-        "the mean squared distance to an oracle's curve; AUC is over all responses.",
-    ),
-    Metric(
-        "max",
-        "share",
-        "Highest point of the curve of the best of k, averaged over orders.",
-        ("config",),
-        compute=best_of_k_numbers,
-        in_tables=True,
-    ),
-    Metric(
-        "loss",
-        "number",
-        "Mean squared distance of the curve of the best of k to an oracle's.",
-        ("config",),
-        compute=best_of_k_numbers,
-        in_tables=True,
-    ),
-    Metric(
-        "auc",
-        "share",
-        "Area under the ROC curve over all responses, with scores scaled to 0 to 1 within items.",
-        ("config",),
-        title="AUC",
-        compute=best_of_k_numbers,
-        in_tables=True,
-    ),
-    Metric(
-        "invalid_responses",
-        "count",
-        "Responses without a finite score, which lose in the best of k.",
-        ("config",),
-        compute=best_of_k_numbers,
+    *computed_by(
+        best_of_k_numbers,
+        Metric(
+            "best_of_k",
+            "share",
+            "Share of random sets of k responses whose highest-scored one is right.",
+            ("config k",),
+            optional=True,
+            note="Best of k: the highest-scored of k responses is right. Of this curve, max is the highest point and "
+            "loss the mean squared distance to an oracle's curve; AUC is over all responses.",
+        ),
+        Metric("max", "share", "Highest point of the curve of best of k, mean over orders.", _CONFIG, in_tables=True),
+        Metric("loss", "number", "Mean squared distance of this curve to an oracle's.", _CONFIG, in_tables=True),
+        Metric("auc", "share", "Area under the ROC curve of scaled scores.", _CONFIG, title="AUC", in_tables=True),
+        Metric("invalid_responses", "count", "Responses without a finite score.", _CONFIG),
     ),
 )

@@ -4,7 +4,9 @@ import polars as pl
 
 from pluralbench.metrics.accuracy import item_mean
 from pluralbench.metrics.decided import Decided, in_overall
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
+
+NOTE = "Mean over users of their accuracy, so that each counts the same."
 
 
 def user_numbers(decided: Decided) -> Numbers:
@@ -19,14 +21,14 @@ def user_numbers(decided: Decided) -> Numbers:
             yield MetricKey("user_accuracy", config), item_mean(users, users["credit"])
 
 
-METRICS = (
+METRICS = computed_by(
+    user_numbers,
     Metric(
         "user_accuracy",
         "share",
-        "Mean over users of their accuracy, so that each counts the same.",
+        NOTE,
         ("", "config"),
-        compute=user_numbers,
         in_tables=True,
-        note="User accuracy: mean over users of their accuracy, so that each counts the same.",
+        note=f"User accuracy: {NOTE[0].lower()}{NOTE[1:]}",
     ),
 )

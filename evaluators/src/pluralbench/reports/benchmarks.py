@@ -20,8 +20,9 @@ def benchmark_rows(benchmarks: Mapping[str, BenchmarkEntry]) -> list[Row]:
 
     Returns:
         Rows with the keys `name`, `title`, `items` (number of `unit`; None for your own data), `unit`, `overall` (how
-        the overall number is computed), `license` (of the data), `hub` (the data's repository on the Hub), `source`,
-        `data` (what the data location may be) and `verbs` (the commands that accept the benchmark).
+        the overall number is computed), `license` (of the data), `hub` (the data's repository on the Hub), `revision`
+        (its commit; None: not pinned), `source`, `data` (what the data location may be) and `verbs` (the commands that
+        accept the benchmark).
     """
     return [
         {
@@ -33,6 +34,7 @@ def benchmark_rows(benchmarks: Mapping[str, BenchmarkEntry]) -> list[Row]:
             "overall": overall_rule(described.fit_to([*described.section_of, *chain(*described.groups.values())])),
             "license": described.card.license,
             "hub": None if _is_here(described.data) else described.data,
+            "revision": described.revision,
             "source": described.data if _is_here(described.data) else described.card.source,
             "data": described.card.accepts,
             "verbs": [*layout_of(described).commands],
@@ -50,7 +52,8 @@ def _is_here(location: str | None) -> bool:
 def benchmark_lines(row: Row) -> Iterator[str]:
     """Write a row of `benchmark_rows` as lines; the first has the name and title."""
     yield f"{row['name']}: {row['title']}"
-    where = f"{row['hub']} on the Hub" if row["hub"] else row["source"]
+    commit = f"at {row['revision']}" if row["revision"] else "(not pinned)"
+    where = f"{row['hub']} on the Hub {commit}" if row["hub"] else row["source"]
     count = row["unit"] if row["items"] is None else f"{row['items']:,} {row['unit']}"
     license = f" ({row['license']})" if row["license"] else ""
     size = f"{count}{'' if where else ' of your own'}{license}"

@@ -17,6 +17,7 @@ from pluralbench.results.record import (
     RunConfig,
     RunResult,
     ScoringRecord,
+    UsageRecord,
 )
 
 _SAMPLE = ("turn", "history", "sample")
@@ -134,7 +135,7 @@ class RewardedRecord(FrozenModel):
     identical: int
 
 
-class OutcomeRecord(FrozenModel):
+class OutcomeRecord(UsageRecord):
     """Record of the judging.
 
     Attributes:
@@ -143,10 +144,6 @@ class OutcomeRecord(FrozenModel):
         judged: Number of judged candidates.
         invalid: Number of judged candidates without a value.
         invalid_reasons: Number of invalid candidates, by reason.
-        calls: Number of calls.
-        prompt_tokens: Number of prompt tokens of all calls.
-        completion_tokens: Number of generated tokens of all calls.
-        cached_tokens: Number of the prompt tokens that servers took from their prefix caches, as far as they report it.
     """
 
     judge: ModelRecord
@@ -154,10 +151,6 @@ class OutcomeRecord(FrozenModel):
     judged: int
     invalid: int
     invalid_reasons: dict[str, int] = Field(default_factory=dict)
-    calls: int = 0
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
 
 
 class DownstreamResult(RunResult):

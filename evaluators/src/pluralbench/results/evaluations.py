@@ -16,6 +16,7 @@ from pluralbench.results.record import (
     RunResult,
     ScoringRecord,
     ShardRecord,
+    UsageRecord,
 )
 
 
@@ -96,21 +97,13 @@ class ScoreResult(EvaluationResult, ScoringRecord):
     """Result of `score`."""
 
 
-class JudgeResult(EvaluationResult):
+class JudgeResult(EvaluationResult, UsageRecord):
     """Result of a judge.
 
     Attributes:
-        calls: Number of calls, over all attempts.
-        prompt_tokens: Number of prompt tokens of all calls.
-        completion_tokens: Number of generated tokens of all calls.
-        cached_tokens: Number of the prompt tokens that servers took from their prefix caches, as far as they report it.
         readings: Number of replies that each parsing rule can read.
     """
 
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int = 0
     readings: dict[str, int] = Field(default_factory=dict)
 
 

@@ -139,12 +139,8 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
             f"{texts.place} does not have the texts that {run.path} was made with (id {item} of {config}{others}); "
             "give the original data (`data=...`)."
         )
-    selected_rows = run.items.join(
-        pl.DataFrame(keys, schema=dict.fromkeys(KEYS, pl.String), orient="row"),
-        on=KEYS,
-        how="semi",
-        maintain_order="left",
-    )
+    wanted = pl.DataFrame(keys, schema=dict.fromkeys(KEYS, pl.String), orient="row")
+    selected_rows = run.items.join(wanted, on=KEYS, how="semi", maintain_order="left")
     rows, decided = (
         frame.partition_by(KEYS, as_dict=True, maintain_order=True)
         for frame in (selected_rows, decisions_of(selected_rows))
@@ -210,18 +206,9 @@ def reload_items(run: Run | Downstream, data: str | None) -> Items | PersonaItem
         if run.verb == "judge-personas":
             return load_personas(place, configs=configs or None, split=record.split or "test")
         reference = record.reference
-        selection = DataConfig.model_validate(
-            {
-                "location": place,
-                "configs": configs,
-                "split": record.split,
-                "limit": record.limit,
-                "items": record.items,
-                "items_seed": record.items_seed,
-                "on_empty": record.on_empty,
-                "english": None if reference is None else _at(reference.location, reference.revision),
-            }
-        )
+        english = None if reference is None else _at(reference.location, reference.revision)
+        same = {name: getattr(record, name) for name in ("split", "limit", "items", "items_seed", "on_empty")}
+        selection = DataConfig(location=place, configs=configs, english=english, **same)
         return load_items(run.config.benchmark.description, selection)
     except (DataError, TablesError) as error:
         raise DataError(f"{run.path} contains no texts, and its data cannot be read: {error}{MOVED}") from None
@@ -233,14 +220,8 @@ def _at(location: str, revision: str | None) -> str:
 
 def _replies(run: Run, parts: Iterable[pl.DataFrame]) -> Replies:
     """Return the replies of the calls in these rows, by key."""
-    keys = {
-        key
-        for part in parts
-        for name in part.columns
-        if name.startswith("calls") and part.schema[name] == CALLS
-        for calls in part[name].drop_nulls()
-        for key in calls
-    }
+    columns = [part[name] for part in parts for name in part.columns if name.startswith("calls")]
+    keys = {key for column in columns if column.dtype == CALLS for key in column.explode().drop_nulls()}
     if not keys:
         return {}
     calls = read_ledger(run.path / LEDGER_FILE).filter(pl.col("key").is_in(sorted(keys)))

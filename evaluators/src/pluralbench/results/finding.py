@@ -13,6 +13,7 @@ from pluralbench.results.downstream import DownstreamRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.personalize import PersonalizeRunConfig
 from pluralbench.results.plans import PlanRunConfig
+from pluralbench.results.record import RunConfig
 from pluralbench.results.run_files import RUN_FILE, UNFINISHED
 from pluralbench.results.runs import Downstream, Personalized, Plans, Run, load_run
 from pluralbench.results.suite import SUITE_FILE, SuiteRun, load_suite
@@ -52,19 +53,31 @@ def as_found(runs: RunLike | Iterable[RunLike]) -> FoundRuns:
     Raises:
         RunError: A directory has no run, or a run has no numbers, such as a shard.
     """
-    given = [runs] if isinstance(runs, str | Path | Run | SuiteRun) else [*runs]
-    every: list[Any] = []
+    every: list[Run[Any, Any]] = []
     suites: list[SuiteRun] = []
-    for one in given:
-        found = find_runs([Path(one)]) if isinstance(one, str | Path) else None
-        suites += [one] if isinstance(one, SuiteRun) else found.suites if found else []
-        every += [*found.runs, *found.downstream, *found.personalized] if found else []
-        every += one.runs.values() if isinstance(one, SuiteRun) else [one] if isinstance(one, Run) else []
+    for one in [runs] if isinstance(runs, str | Path | Run | SuiteRun) else runs:
+        if isinstance(one, Run):
+            every.append(one)
+        elif isinstance(one, SuiteRun):
+            suites.append(one)
+            every += one.runs.values()
+        else:
+            found = find_runs([Path(one)])
+            suites += found.suites
+            every += [*found.runs, *found.downstream, *found.personalized]
+    return _by_kind(every, suites=suites)
+
+
+def _by_kind(runs: Sequence[Run[Any, Any]], **found: Any) -> FoundRuns:
+    def of(kind: type[RunConfig]) -> list[Any]:
+        return [run for run in runs if isinstance(run.config, kind)]
+
     return FoundRuns(
-        [run for run in every if isinstance(run.config, EvaluationRunConfig)],
-        [run for run in every if isinstance(run.config, DownstreamRunConfig)],
-        [run for run in every if isinstance(run.config, PersonalizeRunConfig)],
-        suites,
+        of(EvaluationRunConfig),
+        of(DownstreamRunConfig),
+        of(PersonalizeRunConfig),
+        plans=of(PlanRunConfig),
+        **found,
     )
 
 
@@ -122,18 +135,12 @@ def find_runs(paths: Sequence[Path]) -> FoundRuns:
                 if (parent / STUDY_FILE).is_file():
                     studies.setdefault(parent.resolve(), parent)
     loaded = [run for path in folders.values() if (run := _load(path, explicit=path in paths)) is not None]
-    runs: list[Run] = [run for run in loaded if isinstance(run.config, EvaluationRunConfig)]
-    shards = [run.path for run in runs if run.config.data.shard is not None]
+    shards = [run.path for run in loaded if isinstance(run.config, EvaluationRunConfig) and run.config.data.shard]
     for path in shards[:1] if len(shards) == len(loaded) else (shard for shard in shards if shard in paths):
         load_run(path)  # raises an error for the shard
-    return FoundRuns(
-        [run for run in runs if run.path not in shards],
-        [run for run in loaded if isinstance(run.config, DownstreamRunConfig)],
-        [run for run in loaded if isinstance(run.config, PersonalizeRunConfig)],
-        _suites(dict.fromkeys(folder.parent for folder in folders.values() if folder not in paths)),
-        [run for run in loaded if isinstance(run.config, PlanRunConfig)],
-        [*studies.values()],
-    )
+    suites = _suites(dict.fromkeys(folder.parent for folder in folders.values() if folder not in paths))
+    runs = [run for run in loaded if run.path not in shards]
+    return _by_kind(runs, suites=suites, studies=[*studies.values()])
 
 
 def _suites(folders: Iterable[Path]) -> list[SuiteRun]:

@@ -1,6 +1,7 @@
 """Row names for runs: the model, and in brackets the settings that distinguish runs of one model."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +11,8 @@ from pluralbench.results.runs import Run
 
 def applied_overflow(run: Run) -> str | None:
     """Return the overflow rule if it changed an item of the run; None if every rule would give the same run."""
-    scored = run.scored
-    if (
-        not isinstance(run.config, ScoreRunConfig)
-        or scored is None
-        or not scored.items_truncated + scored.items_dropped
-    ):
-        return None
-    return run.config.scoring.on_overflow
+    changed = run.scored is not None and run.scored.items_truncated + run.scored.items_dropped > 0
+    return run.config.scoring.on_overflow if changed and isinstance(run.config, ScoreRunConfig) else None
 
 
 PROMPT_SETTINGS: dict[str, Callable[[Run], Any]] = {
@@ -58,23 +53,13 @@ def differing_prompt_settings(runs: Sequence[Run]) -> list[str]:
 
 def short_names(names: Sequence[str]) -> list[str]:
     """Return the end of each path that distinguishes it from the others: its last part, with folders only if needed."""
-    parts = {name: [part for part in Path(name).parts if part not in {"..", "/"}] for name in names}
-    short = {
-        name: next(
-            (
-                end
-                for count in range(1, len(own) + 1)
-                if (end := "/".join(own[-count:])) not in _ends(parts, name, count)
-            ),
-            name,
-        )
-        for name, own in parts.items()
-    }
+    paths = {name: "/".join(["", *(part for part in Path(name).parts if part not in {"..", "/"})]) for name in names}
+    short = {}
+    for name, path in paths.items():
+        ends = accumulate(reversed(path.split("/")[1:]), lambda end, part: f"{part}/{end}")
+        others = [other for key, other in paths.items() if key != name]
+        short[name] = next((end for end in ends if not any(other.endswith(f"/{end}") for other in others)), name)
     return [short[name] for name in names]
-
-
-def _ends(parts: Mapping[str, Sequence[str]], name: str, count: int) -> set[str]:
-    return {"/".join(own[-count:]) for other, own in parts.items() if other != name}
 
 
 def row_names(runs: Sequence[Run]) -> list[str]:

@@ -8,7 +8,7 @@ from pluralbench_runs import Seed
 from pydantic import Field
 
 from pluralbench.config import AspectMatchingConfig, PlanConfig, SynthesizeConfig
-from pluralbench.results.record import BenchmarkRecord, DataRecord, RunConfig, RunResult
+from pluralbench.results.record import BenchmarkRecord, DataRecord, RunConfig, RunResult, UsageRecord
 
 PLANS_FILE = "plans.jsonl"
 """File of plans in the directory of `plan`, for the prompts of `score` and `judge`."""
@@ -45,7 +45,7 @@ class PlanRunConfig(RunConfig):
     connection: ConnectionConfig = ConnectionConfig()
 
 
-class PlanResult(RunResult):
+class PlanResult(RunResult, UsageRecord):
     """Result of `plan`, without its plans and numbers.
 
     Attributes:
@@ -57,10 +57,6 @@ class PlanResult(RunResult):
         missing: Number of items without a plan, because the call returned no text.
         cut: Number of plans that reached the maximum number of tokens.
         reasons: Number of missing plans, by reason.
-        calls: Number of calls.
-        prompt_tokens: Number of prompt tokens of all calls.
-        completion_tokens: Number of generated tokens of all calls.
-        cached_tokens: Number of the prompt tokens that servers took from their prefix caches, as far as they report it.
     """
 
     planner: ModelRecord
@@ -71,10 +67,6 @@ class PlanResult(RunResult):
     missing: int
     cut: int
     reasons: dict[str, int] = Field(default_factory=dict)
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int = 0
 
 
 class SynthesizeRunConfig(RunConfig):
@@ -93,7 +85,7 @@ class SynthesizeRunConfig(RunConfig):
     connection: ConnectionConfig = ConnectionConfig()
 
 
-class SynthesizeResult(RunResult):
+class SynthesizeResult(RunResult, UsageRecord):
     """Result of `synthesize`.
 
     Attributes:
@@ -106,10 +98,6 @@ class SynthesizeResult(RunResult):
         correct: Number of correct predictions.
         demonstrations: Number of demonstrations over all users.
         accuracy: Accuracy of the judge with the demonstrations on held-out pairs, averaged over users that have any.
-        calls: Number of calls.
-        prompt_tokens: Number of prompt tokens of all calls.
-        completion_tokens: Number of generated tokens of all calls.
-        cached_tokens: Number of the prompt tokens that servers took from their prefix caches, as far as they report it.
     """
 
     model: ModelRecord
@@ -121,7 +109,3 @@ class SynthesizeResult(RunResult):
     correct: int
     demonstrations: int
     accuracy: float | None = None
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int = 0

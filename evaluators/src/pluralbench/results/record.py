@@ -210,6 +210,22 @@ class CostRecord(FrozenModel):
     price: Price | None = None
 
 
+class UsageRecord(FrozenModel):
+    """Calls and tokens of a run, over all attempts.
+
+    Attributes:
+        calls: Number of calls.
+        prompt_tokens: Number of prompt tokens of all calls.
+        completion_tokens: Number of generated tokens of all calls.
+        cached_tokens: Number of the prompt tokens that servers took from their prefix caches, as far as they report it.
+    """
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+
+
 class RunResult(FrozenModel):
     """Result of a run.
 

@@ -16,10 +16,7 @@ from typing_extensions import TypeVar as TypeVarWithDefault
 from pluralbench.errors import RunError
 from pluralbench.metrics.frame import NUMBERS, MetricsFile, check_metrics, frame_of_rows
 from pluralbench.metrics.metric import DECIDED, DIMENSIONS, MetricKey, finest_dimension
-from pluralbench.results.downstream import (
-    DownstreamResult,
-    DownstreamRunConfig,
-)
+from pluralbench.results.downstream import DownstreamResult, DownstreamRunConfig
 from pluralbench.results.evaluations import (
     EvaluationResult,
     EvaluationRunConfig,
@@ -188,14 +185,12 @@ class Run(Generic[Config_co, Result_co]):
     @property
     def configs(self: "Run") -> list[str]:
         """Names of the configs behind the overall number."""
-        outside = self.config.benchmark.description.outside_overall
-        return [name for name in self.names("config") if name not in outside]
+        return [name for name in self.names("config") if name not in self.excluded_configs]
 
     @property
     def excluded_configs(self: "Run") -> list[str]:
         """Names of the configs outside the overall number."""
-        outside = self.config.benchmark.description.outside_overall
-        return [name for name in self.names("config") if name in outside]
+        return [name for name in self.names("config") if name in self.config.benchmark.description.outside_overall]
 
     @cached_property
     def _numbers(self) -> dict[MetricKey, Estimate]:
@@ -214,7 +209,7 @@ class Run(Generic[Config_co, Result_co]):
         return keys
 
     def summary(self: "Run[Any, Any]") -> pl.DataFrame:
-        """Return the overall number with its interval and counts as a row; see `pluralbench.results`.
+        """Return the overall number with its interval and counts as a row; see `pluralbench.read_results`.
 
         Raises:
             RunError: The run has no overall number, because it is of a command other than `score` and the judges.

@@ -104,7 +104,7 @@ class SuiteRun:
         return Mean(estimate, len(present), len(self.suite.columns))
 
     def summary(self) -> pl.DataFrame:
-        """Return a row for each finished run, in the suite's order; see `pluralbench.results`."""
+        """Return a row for each finished run, in the suite's order; see `pluralbench.read_results`."""
         frames = [self.runs[one.key].summary() for one in self.suite.benchmarks if one.key in self.runs]
         return pl.concat(frames or [pl.DataFrame(schema=SUMMARY)])
 

@@ -22,7 +22,7 @@ SUMMARY = pl.Schema(
     | dict.fromkeys(SHOWN_COUNTS, pl.Int64())
     | {"run": pl.String()}
 )
-"""Columns of `Run.summary` and `pluralbench.results`."""
+"""Columns of `Run.summary` and `pluralbench.read_results`."""
 
 RIGHT = 'style="text-align: right"'
 MAX_PARTS = 10
