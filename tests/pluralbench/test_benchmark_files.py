@@ -49,10 +49,8 @@ def test_every_key_of_a_benchmark_is_explained() -> None:
         ("[mine]\ntitle = 'x'\non_empty = 'yes'", ["`on_empty` must be one of error, drop, keep; it is `yes`."]),
         ("title = 'x'\n[columns]\nprompts = ['a']", ["unknown key `columns.prompts`; did you mean `prompt`?"]),
         ("[mine]\ntitle = 'x'\n[mine.sections]\nAll = 3", ["`sections.All` must be a table; it is `3`."]),
-        *(
-            (f"title = 'x'\n[sections.S]\na = 1\nb = {weight}", [f"the weight {shown} of b in S is neither 0 nor"])
-            for weight, shown in {"-2": "-2", "1e308": "1e+308", "1e-300": "1e-300"}.items()
-        ),
+        ("title = 'x'\n[sections.S]\na = 1\nb = -2", ["`sections.S.b`"]),
+        ("title = 'x'\n[sections.S]\na = 1\nb = 1e308", ["`sections.S.b`"]),
         ("title = 'x'\n[sections.S]\na = 0\nb = 0", ["the section S has no weight above 0"]),
         ("[a]\ntitle = 'x'\n[b]\ntitle = 'y'", ["describes several benchmarks (a, b); keep one per file."]),
         ("title = 'x'\n[columns]\nprompt = []", ["`columns.prompt` is empty"]),

@@ -1,6 +1,7 @@
 """The table of metrics: what runs, tables, notes, the JSON Schema and benchmark files read."""
 
 import json
+from importlib import import_module
 from itertools import chain
 
 import polars as pl
@@ -8,17 +9,16 @@ import pytest
 from made_runs import decision, run_of
 from pluralbench.data.benchmarks import known_benchmarks
 from pluralbench.errors import BenchmarkError, RunError
-from pluralbench.metrics import table
 from pluralbench.metrics.frame import check_metrics, metrics_frame
 from pluralbench.metrics.metric import DIMENSIONS, MetricKey
-from pluralbench.metrics.table import METRICS, named_metrics
+from pluralbench.metrics.table import METRICS, MODULES, named_metrics
 from pluralbench.results.schemas import json_schemas
 from pluralbench_measures.bootstrap import Estimate
 
 
 def test_each_metric_is_named_once_and_described() -> None:
-    modules = [module for module in vars(table).values() if hasattr(module, "METRICS")]
-    assert len(METRICS) == sum(len(module.METRICS) for module in modules)
+    named = [name for module in MODULES for name in import_module(f"pluralbench.metrics.{module}").METRICS]
+    assert len(METRICS) == len(named)
     for metric in METRICS.values():
         assert metric.heading
         assert metric.definition.endswith(".")

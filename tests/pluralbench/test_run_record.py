@@ -179,4 +179,5 @@ def test_a_notebook_shows_the_numbers_of_a_run_and_no_markup_of_its_name() -> No
     shown = run_of([decision(0)], model="<b>m</b>")._repr_html_()
     assert "<table" in shown
     assert "overall" in shown
-    assert "&lt;b&gt;m&lt;/b&gt;: Pairs" in shown
+    assert "&lt;b&gt;m&lt;/b&gt; on Pairs" in shown
+    assert "<b>" not in shown

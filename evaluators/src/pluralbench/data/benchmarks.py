@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pluralbench_runs import FrozenModel, did_you_mean, first_validation_error, read_toml
 from pluralbench_tables import SPREADSHEET, Dialect, Quoting, Separator
@@ -20,7 +20,8 @@ from pluralbench.data.strata import Stratum
 from pluralbench.errors import BenchmarkError
 
 PERSONA_JUDGE: Literal["persona-judge"] = "persona-judge"
-MIN_WEIGHT, MAX_WEIGHT = 1e-6, 1_000_000  # of a subset; published weights are 1, or numbers of items
+Weight = Annotated[float, Field(ge=0, le=1_000_000)]
+"""Weight of a subset; published weights are 1, or numbers of items."""
 
 
 class Benchmark(FrozenModel):
@@ -81,7 +82,7 @@ class Benchmark(FrozenModel):
     labels: Labels = Labels()
     multiple_responses: bool = False
     excluded_configs: dict[str, dict[str, str]] = Field(default_factory=dict)
-    sections: dict[str, dict[str, float]] = Field(default_factory=dict)
+    sections: dict[str, dict[str, Weight]] = Field(default_factory=dict)
     groups: dict[str, tuple[str, ...]] = Field(default_factory=dict)
     user_turns: bool = False
     separator: Separator | None = None
@@ -95,7 +96,7 @@ class Benchmark(FrozenModel):
     reference: Reference | None = None
     group_by_prompt: bool = False
     legacy: str | None = None
-    legacy_sections: dict[str, dict[str, float]] = Field(default_factory=dict)
+    legacy_sections: dict[str, dict[str, Weight]] = Field(default_factory=dict)
     ties_break_exact_match: bool = True
     prompts_only: bool = False
     persona_items: bool = False
@@ -107,12 +108,6 @@ class Benchmark(FrozenModel):
     @classmethod
     def _weigh(cls, sections: dict[str, dict[str, float]]) -> dict[str, dict[str, float]]:
         for section, weights in sections.items():
-            for subset, weight in weights.items():
-                if weight != 0 and not MIN_WEIGHT <= weight <= MAX_WEIGHT:
-                    raise ValueError(
-                        f"the weight {weight:g} of {subset} in {section} is neither 0 nor a number from {MIN_WEIGHT:g} "
-                        f"to {MAX_WEIGHT:,}"
-                    )
             if weights and not any(weights.values()):  # a section of groups may have no subset in the data
                 raise ValueError(f"the section {section} has no weight above 0")
         return sections

@@ -59,30 +59,33 @@ def curve_numbers(table: OutcomeTable, sizes: Sequence[int], *, by_config: bool)
     columns = {key: values for key, values in _columns(table, sizes) if not np.isnan(values).all()}
     if not columns:
         return
-    means = _Estimates(table, columns, by_config=by_config)
+    means = _Means(table, columns, by_config=by_config)
     for key in columns:
         if key[1] != CHANGE_TO_LARGEST:
             yield from means.numbers("policy" if key[0] is None else "model", key)
     for model in table.rewards:
-        yield from _changes(means, model, sizes)
+        changes: dict[int, Key] = {k: (model, CHANGE_TO_LARGEST, k) for k in sizes}
+        if all(key in columns for key in changes.values()):
+            # The best k is chosen on the same data, which favors it; its interval holds for this k.
+            best = min(sizes, key=lambda k: float(means.overall[changes[k]][0]))
+            key = changes[best]
+            yield MetricKey("since_best", model=model, k=best), means.estimate(means.overall[key], key)
 
 
 def level_numbers(start: OutcomeTable, end: OutcomeTable, *, by_config: bool) -> Numbers:
     """Compute a policy's mean outcome, that of the initial policy, and their difference, on the same items."""
     levels: dict[Key, Array] = {(None, "outcome", None): _level(end), (START, "outcome", None): _level(start)}
     columns = {key: values for key, values in levels.items() if not np.isnan(values).all()}
-    means = _Estimates(end, columns, by_config=by_config)
+    means = _Means(end, columns, by_config=by_config)
     for key in columns:
         yield from means.numbers("policy", key)
     if len(columns) == len(levels):
-        after, before = (means.overall(key) for key in levels)
+        after, before = means.overall.values()
         yield MetricKey("outcome_gain"), means.estimate(after - before, (None, "outcome", None))
 
 
 def mean_numbers(
-    config: NDArray[np.int64],
-    cluster: NDArray[np.int64],
-    configs: Sequence[str],
+    items: pl.DataFrame,
     columns: Mapping[Key, Array],
     dimension: str,
     *,
@@ -92,17 +95,15 @@ def mean_numbers(
     """Compute the means of columns with one value per item, overall and by config.
 
     Args:
-        config: Number of each item's config; see `OutcomeTable`.
-        cluster: Number of each item's cluster.
-        configs: Names of the configs.
+        items: `config` and `cluster` of each item.
         columns: Values by key. Shape (items,) each.
         dimension: Dimension that the first part of a key is.
         by_config: Whether the overall number is the unweighted mean over configs.
         within: Smallest and largest possible value, which bound the intervals.
     """
-    means = _Estimates(
-        OutcomeTable(config, cluster, configs, {}, None, {}), columns, by_config=by_config, within=within
-    )
+    config, configs = index_names(items["config"])
+    cluster, _ = index_names(items["cluster"])
+    means = _Means(OutcomeTable(config, cluster, configs, {}, None, {}), columns, by_config=by_config, within=within)
     for key in columns:
         yield from means.numbers(dimension, key)
 
@@ -145,15 +146,15 @@ def _columns(table: OutcomeTable, sizes: Sequence[int]) -> Iterator[tuple[Key, A
 def outcomes_at(table: OutcomeTable, models: Sequence[str], k: int, *, by_config: bool, seed: int) -> Array:
     """Compute best-of-k outcomes by reward model, as measured (row 0) and resampled. Shape (1 + resamples, models)."""
     columns = {key: values for key, values in _columns(table, (k,)) if key[1:] == ("outcome", k)}
-    means = _resampled(table, columns, by_config=by_config, seed=seed)
-    return np.stack([means.overall((model, "outcome", k)) for model in models], axis=1)
+    means = _overall(table, columns, resample([_sums(table, columns)], seed)[0], by_config=by_config)
+    return np.stack([means[model, "outcome", k] for model in models], axis=1)
 
 
 def policy_levels(tables: Sequence[OutcomeTable], *, by_config: bool, seed: int) -> Array:
     """Compute mean outcomes of policies on the same items in one order. Shape (1 + resamples, policies)."""
     columns: dict[Key, Array] = {(str(number), "outcome", None): _level(table) for number, table in enumerate(tables)}
-    means = _resampled(tables[0], columns, by_config=by_config, seed=seed)
-    return np.stack([means.overall(key) for key in columns], axis=1)
+    means = _overall(tables[0], columns, resample([_sums(tables[0], columns)], seed)[0], by_config=by_config)
+    return np.stack(list(means.values()), axis=1)
 
 
 def _level(table: OutcomeTable) -> Array:
@@ -165,31 +166,20 @@ def _level(table: OutcomeTable) -> Array:
     return np.asarray(np.fmax.reduce(firsts or [np.full(len(table.config), np.nan)]))
 
 
+def _overall(
+    table: OutcomeTable, columns: Mapping[Key, Array], source: Resampled, *, by_config: bool
+) -> dict[Key, Array]:
+    """Compute the overall mean of each column in each row of sums. Configs without a value are left out."""
+    width, means = len(table.configs), {}
+    for number, key in enumerate(columns):
+        leaves = list(range(number * width, (number + 1) * width))
+        parts = [[leaf] for leaf in leaves if source.decisions([leaf])] if by_config else [leaves]
+        means[key] = mean_of([source.pooled(part) for part in parts])
+    return means
+
+
 class _Means:
-    """Means over items, by config and overall, in each row of perturbed or resampled sums."""
-
-    def __init__(self, table: OutcomeTable, columns: Mapping[Key, Array], sums: Resampled, *, by_config: bool) -> None:
-        self._configs, self._by_config = table.configs, by_config
-        self._index = {key: number for number, key in enumerate(columns)}
-        self._resampled = sums
-
-    def __contains__(self, key: Key) -> bool:
-        return key in self._index
-
-    def overall(self, key: Key) -> Array:
-        """Compute the overall mean in each row. Configs without a value are left out."""
-        leaves = self._leaves(key)
-        if not self._by_config:
-            return self._resampled.pooled(leaves)
-        return mean_of([self._resampled.pooled([leaf]) for leaf in leaves if self._resampled.decisions([leaf])])
-
-    def _leaves(self, key: Key) -> list[int]:
-        width = len(self._configs)
-        return [self._index[key] * width + number for number in range(width)]
-
-
-class _Estimates(_Means):
-    """Means with intervals."""
+    """Means of columns over items, by config and overall, with intervals; `overall` has them in each perturbed row."""
 
     def __init__(
         self,
@@ -199,33 +189,30 @@ class _Estimates(_Means):
         by_config: bool,
         within: tuple[float, float] = (-inf, inf),
     ) -> None:
-        self._within = within
+        self._configs, self._by_config, self._within = table.configs, by_config, within
+        self._index = {key: number for number, key in enumerate(columns)}
         self._perturbed = perturb(_sums(table, columns))
-        super().__init__(table, columns, self._perturbed.sources[0], by_config=by_config)
+        self._source = self._perturbed.sources[0]
+        self.overall = _overall(table, columns, self._source, by_config=by_config)
 
     def estimate(self, values: Array, key: Key, config: int | None = None) -> Estimate:
         """Return the estimate with its interval for values computed from the means of `key`."""
-        width, columns = len(self._configs), len(self._index)
-        by_config = [range(number, columns * width, width) for number in range(width)]
-        leaves = self._leaves(key)
-        if config is not None:
-            leaves, by_config = [leaves[config]], [by_config[config]]
+        width = len(self._configs)
+        configs = range(width) if config is None else [config]
+        leaves = [self._index[key] * width + number for number in configs]
+        by_config = [range(number, len(self._index) * width, width) for number in configs]
         strata = by_config if self._by_config else [[leaf for inner in by_config for leaf in inner]]
-        n, clusters = self._resampled.decisions(leaves), self._resampled.clusters(leaves)
+        n, clusters = self._source.decisions(leaves), self._source.clusters(leaves)
         return self._perturbed.estimate(values, strata, n, clusters, self._within)
 
     def numbers(self, dimension: str, key: Key) -> Numbers:
         """Yield the overall number and that of each config; the first part of the key is this dimension."""
         model, metric, k = key
         name = MetricKey(metric, k=k).by(dimension, model)
-        yield name, self.estimate(self.overall(key), key)
+        yield name, self.estimate(self.overall[key], key)
         for number, config in enumerate(self._configs):
-            values = self._resampled.pooled([self._leaves(key)[number]])
+            values = self._source.pooled([self._index[key] * len(self._configs) + number])
             yield name._replace(config=config), self.estimate(values, key, number)
-
-
-def _resampled(table: OutcomeTable, columns: Mapping[Key, Array], *, by_config: bool, seed: int) -> _Means:
-    return _Means(table, columns, resample([_sums(table, columns)], seed)[0], by_config=by_config)
 
 
 def _sums(table: OutcomeTable, columns: Mapping[Key, Array]) -> Sums:
@@ -236,19 +223,6 @@ def _sums(table: OutcomeTable, columns: Mapping[Key, Array]) -> Sums:
     shape = (int(table.cluster.max(initial=-1)) + 1, len(columns) * width)
     leaf = column * width + table.config[item]
     return sums_of(leaf.astype(np.int64), table.cluster[item], values[column, item], shape=shape)
-
-
-def _changes(means: _Estimates, model: str, sizes: Sequence[int]) -> Numbers:
-    """Yield the loss of the largest k against the best k."""
-    if any((model, CHANGE_TO_LARGEST, k) not in means for k in sizes):
-        return
-    # The best k is chosen on the same data, which favors it; its interval holds for this k.
-    lost = {k: means.overall((model, CHANGE_TO_LARGEST, k)) for k in sizes}
-    best = min(sizes, key=lambda k: float(lost[k][0]))
-    yield (
-        MetricKey("since_best", model=model, k=best),
-        means.estimate(lost[best], (model, CHANGE_TO_LARGEST, best)),
-    )
 
 
 def _means(values: Array) -> Array:

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, sums_of
+from pluralbench_measures.bootstrap import Array, Estimate, Resampled, sums_of
 from pluralbench_measures.intervals import EFFECTIVE, STUDENT, Perturbed, perturb
 
 from pluralbench.data.verdict_tables import GROUP, TIE
+from pluralbench.metrics.accuracy import sums_by_leaf
 from pluralbench.metrics.decided import THRESHOLD, Decided
 from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
 
@@ -170,18 +171,20 @@ def compare_verdicts(first: pl.DataFrame, second: pl.DataFrame) -> dict[str, Any
     same = both.height > 0 and bool((both["truth"] == both["other"]).all())
     left_out = first.height + second.height - 2 * both.height if same else 0
     sides = [side.filter(pl.col("row").is_in(both["row"].implode())) if same else side for side in (first, second)]
-    together = pl.concat(
+    rows = [
         # If the items differ, row numbers do not identify clusters, but names of persons do.
         side.select(
-            side=pl.lit(number),
+            config=pl.lit("all"),
+            subset=pl.lit(None, pl.String),
             won=(pl.col("answer") == pl.col("truth")).fill_null(value=False),
             cluster=pl.col("cluster")
             if same or side["clustered_by"][0] != "row"
             else pl.format("{} {}", pl.lit(number), "cluster"),
         )
         for number, side in enumerate(sides)
-    )
-    perturbed = perturb(*_by_side(together))
+    ]
+    clusters_of = pl.concat([one["cluster"] for one in rows])
+    perturbed = perturb(*(sums_by_leaf(one, [("all", None)], one["won"], clusters=clusters_of) for one in rows))
     accuracies = [source.pooled([0]) for source in perturbed.sources]
     clusters = [source.clusters([0]) for source in perturbed.sources]
     difference = perturbed.difference(accuracies[0] - accuracies[1], [[0]], None, min(clusters))
@@ -196,19 +199,11 @@ def compare_verdicts(first: pl.DataFrame, second: pl.DataFrame) -> dict[str, Any
     }
 
 
-def _by_side(together: pl.DataFrame) -> list[Sums]:
-    """Sum the right answers of either side, on the clusters of both."""
-    cluster, won = _cluster_numbers(together["cluster"]), together["won"].to_numpy().astype(np.float64)
-    shape = int(cluster.max()) + 1, 1
-    sides = [(together["side"] == number).to_numpy() for number in (0, 1)]
-    return [sums_of(np.zeros(int(on.sum()), dtype=np.int64), cluster[on], won[on], shape=shape) for on in sides]
-
-
 def _perturb_verdicts(verdicts: pl.DataFrame) -> tuple[Perturbed, pl.DataFrame]:
     """Perturb right answers and rows by kind of answer: validity, whether it is A, and certainty."""
     rows = verdicts.select(
-        "cluster",
         "certainty",
+        cluster=pl.col("cluster").rank("dense") - 1,
         parsed=pl.col("answer").is_not_null(),
         first=(pl.col("answer") == "A").fill_null(value=False),
         won=(pl.col("answer") == pl.col("truth")).fill_null(value=False).cast(pl.Float64),
@@ -216,13 +211,8 @@ def _perturb_verdicts(verdicts: pl.DataFrame) -> tuple[Perturbed, pl.DataFrame]:
     names = ["parsed", "first", "certainty"]
     kinds = rows.select(names).unique().sort(names)
     rows = rows.join(kinds.with_row_index("place"), on=names, how="left", nulls_equal=True, maintain_order="left")
-    leaf = rows["place"].cast(pl.Int64).to_numpy()
-    return perturb(sums_of(leaf, _cluster_numbers(rows["cluster"]), rows["won"].to_numpy())), kinds
-
-
-def _cluster_numbers(names: pl.Series) -> NDArray[np.int64]:
-    """Number names from 0."""
-    return names.rank("dense").cast(pl.Int64).to_numpy() - 1
+    leaf, cluster = (rows[name].cast(pl.Int64).to_numpy() for name in ("place", "cluster"))
+    return perturb(sums_of(leaf, cluster, rows["won"].to_numpy())), kinds
 
 
 def _count(perturbed: Perturbed, mask: Mask) -> dict[str, int]:
@@ -315,19 +305,11 @@ def _of_task(metrics: Mapping[str, Any]) -> Numbers:
     task = metrics["task"]
     rated = metrics["high"]["total"] + metrics["low"]["total"]
     above = {f"above_{name}": value for name, value in metrics["above"].items()}
-    of = {
-        "accuracy": metrics["n"],
-        "parsed_accuracy": metrics["parsed"],
-        "high_accuracy": metrics["high"]["total"],
-        "low_accuracy": metrics["low"]["total"],
-        "coverage": metrics["n"],
-        "above_high_accuracy": metrics["above"]["high"]["total"],
-        "above_low_accuracy": metrics["above"]["low"]["total"],
-        "above_coverage": metrics["n"],
-        "calibration_error": rated,
-        "risk_coverage_area": rated,
-        "share_of_a": metrics["parsed"],
-    }
+    total, parsed = metrics["n"], metrics["parsed"]
+    of = {"accuracy": total, "parsed_accuracy": parsed}
+    of |= {f"{side}_accuracy": metrics[side]["total"] for side in ("high", "low")} | {"coverage": total}
+    of |= {f"above_{side}_accuracy": metrics["above"][side]["total"] for side in ("high", "low")}
+    of |= {"above_coverage": total, "calibration_error": rated, "risk_coverage_area": rated, "share_of_a": parsed}
     every = {**metrics, **above}
     for name, n in of.items():
         low, high = every[f"{name}_interval"] or (None, None)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import polars as pl
 
-from pluralbench.metrics.best_of_n import Key, index_names, mean_numbers
+from pluralbench.metrics.best_of_n import Key, mean_numbers
 from pluralbench.metrics.metric import Metric, Numbers
 
 if TYPE_CHECKING:
@@ -39,15 +39,13 @@ def aspect_numbers(items: pl.DataFrame, matches: Mapping[str, Sequence[AspectMat
         matches: Matches of the items, by similarity (`WORDS`, `EMBEDDINGS`).
         by_config: Whether the overall number is the unweighted mean over configs, instead of the mean over items.
     """
-    config, configs = index_names(items["config"])
-    cluster, _ = index_names(items["cluster"])
     columns: dict[Key, Array] = {
         (kind, metric, None): np.array([np.nan if (value := getattr(item, name)) is None else value for item in values])
         for kind, values in matches.items()
         for metric, name in (("aspect_recall", "recall"), ("aspect_precision", "precision"))
     }
     columns = {key: values for key, values in columns.items() if not np.isnan(values).all()}
-    return mean_numbers(config, cluster, configs, columns, "matching", by_config=by_config, within=(0.0, 1.0))
+    return mean_numbers(items, columns, "matching", by_config=by_config, within=(0.0, 1.0))
 
 
 _MATCHED = ("matching", "config matching")

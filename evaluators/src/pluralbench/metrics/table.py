@@ -1,42 +1,18 @@
 """The table of all metrics."""
 
-from itertools import chain
+from importlib import import_module
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.errors import BenchmarkError
-from pluralbench.metrics import (
-    accuracy,
-    best_of_n,
-    calibration,
-    certainty,
-    languages,
-    people,
-    personalize,
-    plans,
-    position,
-    responses,
-    users,
-)
 from pluralbench.metrics.metric import Metric
 
+MODULES = (
+    *("accuracy", "languages", "calibration", "position", "certainty", "responses", "best_of_n", "people", "plans"),
+    *("personalize", "users"),
+)
+"""Modules with metrics, in the order of the numbers of a run."""
 METRICS: dict[str, Metric] = {
-    metric.name: metric
-    for metric in chain.from_iterable(
-        module.METRICS
-        for module in (
-            accuracy,
-            languages,
-            calibration,
-            position,
-            certainty,
-            responses,
-            best_of_n,
-            people,
-            plans,
-            personalize,
-            users,
-        )
-    )
+    metric.name: metric for name in MODULES for metric in import_module(f"pluralbench.metrics.{name}").METRICS
 }
 """Metrics by name: what runs, tables, notes, the JSON Schema and the documentation read."""
 

@@ -37,7 +37,7 @@ from pluralbench.results.run_files import (
     check_frame,
     read_file,
 )
-from pluralbench.results.summary import items_text, run_html, run_text, summary_frame
+from pluralbench.results.summary import items_text, run_text, summary_frame
 
 MISSING = Estimate(None)
 EAGER = (EvaluationRunConfig, PersonalizeRunConfig)
@@ -209,7 +209,7 @@ class Run(Generic[Config_co, Result_co]):
         return keys
 
     def summary(self: "Run[Any, Any]") -> pl.DataFrame:
-        """Return the overall number with its interval and counts as a row; see `pluralbench.read_results`.
+        """Return the overall number with its interval and counts as a row; see `pluralbench.load_results`.
 
         Raises:
             RunError: The run has no overall number, because it is of a command other than `score` and the judges.
@@ -224,10 +224,9 @@ class Run(Generic[Config_co, Result_co]):
         return f"<Run of {self.verb}: {run_text(self)}>"
 
     def _repr_html_(self: "Run[Any, Any]") -> str:
-        """Return the table of the run: the overall number, its parts and the baselines on the same items."""
-        if not isinstance(self.config, EvaluationRunConfig):
-            return f"<p>{escape(repr(self).strip('<>'))}; its numbers are in <code>metrics</code>.</p>"
-        return run_html(self)
+        """Describe the run, with its row as a table, or its numbers if it has no overall number."""
+        frame = self.summary() if isinstance(self.config, EvaluationRunConfig) else self.metrics
+        return f"<p>{escape(repr(self).strip('<>'))}</p>{frame._repr_html_()}"
 
 
 Downstream = Run[DownstreamRunConfig, DownstreamResult]

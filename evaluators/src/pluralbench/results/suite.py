@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.record import shown_name
 from pluralbench.results.run_files import RUN_FILE
 from pluralbench.results.runs import MISSING, Run, load_run
-from pluralbench.results.summary import SUMMARY, number_text, table_html
+from pluralbench.results.summary import SUMMARY, number_text
 
 SUITE_FILE = "suite.json"
 
@@ -104,7 +105,7 @@ class SuiteRun:
         return Mean(estimate, len(present), len(self.suite.columns))
 
     def summary(self) -> pl.DataFrame:
-        """Return a row for each finished run, in the suite's order; see `pluralbench.read_results`."""
+        """Return a row for each finished run, in the suite's order; see `pluralbench.load_results`."""
         frames = [self.runs[one.key].summary() for one in self.suite.benchmarks if one.key in self.runs]
         return pl.concat(frames or [pl.DataFrame(schema=SUMMARY)])
 
@@ -115,13 +116,8 @@ class SuiteRun:
         return f"<Suite {self.suite.title}: {self.model}, {number}, {benchmarks}, {self.path}>"
 
     def _repr_html_(self) -> str:
-        """Return the table of the suite: the number of each finished run, and their mean."""
-        mean = self.mean
-        numbers = [(key, run.headline) for key, run in self.runs.items()]
-        numbers.append((f"mean of {mean.columns} of {mean.total} columns", mean.estimate))
-        missing = len([*self.suite.benchmarks]) - len(self.runs)
-        note = f"Overall numbers in %. Benchmarks that are not finished: {missing:,}."
-        return table_html(f"{self.model}: {self.suite.title} ({self.path})", numbers, note)
+        """Describe the suite, with the rows of its finished runs as a table."""
+        return f"<p>{escape(repr(self).strip('<>'))}</p>{self.summary()._repr_html_()}"
 
 
 def load_suite(path: str | Path) -> SuiteRun:

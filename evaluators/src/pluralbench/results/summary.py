@@ -1,14 +1,13 @@
-"""Short views of results, for notebooks: columns of a row, numbers in a line, and small HTML tables."""
+"""Short views of results: the row of a run, and its overall number in a line."""
 
-from collections.abc import Iterator, Sequence
-from html import escape
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import plural
 
-from pluralbench.metrics.metric import BASELINES, SHOWN_COUNTS
+from pluralbench.metrics.metric import SHOWN_COUNTS
 from pluralbench.results.numbers import DASH, number
 
 if TYPE_CHECKING:
@@ -22,11 +21,7 @@ SUMMARY = pl.Schema(
     | dict.fromkeys(SHOWN_COUNTS, pl.Int64())
     | {"run": pl.String()}
 )
-"""Columns of `Run.summary` and `pluralbench.read_results`."""
-
-RIGHT = 'style="text-align: right"'
-MAX_PARTS = 10
-"""Largest number of parts in the HTML table of a run."""
+"""Columns of `Run.summary` and `pluralbench.load_results`."""
 
 
 def summary_frame(run: "Run") -> pl.DataFrame:
@@ -55,29 +50,6 @@ def run_text(run: "Run") -> str:
     return f"{run.name} on {', '.join(parts)}"
 
 
-def run_html(run: "Run") -> str:
-    """Make the HTML table of a run: the overall number, its parts and the baselines on the same items."""
-    parts = [] if run.unreadable else [*_parts(run)]
-    left = len(parts) - MAX_PARTS
-    baselines = [(name, run.estimate("overall", baseline=key)) for key, name in BASELINES.items()]
-    numbers = [("overall", run.headline), *parts[:MAX_PARTS]]
-    numbers += [(name, number) for name, number in baselines if number.value is not None]
-    counts = [f"{name.capitalize()}: {run.count(name):,}" for name in SHOWN_COUNTS if run.count(name)]
-    counts += [f"Further parts, in `metrics`: {left:,}"] if left > 0 else []
-    title = f"{run.name}: {run.config.benchmark.title}, {run.size} ({run.path})"
-    return table_html(title, numbers, ". ".join(["Accuracy in %", *counts]) + ".")
-
-
-def _parts(run: "Run") -> Iterator[tuple[str, Estimate]]:
-    """Yield the numbers of the configs; of a single config those of its sections."""
-    configs = [*run.configs, *run.excluded_configs]
-    if len(configs) > 1:
-        yield from ((config, run.estimate("accuracy", config=config)) for config in configs)
-    for config in configs if len(configs) == 1 else ():
-        for section in run.names("section", config=config):
-            yield section, run.estimate("accuracy", config=config, section=section)
-
-
 def items_text(counted: Sequence[int], total: int) -> str:
     """Describe the number of items, such as "24 items", or "1 of 805 items" if not all are counted.
 
@@ -96,21 +68,3 @@ def number_text(estimate: Estimate) -> str:
     if value == DASH:
         return "no overall number"
     return f"{value} % [{low}, {high}]" if low else f"{value} %"
-
-
-def table_html(title: str, numbers: Sequence[tuple[str, Estimate]], note: str) -> str:
-    """Make a small HTML table, a row for each named share, with a note below."""
-    head = "".join(f'<th scope="col" {RIGHT}>{name}</th>' for name in ("accuracy", "95 % interval", "n"))
-    cells = ((name, "".join(f"<td {RIGHT}>{cell}</td>" for cell in _cells(estimate))) for name, estimate in numbers)
-    body = "".join(f'<tr><th scope="row">{escape(name)}</th>{row}</tr>' for name, row in cells)
-    return (
-        f"<table><caption>{escape(title)}</caption><thead><tr><td></td>{head}</tr></thead><tbody>{body}</tbody></table>"
-        f"<p>{escape(note)}</p>"
-    )
-
-
-def _cells(estimate: Estimate) -> Iterator[str]:
-    value, low, high, _ = number(estimate)
-    yield value
-    yield f"{low} to {high}" if low else ""
-    yield "" if estimate.n is None else f"{estimate.n:,}"
