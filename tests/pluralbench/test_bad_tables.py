@@ -63,11 +63,6 @@ def test_a_column_that_was_named_is_refused_when_it_is_not_there(
     refused(path, "has no column `nope`; it has id, prompt, chosen, rejected", columns=[f"{what}=nope"])
 
 
-def test_a_ranking_without_ranks_names_their_column(tmp_path: Path) -> None:
-    path = write(tmp_path / "r.jsonl", [{name: value for name, value in RANKING.items() if name != "rank"}])
-    refused(path, "has no column `rank`; it has id, prompt, responses: name the right", benchmark="rankings")
-
-
 @pytest.mark.parametrize("change", ["prompt", "prompts=x", "=x", "prompt=", "x"])
 def test_a_change_of_columns_that_is_none_is_named(change: str) -> None:
     with pytest.raises(BenchmarkError) as caught:
@@ -75,11 +70,6 @@ def test_a_change_of_columns_that_is_none_is_named(change: str) -> None:
     assert f"`columns=[{change!r}]` does not have the form FIELD=COLUMN with FIELD one of id, prompt" in str(
         caught.value
     )
-
-
-def test_an_unknown_split_is_named(pairs: Callable[..., Rows], tmp_path: Path) -> None:
-    write(tmp_path / "e" / "fr" / "train.jsonl", pairs(2))
-    refused(tmp_path / "e", "has no split 'test'; it has train")
 
 
 def test_a_table_without_rows_has_no_items(tmp_path: Path) -> None:
@@ -91,26 +81,18 @@ def test_a_table_without_rows_has_no_items(tmp_path: Path) -> None:
     ("change", "said"),
     [
         ({"rank": None}, "it has no ranks"),
-        ({"rank": []}, "2 responses have 0 ranks"),
         ({"rank": [1]}, "2 responses have 1 ranks"),
         ({"rank": {"0": 1}}, "the responses 1 have no rank"),
-        ({"rank": [{"id": 0, "rank": 1}]}, "the responses 1 have no rank"),
         ({"rank": [{"id": 0, "rank": 1}] * 2}, "two ranks share an id"),
         ({"rank": {"0": 1, "1": 2, "2": 2}}, "it ranks 2 and has no such response"),
         ({"rank": [1, None]}, "the ranks [1, None] are not whole numbers"),
-        ({"rank": [1.2, 1.7]}, "the ranks [1.2, 1.7] are not whole numbers"),
         ({"rank": "first"}, "`rank` is a text and not a list: 'first'"),
-        ({"rank": [1, "x"]}, "r1"),
         ({"responses": None}, "it has no responses"),
-        ({"responses": []}, "it has no responses"),
         ({"responses": [{"id": "a", "content": "x"}, {"id": "a", "content": "y"}]}, "two responses share an id"),
         ({"responses": [{"id": "a"}, {"id": "b"}]}, "an object in `responses` has no `content`; it has id"),
-        ({"responses": [{"answer": "x"}]}, "an object in `responses` has no `content`; it has answer"),
-        ({"responses": 7}, "r1"),
         ({"responses": "a, b"}, "`responses` is a text and not a list: 'a, b'"),
         ({"id": None}, "row 1 has no id"),
         ({"prompt": 7}, "7 in `prompt` is not text"),
-        ({"prompt": [{"role": "user", "content": 7}]}, "7 in `prompt` is not text"),
         ({"prompt": [{"role": None, "content": "x"}]}, "the role None of a message in `prompt` is none of"),
         ({"prompt": [{"content": "no role"}]}, "an object in `prompt` has no `role`; it has content"),
     ],
@@ -168,7 +150,6 @@ PAIR = ["first=a", "second=b"]
             '`labels=["first=A>B", "second=B>A"]`, or name a `scale`.',
         ),
         ([1.0000211, 1.0, 1.7], (), "(1.0000211 in `label` at id v0, 1.7 in `label` at id v2)"),
-        ([0, 1, 1], (), "(0 in `label` at id v0)"),
         (
             [1, 0, 4],
             ("scale=-3,3", "tie=x"),
@@ -191,22 +172,10 @@ def test_labels_of_no_meaning_are_named(tmp_path: Path, labels: list[Any], meani
     assert message in str(caught.value)
 
 
-def test_the_command_refuses_such_labels_too_and_takes_their_meaning(run: Command, tmp_path: Path) -> None:
-    path = write(tmp_path / "v.jsonl", [LABELLED | {"label": "A>B"}])
-    words = ["score", tmp_path / "no-model", "--benchmark", "pairs", "--data", path]
-    words += ["--column", "first=a", "--column", "second=b", "--column", "labels=label"]
-    status, _, said = run(*words)
-    assert (status, "'A>B' in `label` at id v1" in said) == (2, True)
-    status, _, said = run(*words, "--label-value", "first=A>B")
-    assert (status, "label" in said, "no-model" in said) == (2, False, True)
-
-
 @pytest.mark.parametrize(
     ("benchmark", "columns", "given"),
     [
         ("pairs", PAIR, "`first` and `second`"),
-        ("pairs", ["first=a", "labels=label"], "`first` and `labels`"),
-        ("pairs", ["labels=label"], "`labels`"),
         ("pairs", ["rank=label"], "`rank`"),
         ("pandalm", ["chosen=a"], "`first` and `second` and `labels` and `chosen`"),
         ("rankings", PAIR, "`responses` and `rank` and `first` and `second`"),
@@ -246,15 +215,10 @@ def test_a_column_that_is_two_things_is_refused(
             "`multiple_responses = true` in the benchmark's file if each is a response, or join them.",
         ),
         (
-            {"chosen": {"llm": "m", "answer": "x"}},
-            "at id q1: an object in `chosen` has no `content`; it has llm, answer.",
-        ),
-        (
             {"chosen": [{"role": "assistant", "content": "x"}, {"role": "user", "content": "y"}]},
             "at id q1: the last message in `chosen` has the role user, so it is not a response.",
         ),
         ({"chosen": 7}, "at id q1: 7 in `chosen` is not text."),
-        ({"chosen": {"role": "assistant", "content": None}}, "at id q1: None in `chosen` is not text."),
     ],
 )
 def test_a_response_that_is_no_text_is_refused(

@@ -146,7 +146,7 @@ def test_benchmarks_that_cannot_be_read_are_skipped(
     assert (status, error) == (0, "")
     assert max(map(len, shown.splitlines())) <= 80
     location = known_benchmarks()["multilingual"].data
-    assert f"Not compared: multilingual. {location} cannot be reached." in " ".join(shown.split())
+    assert f"Notcompared:multilingual.{location}cannotbereached." in "".join(shown.split())
     assert ["pairs", "3", "1", "1", "2", "2", "66.7"] in [line.split() for line in shown.splitlines()]
     status, shown, error = run("contamination", training, "--benchmark", "multilingual")
     assert (status, shown) == (2, "")

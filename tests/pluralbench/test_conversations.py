@@ -156,8 +156,6 @@ def test_a_column_of_json_that_has_other_text_names_the_row(tmp_path: Path) -> N
     names = ["prompt", "response_a", "response_b"]
     assert "at id 1: `prompt` is a list of 2 texts" in refused(path, columns=ARENA | {"json_texts": names})
     assert "no column `nope`" in refused(path, columns=ARENA | {"json_texts": [*names, "nope"]})
-    deep = write(tmp_path / "d.jsonl", [{"id": 1, "prompt": "[" * 100_000, "chosen": "a", "rejected": "b"}])
-    assert "`prompt` is a text and not a list" in refused(deep, columns=["json_texts=prompt"])
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".jsonl", ".parquet"])
@@ -170,23 +168,6 @@ def test_rows_of_one_response_with_its_rank_are_merged_to_rankings(tmp_path: Pat
     items = load_items("rankings", DataConfig(location=str(path), columns=columns))
     assert items.frame["responses"].to_list() == [["a0", "a1"], ["a2", "a3"]]
     assert items.frame["rank"].to_list() == [[2, 1], [2, 1]]
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"rank": 1.5}, "`rank` is not a list: 1.5"),
-        ({"responses": 7}, "`responses` is not a list: 7"),
-        ({"rank": [{"label": "a", "rank": 1}, {"label": "b", "rank": 2}]}, "an object in `rank` has no `id`"),
-        ({"rank": [{"id": 0}, {"id": 1}]}, "an object in `rank` has no `rank`"),
-        ({"rank": [1.0, float("nan")]}, "the ranks [1.0, nan] are not whole numbers"),
-    ],
-)
-def test_a_ranking_of_another_shape_says_which_column_is_wrong(
-    tmp_path: Path, change: dict[str, Any], said: str
-) -> None:
-    row = {"id": "r1", "prompt": "?", "responses": ["a", "b"], "rank": [1, 2]}
-    assert f"at id r1: {said}" in refused(write(tmp_path / "r.parquet", [row | change]), "rankings")
 
 
 def test_a_mapping_of_columns_and_labels_is_that_of_the_options() -> None:

@@ -294,28 +294,6 @@ def test_items_with_a_limit_or_without_a_weighted_number_are_refused() -> None:
         load_benchmark("pairs", DataConfig(location="sample", items=5), None, prompts_only=True)
 
 
-def test_the_command_names_its_options(run: Command, data: Path, tmp_path: Path) -> None:
-    words = (
-        "score",
-        "local",
-        "--benchmark",
-        "pairs",
-        "--data",
-        data,
-        "--column",
-        "subset=topic",
-        "--out",
-        tmp_path / "r",
-    )
-    status, _, errors = run(*words, "--items", "2")
-    assert status == 2
-    assert "`--items 2` is too few for an item of each of the 3 subsets of Pairs; pass at least `--items 3`." in errors
-    status, _, errors = run(*words, "--items", "5", "--limit", "3")
-    assert status == 2
-    assert "`--items 5` and `--limit 3` exclude each other" in errors
-    assert not (tmp_path / "r").exists()
-
-
 def test_groups_of_subsets_keep_the_sizes_of_all_items(tmp_path: Path) -> None:
     sizes = {"chat": 20, "math": 20, "code": 20, "safety-refuse": 30, "safety-response": 9}
     texts = {"chosen": ["Yes.", "Yes, so.", "**Yes**"], "rejected": ["No.", "No, not so.", "**No**"]}

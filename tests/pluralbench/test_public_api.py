@@ -4,6 +4,7 @@ import inspect
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def test_a_run_is_one_line_and_a_short_table(score: Callable[..., Run]) -> None:
         f"<Run of score: {run.name} on Personalized RewardBench (sample), 0.0 % [0.0, 11.8], 24 items, {run.path}>"
     )
     shown = run._repr_html_()
-    assert (repr(run)[1:-1] in shown, "<table" in shown) == (True, True)
+    assert (escape(repr(run)[1:-1]) in shown, "<table" in shown) == (True, True)
 
 
 def test_a_suite_has_a_row_for_each_benchmark(tmp_path: Path) -> None:

@@ -229,41 +229,11 @@ def test_rows_and_columns_that_are_not_there_are_refused(tmp_path: Path, argumen
     assert read_published(str(path), where=["model=b"]).items.height == 2
 
 
-def test_an_unknown_field_is_refused_with_the_known_ones(tmp_path: Path) -> None:
-    path = write(tmp_path / "s.jsonl", [{"id": "a", "score": 1}])
-    with pytest.raises(
-        DataError, match=r"^`columns=\['ids=id'\]` does not have the form FIELD=COLUMN with FIELD one of id, "
-    ):
-        read_published(str(path), columns=["ids=id"])
-
-
 def test_fields_of_other_names_are_named(tmp_path: Path) -> None:
     rows = [{"uid": "a", "value": {"good": 2.0, "bad": 1.0}}]
     path = write(tmp_path / "s.jsonl", rows)
     columns = ["score_chosen=value.good", "score_rejected=value.bad"]
     assert right_first(read_published(str(path), columns=columns)) == {"a": (2.0, 1.0)}
-
-
-@pytest.mark.parametrize(
-    ("column", "value", "said"),
-    [
-        ("num_correct", 1e300, "`num_correct` is not a whole number"),
-        ("num_correct", "x", "`num_correct` is not a number"),
-        ("num_correct", 0, "`num_correct` is 0, but 3 scores have right and wrong ones"),
-        ("num_correct", 3, "`num_correct` is 3, but 3 scores have right and wrong ones"),
-        ("rank", 1.5, "`rank` is not a whole number"),
-        ("rank", "1e300", "`rank` is not a whole number"),
-    ],
-)
-def test_an_absurd_number_of_right_responses_or_rank_is_refused(
-    tmp_path: Path, column: str, value: object, said: str
-) -> None:
-    right: list[Row] = [{"id": str(n), "scores": [2.0, 1.0, 0.5], "num_correct": 1} for n in range(4)]
-    ranks: list[Row] = [{"id": str(n // 2), "response": f"r{n}", "score": n / 2, "rank": n % 2 + 1} for n in range(4)]
-    rows = right if column == "num_correct" else ranks
-    path = write(tmp_path / "s.jsonl", [*rows[:1], rows[1] | {column: value}, *rows[2:]])
-    with pytest.raises(DataError, match=said):
-        read_published(str(path))
 
 
 def test_an_empty_number_of_right_responses_or_rank_is_none(tmp_path: Path) -> None:

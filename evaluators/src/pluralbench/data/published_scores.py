@@ -55,8 +55,6 @@ PREFERENCE = Labels(
 )
 GAME_SCORES = (("score_A", "score_B"), ("score1", "score2"))
 Row = Mapping[str, Any]
-MAX_WHOLE = 1_000_000_000
-"""Largest rank and number of right responses."""
 
 
 class ItemScores(NamedTuple):
@@ -330,7 +328,7 @@ def _vote(games: Sequence[Row], better: int, where: str) -> str:
 
 def _whole(value: Any, column: str, where: str) -> int:
     number = _number(value, column, where)
-    if not number.is_integer() or abs(number) > MAX_WHOLE:
+    if not number.is_integer():
         raise DataError(f"{where}: `{column}` is not a whole number: {shortened(value)}.")
     return int(number)
 
