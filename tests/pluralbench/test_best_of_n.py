@@ -17,8 +17,7 @@ from downstream_runs import MODELS, World, asked_of, by_length, is_judged, sampl
 from pluralbench.contract import Group
 from pluralbench.metrics.best_of_n import OutcomeTable, curve_numbers
 from pluralbench.metrics.metric import MetricKey
-from pluralbench.reports.domains import report_downstream
-from pluralbench.reports.downstream import curve_table, downstream_notes
+from pluralbench.reports.downstream import curve_table, downstream_notes, report_downstream
 from pluralbench.results import Downstream
 from pluralbench_rewards import FunctionModel
 from written_tables import write

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from itertools import product
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -257,7 +256,7 @@ def _judgments(row: Row, where: str) -> dict[str, Any]:
     better, pair = _label(row, where)
     value = row["judgments"]
     parsed = parse_json(value, where, DataError) if isinstance(value, str) else value
-    games = [game for game in parsed if isinstance(game, dict)] if isinstance(parsed, list) else []
+    games = [_flat(game) for game in parsed if isinstance(game, dict)] if isinstance(parsed, list) else []
     if not games:
         raise DataError(f"{where}: `judgments` is not a list of games: {shortened(value)}.")
     scores = _game_scores(games[0], where)
@@ -293,28 +292,25 @@ SHAPES = (
 """The first shape whose fields a table has is read."""
 
 
-def _inner(game: Row) -> Row:
+def _flat(game: Row) -> dict[str, Any]:
+    """The keys of a game and of its judgment, which may also be the decision itself."""
     judgment = game.get("judgment")
-    return judgment if isinstance(judgment, dict) else {}
+    inner = judgment if isinstance(judgment, dict) else {"decision": judgment}
+    return inner | {name: value for name, value in game.items() if value is not None}
 
 
 def _game_scores(game: Row, where: str) -> list[float]:
-    for values, (first, second) in product((game, _inner(game)), GAME_SCORES):
-        if values.get("scores") is not None:
-            return _numbers(values["scores"], "scores", where)
-        if values.get(first) is not None:
-            return [_number(values[name], name, where) for name in (first, second)]
-    return []
+    if game.get("scores") is not None:
+        return _numbers(game["scores"], "scores", where)
+    names = next((pair for pair in GAME_SCORES if game.get(pair[0]) is not None), ())
+    return [_number(game[name], name, where) for name in names]
 
 
 def _vote(games: Sequence[Row], better: int, where: str) -> str:
     """The outcome of verdicts: each is worth 1 if right and -1 if wrong. The second is of the swapped order."""
     votes = []
     for number, game in enumerate(games):
-        judgment = game.get("judgment")
-        verdict = (
-            game.get("decision") or _inner(game).get("decision") or (judgment if isinstance(judgment, str) else None)
-        )
+        verdict = game.get("decision")
         if verdict is None:
             continue
         meaning = PREFERENCE.meaning(verdict)

@@ -26,7 +26,6 @@ from pluralbench.metrics.languages import language_accuracies
 from pluralbench.metrics.metric import BASELINES, Numbers, with_baseline
 
 COIN, LONGER, SHORTER = BASELINES
-LETTERS = {1: "A", -1: "B", 0: "C"}
 
 
 def baseline_numbers(decided: Decided) -> Numbers:
@@ -67,18 +66,13 @@ def _of_options(decided: Decided, items: pl.DataFrame, *, options: int) -> Numbe
         options: Number of possible answers; the third is that neither option is right.
     """
     benchmark, decisions = decided.benchmark, decided.decisions
-    lengths = items.select(pl.col("option_a", "option_b").str.len_chars().cast(pl.Int64))
-    longer = np.sign((lengths["option_a"] - lengths["option_b"]).to_numpy()).astype(int)
-    for baseline, signs in ((LONGER, longer), (SHORTER, -longer)):
-        answers = pl.Series(
-            [LETTERS[sign] if options > 2 or sign else None for sign in signs.tolist()], dtype=pl.String
-        )
-        right = (answers == decisions["truth"]).fill_null(value=False)
-        outcome = pl.select(
-            pl.when(answers.is_null()).then(pl.lit("tie")).when(right).then(pl.lit("win")).otherwise(pl.lit("loss"))
-        )
-        own = decisions.with_columns(outcome.to_series().alias("outcome"))
-        yield from _by_decisions(Decided(benchmark, own), baseline)
+    first, second = (items[name].str.len_chars().cast(pl.Int64) for name in ("option_a", "option_b"))
+    for baseline, longer in ((LONGER, pl.lit(first - second)), (SHORTER, pl.lit(second - first))):
+        equal = pl.lit("C" if options > 2 else None, pl.String)
+        answer = pl.when(longer > 0).then(pl.lit("A")).when(longer < 0).then(pl.lit("B")).otherwise(equal)
+        right = pl.when(answer == pl.col("truth")).then(pl.lit("win")).otherwise(pl.lit("loss"))
+        outcome = pl.when(answer.is_null()).then(pl.lit("tie")).otherwise(right)
+        yield from _by_decisions(Decided(benchmark, decisions.with_columns(outcome=outcome)), baseline)
     yield from _coin(Decided(benchmark, decisions.with_columns(outcome=pl.lit("loss"))), 1 / options, {})
 
 
