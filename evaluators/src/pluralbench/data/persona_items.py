@@ -180,7 +180,8 @@ def sample_items(
         frame = frame.filter(pl.col("truth") != TIE)
     if samples is not None:
         turns = [rng_for(seed, "sample", task, item).random() for task, item in frame.select("task", "id").iter_rows()]
-        frame = frame.filter(pl.lit(pl.Series(turns, dtype=pl.Float64)).rank("ordinal").over("task") <= samples)
+        drawn = frame.with_columns(turn=pl.Series(turns, dtype=pl.Float64))
+        frame = drawn.filter(pl.col("turn").rank("ordinal").over("task") <= samples).drop("turn")
     return SampledItems(frame, ties, skipped)
 
 
