@@ -26,12 +26,12 @@ from typing import Annotated, Any
 import torch
 import typer
 from machine import describe_machine
-from pluralbench_local import Classifier, Ranking, TrainingConfig, embed, score, train
+from pluralbench_local import LocalRewardModel, Ranking, TrainingConfig, embed, score, train
 from pluralbench_local.conversations import Template
+from pluralbench_local.kinds import CLASSIFIER
 from pluralbench_local.network import ReadableNetwork, network_of, using_default_attention
 from pluralbench_local.personal.backbones import Decoder
-from pluralbench_local.personal.contract import BackboneRecord
-from pluralbench_local.planning import GB, forward_flops, peak_flops
+from pluralbench_local.personal.texts import BackboneRecord
 from pluralbench_local.scoring import RunOptions
 from pluralbench_rewards import Group
 from pluralbench_runs import UserError, rng_for, run, write_text
@@ -80,6 +80,26 @@ Strategy = Callable[[], tuple[Scores, int]]
 """Returns scores, empty if there are none, and the number of computed tokens."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
+GB = 1e9
+# Peak of dense matrix products in half precision, by a part of the GPU's name; the first match counts.
+PEAK_FLOPS = {
+    "B200": 2250e12,
+    "H200": 989e12,
+    "GH200": 989e12,
+    "H100 PCIe": 756e12,
+    "H100 NVL": 835e12,
+    "H100": 989e12,
+    "A100": 312e12,
+    "L40S": 362e12,
+    "RTX 6000 Ada": 364e12,
+    "RTX 4090": 165e12,
+    "RTX A6000": 155e12,
+    "A40": 150e12,
+    "A10": 125e12,
+    "L4": 121e12,
+    "V100": 125e12,
+    "T4": 65e12,
+}
 
 
 @dataclass(frozen=True)
@@ -246,7 +266,7 @@ def _measure_workload(
 def strategies_of(made: Made, items: list[Group]) -> dict[str, Strategy]:
     """Return the strategies that can run here, by name; one at a time is the reference for decisions."""
     template = Template(made.tokenizer)
-    classifier = Classifier("made", made.network, template)
+    classifier = LocalRewardModel("made", CLASSIFIER, made.network, template)
 
     def ours(mode: Any) -> tuple[Scores, int]:
         scored = score(classifier, items, mode=mode)
@@ -322,9 +342,19 @@ def _vllm_seconds(folder: Path, texts: list[str], rounds: int) -> list[float]:
     return [float(word) for word in seconds.split()[1:]]
 
 
+def forward_flops(config: Any, tokens: int) -> float:
+    """Return the floating-point operations of the matrix products of a decoder's layers, attention left out."""
+    width = config.head_dim or config.hidden_size // config.num_attention_heads
+    projections = 2 * width * (config.num_attention_heads + config.num_key_value_heads)
+    return float(
+        2 * tokens * config.num_hidden_layers * config.hidden_size * (projections + 3 * config.intermediate_size)
+    )
+
+
 def table(made: list[Row], device: str) -> list[str]:
     """Format rows as lines of a Markdown table."""
-    peak = None if device == "cpu" else peak_flops(torch.cuda.get_device_name(device))
+    card = "" if device == "cpu" else torch.cuda.get_device_name(device)
+    peak = next((flops for name, flops in PEAK_FLOPS.items() if name in card), None)
     clock = "CPU s" if device == "cpu" else "s"
     lines = [
         f"| model | workload | strategy | {clock} | tokens a second | times the padded loop | computed / all "

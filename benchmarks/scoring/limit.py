@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pluralbench_local import Classifier, load
-from pluralbench_local.attention import KERNELS, packed_attention
+from pluralbench_local import LocalRewardModel, load
+from pluralbench_local.attention import attend_blocked, attend_fused, packed_attention
 from pluralbench_local.packing import Packed, Tokens, pack
 from torch import Tensor
 
@@ -32,7 +32,7 @@ BATCH = 16_384  # tokens whose attention is computed at once
 def operators(settings: Settings) -> Score:
     """Measure the CPU seconds of each part; there are no scores."""
     model = load(str(Path(settings.folder, "classifier")), device="cpu", dtype=settings.dtype)
-    assert isinstance(model, Classifier)  # noqa: S101 - the folder has one
+    assert isinstance(model, LocalRewardModel)  # noqa: S101 - the folder has one
     network: Any = model.network
     # The last layer is patched to compute only the tokens that are read, so the first one replaces it.
     layers = [*network.body.layers[:-1], network.body.layers[0]]
@@ -58,7 +58,7 @@ def operators(settings: Settings) -> Score:
             "tokenizing": [tokens],
             "projections": ways_of(_projections, unique),
             "gated blocks": ways_of(_gated, unique),
-            "attention": [_attention(network, batches, kernel) for kernel in KERNELS.values()],
+            "attention": [_attention(network, batches, kernel) for kernel in (attend_fused, attend_blocked)],
             "norms and rotations": ways_of(_norms, unique),
             "sums": ways_of(_sums, unique),
         }

@@ -9,8 +9,8 @@ from reward_models import Folders, make_groups
 
 if RUNNING:
     import torch
-    from pluralbench_local import Classifier, attention, load, network, score, varlen
-    from pluralbench_local.transfer import to_device
+    from pluralbench_local import LocalRewardModel, attention, load, network, score, varlen
+    from pluralbench_local.packing import to_device
     from pretended_card import CARD, Refused, pretended_card
     from torch import nn
 
@@ -20,9 +20,9 @@ pytestmark = pytest.mark.heavy
 GROUPS = make_groups(1, number=2)
 
 
-def loaded(folders: Folders, dtype: Any = "bfloat16") -> "Classifier":
+def loaded(folders: Folders, dtype: Any = "bfloat16") -> "LocalRewardModel":
     model = load(folders(), device="cuda", dtype=dtype)
-    assert isinstance(model, Classifier)
+    assert isinstance(model, LocalRewardModel)
     return model
 
 
@@ -62,7 +62,7 @@ def test_a_product_of_two_dtypes(folders: Folders) -> None:
 def test_a_kernel_for_cpus(folders: Folders, monkeypatch: pytest.MonkeyPatch) -> None:
     with pretended_card():
         model = loaded(folders, "float32")
-        monkeypatch.setattr(attention, "_attend_blocked", attention.KERNELS["fused"])
+        monkeypatch.setattr(attention, "attend_blocked", attention.attend_fused)
         with pytest.raises(Refused, match="a kernel for CPUs"):
             score(model, GROUPS)
 

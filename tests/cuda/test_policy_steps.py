@@ -13,7 +13,7 @@ from pluralbench_policies.scorer import Scorer
 from reward_models import Folders
 
 if RUNNING:
-    from pluralbench_local.models import language_model, load_tokenizer
+    from pluralbench_local.models import load_model, load_tokenizer
     from pluralbench_local.training_job import read_log
     from pluralbench_policies import ppo, trl_trainers
     from pluralbench_policies.decoding import Decoder, DecodingParams
@@ -21,6 +21,7 @@ if RUNNING:
     from pluralbench_policies.planner_trainer import fit
     from pluralbench_policies.trainable import load_policy, prompt_ids, sample
     from pretended_card import CARD, Card, pretended_card
+    from transformers import AutoModelForCausalLM
 
 
 pytestmark = pytest.mark.heavy
@@ -64,7 +65,9 @@ def check_waits(card: "Card", *ours: str) -> None:
 def test_samples(folders: Folders, architecture: str, sampling: tuple[float, ...]) -> None:
     limits = [3, 3, 3, 6]
     with pretended_card() as card:
-        model = language_model(LocalModel(name=folders(architecture, "implicit"), device="cuda", dtype="bfloat16"))
+        model = load_model(
+            AutoModelForCausalLM, LocalModel(name=folders(architecture, "implicit"), device="cuda", dtype="bfloat16")
+        )
         decoder = Decoder(model, [1])
         assert decoder.packing == (architecture == "llama")
         card.forget()
@@ -109,7 +112,7 @@ def test_a_step(folders: Folders, tmp_path: Path, algorithm: str) -> None:
     options = quick(algorithm, max_steps=1, kl_steps=1, **sizes)
     with pretended_card() as card:
         source = LocalModel(name=folders("llama", "implicit", num_hidden_layers=1), device="cuda")
-        tokenizer = load_tokenizer(source, None)
+        tokenizer = load_tokenizer(source)
         policy = load_policy(source, CARD)
         prompts = [prompt_ids(tokenizer, task.messages) for task in TASKS]
         card.forget()
@@ -123,10 +126,10 @@ def test_a_step(folders: Folders, tmp_path: Path, algorithm: str) -> None:
 def test_a_planners_step(folders: Folders, tmp_path: Path) -> None:
     with pretended_card() as card:
         source = LocalModel(name=folders("llama", "implicit", num_hidden_layers=1), device="cuda", dtype="bfloat16")
-        model: Any = language_model(source)
+        model: Any = load_model(AutoModelForCausalLM, source)
         rows = [TokenizedExample("a", [5, 6, 7, 8, 9], 3), TokenizedExample("b", [5, 6, 7], 2)]
         card.forget()
         options = PlannerConfig(max_steps=1, batch_size=2, micro_batch_size=1, warmup_steps=0)
-        fit(model, load_tokenizer(source, None), rows, rows[:1], [0, 1], options, tmp_path)
+        fit(model, load_tokenizer(source), rows, rows[:1], [0, 1], options, tmp_path)
         check_waits(card, "planner")
     assert len(read_log(tmp_path)) == 1

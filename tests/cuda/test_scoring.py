@@ -16,7 +16,7 @@ from reward_models import Folders, make_groups, work_of
 
 if RUNNING:
     import torch
-    from pluralbench_local import Classifier, autotune, load, score
+    from pluralbench_local import LocalRewardModel, load, score
     from pluralbench_local.network import read_packed
     from pluralbench_local.packing import Tokens, pack
     from pluralbench_local.personal.backbones import load_backbone
@@ -31,12 +31,12 @@ PACKABLE = ("llama", "qwen3", "gemma2", "gemma3", "mistral")
 CAPPED_OR_WINDOWED = {"gemma2", "gemma3", "mistral"}
 OF_A_BATCH = "the rewards of a batch are its result; an error of the card shows here, too"
 WAITS = {
-    "classifier": {"classifiers.Classifier.rewards: to the CPU": OF_A_BATCH},
-    "implicit": {"classifiers.Implicit.rewards: to the CPU": OF_A_BATCH},
+    "classifier": {"scoring.LocalRewardModel.rewards: to the CPU": OF_A_BATCH},
+    "implicit": {"scoring.LocalRewardModel.rewards: to the CPU": OF_A_BATCH},
     "embed": {"backbones.Decoder._states: to the CPU": "the vectors of a batch are its result, kept on the CPU"},
     "load": {
         "models.resolve_device: number": "an unusable device is refused before anything is loaded",
-        "models._load_model, module.Module.to.convert: to the card": "the weights",
+        "models.load_model, module.Module.to.convert: to the card": "the weights",
         "network._packing_problem: number": "decides once whether the model can be packed",
     },
 }
@@ -93,7 +93,7 @@ def test_each_level_of_shared_prefixes_is_a_call_of_the_kernel(folders: Folders)
     assert depth == 3
     with pretended_card() as card, torch.inference_mode():
         model = load(folders(), device="cuda", dtype="bfloat16")
-        assert isinstance(model, Classifier)
+        assert isinstance(model, LocalRewardModel)
         network = model.network
         card.forget()
         states, rows, tokens = read_packed(network, packed)
@@ -105,10 +105,7 @@ def test_each_level_of_shared_prefixes_is_a_call_of_the_kernel(folders: Folders)
 
 
 @pytest.mark.parametrize(("capability", "mode"), [((7, 5), "fast"), ((9, 0), "fast"), ((9, 0), "exact")])
-def test_single_precision_takes_no_16_bit_kernel(
-    folders: Folders, mode: Mode, capability: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(autotune, "seconds", lambda _: pytest.fail("a card's kernel is not measured on the CPU"))
+def test_single_precision_takes_no_16_bit_kernel(folders: Folders, mode: Mode, capability: tuple[int, int]) -> None:
     with pretended_card(capability) as card:
         model = load(folders(), device="cuda", dtype="float32")
         card.forget()

@@ -15,8 +15,7 @@ if RUNNING:
     from pluralbench_local.models import load_tokenizer
     from pluralbench_local.training_batches import batches, tokenize_rankings
     from pluralbench_local.training_job import accelerator_of, read_log
-    from pluralbench_local.training_model import finalize, load_trainee
-    from pluralbench_local.training_rewards import head_rewards, model_rewards
+    from pluralbench_local.training_model import finalize, head_rewards, load_trainee, model_rewards
     from pretended_card import CARD, Card, pretended_card
     from training_runs import RANKINGS, options
 
@@ -46,7 +45,7 @@ def train_steps(folder: str, work: Path, card: "Card", lora: LoraOptions | None 
         seed=0,
         head_alone=head_alone,
     )
-    template = Template(load_tokenizer(source, None))
+    template = Template(load_tokenizer(source))
     data = tokenize_rankings(RANKINGS, "rankings", template, 500, "error")
     steps = training._steps([batches(data.rankings, chosen.batch_size, 0, 0)], data, chosen)[:STEPS]
     accelerator = accelerator_of(trainee.network.device)
@@ -89,7 +88,7 @@ def test_a_gradient_reaches_every_weight(folders: Folders) -> None:
         source = LocalModel(name=folders(), device="cuda")
         trainee = load_trainee(source, lora=None, gradient_checkpointing=False, token_budget=None, seed=0)
         accelerator = accelerator_of(trainee.network.device)
-        data = tokenize_rankings(RANKINGS[:4], "rankings", Template(load_tokenizer(source, None)), 500, "error")
+        data = tokenize_rankings(RANKINGS[:4], "rankings", Template(load_tokenizer(source)), 500, "error")
         rewards = model_rewards(trainee, accelerator)(data, data.members)
         assert (rewards.shape, rewards.dtype, rewards.device) == ((len(data.members),), torch.float32, CARD)
         loss, _ = training.ranking_loss(rewards, [(0, 1)], 0.1)

@@ -26,15 +26,16 @@ async def translate(name: str) -> None:
 def local(name: str, revision: str | None = None) -> dict[str, Callable[[], Any]]:
     """The ways in which `pluralbench_local` loads a model of this name."""
     from pluralbench_local import LocalModel, load
-    from pluralbench_local.models import load_language_model, load_tokenizer
+    from pluralbench_local.kinds import LANGUAGE_MODEL, load_network
+    from pluralbench_local.models import load_tokenizer
     from pluralbench_local.personal.encoders import load_encoder
     from pluralbench_local.scoring import RunOptions
 
     model = LocalModel(name=name, revision=revision, device="cpu")
     return {
         "classifier": lambda: load(model),
-        "language model": lambda: load_language_model(model),
-        "tokenizer": lambda: load_tokenizer(model, None),
+        "language model": lambda: load_network(LANGUAGE_MODEL, model),
+        "tokenizer": lambda: load_tokenizer(model),
         "encoder": lambda: load_encoder(model, RunOptions()),
     }
 

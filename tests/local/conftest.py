@@ -17,7 +17,7 @@ from reward_models import (
 )
 
 if TYPE_CHECKING:
-    from pluralbench_local import Classifier, Implicit, Trained
+    from pluralbench_local import LocalRewardModel, Trained
 
 
 @pytest.fixture
@@ -73,19 +73,19 @@ def language_models(tmp_path_factory: pytest.TempPathFactory) -> Folders:
 
 
 @pytest.fixture(scope="session")
-def llama(classifiers: Folders) -> "Classifier":
+def llama(classifiers: Folders) -> "LocalRewardModel":
     """A classifier that can be packed, in float32."""
     return load_classifier(classifiers())
 
 
 @pytest.fixture(scope="session")
-def bert(classifiers: Folders) -> "Classifier":
+def bert(classifiers: Folders) -> "LocalRewardModel":
     """A classifier that can only be padded."""
     return load_classifier(classifiers("bert"))
 
 
 @pytest.fixture(scope="session")
-def implicit(language_models: Folders) -> "Implicit":
+def implicit(language_models: Folders) -> "LocalRewardModel":
     """A language model with a reference, in float32."""
     return load_implicit(language_models(), language_models(seed=1))
 

@@ -15,7 +15,7 @@ from reward_models import Folders, differences, load_classifier, make_groups, us
 
 if RUNNING:
     import torch
-    from pluralbench_local import Classifier, score
+    from pluralbench_local import LocalRewardModel, score
 
 
 CPU = (
@@ -88,14 +88,14 @@ def test_no_batch_is_larger_than_the_budget_but_for_one_conversation(
     assert (len(taken), sum(taken)) == (work_of(scored).batches, work_of(scored).computed_tokens)
 
 
-def test_each_group_is_reported_once_with_its_scores_in_order(llama: "Classifier") -> None:
+def test_each_group_is_reported_once_with_its_scores_in_order(llama: "LocalRewardModel") -> None:
     groups, reported = make_groups(2), list[tuple[int, list[float]]]()
     scored = score(llama, groups, token_budget=70, on_scored=lambda place, values: reported.append((place, values)))
     assert Counter(place for place, _ in reported) == Counter(range(len(groups)))
     assert [values for _, values in sorted(reported)] == scored.scores
 
 
-def test_groups_whose_scores_are_known_are_not_computed_again(llama: "Classifier") -> None:
+def test_groups_whose_scores_are_known_are_not_computed_again(llama: "LocalRewardModel") -> None:
     groups, reported = make_groups(2), list[int]()
     whole = score(llama, groups)
     known = {0: [7.5], 3: whole.scores[3]}
@@ -109,7 +109,7 @@ def test_groups_whose_scores_are_known_are_not_computed_again(llama: "Classifier
 @pytest.mark.parametrize("fault", range(4), ids=["cuda", "cpu", "windows", "python"])
 @pytest.mark.parametrize("mode", ["fast", "exact"])
 def test_when_memory_runs_out_the_budget_is_halved_and_all_is_scored(
-    llama: "Classifier",
+    llama: "LocalRewardModel",
     memory: Callable[..., list[int]],
     fault: int,
     mode: Mode,
@@ -134,7 +134,7 @@ def test_when_memory_runs_out_the_budget_is_halved_and_all_is_scored(
 
 
 def test_the_tensors_of_a_failed_batch_are_freed_before_the_next(
-    llama: "Classifier", monkeypatch: pytest.MonkeyPatch
+    llama: "LocalRewardModel", monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups, forward = make_groups(1), llama.network.body.forward
     tensors, alive = list[weakref.ref[torch.Tensor]](), list[bool]()
@@ -180,7 +180,9 @@ def test_a_conversation_that_does_not_fit_is_named(
     assert len(reported) == len(set(reported))
 
 
-def test_what_is_no_lack_of_memory_is_raised_as_it_is(llama: "Classifier", memory: Callable[..., list[int]]) -> None:
+def test_what_is_no_lack_of_memory_is_raised_as_it_is(
+    llama: "LocalRewardModel", memory: Callable[..., list[int]]
+) -> None:
     memory(llama.network.body, 0, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
         score(llama, make_groups(0))
@@ -188,7 +190,7 @@ def test_what_is_no_lack_of_memory_is_raised_as_it_is(llama: "Classifier", memor
 
 def test_after_a_failure_the_next_scoring_is_right(
     classifiers: Folders,
-    llama: "Classifier",
+    llama: "LocalRewardModel",
     memory: Callable[..., list[int]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,9 +1,6 @@
 """Whatever computes a batch, it computes the same: kernels of attention, fused blocks."""
 
-import json
 from array import array
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,10 +13,10 @@ from reward_models import Folders, classifier_alone, differences, load_classifie
 
 if RUNNING:
     import torch
-    from pluralbench_local import autotune, gates, score
-    from pluralbench_local.attention import KERNELS
+    from pluralbench_local import gates, score
+    from pluralbench_local.attention import attend_blocked, attend_fused
     from pluralbench_local.packing import Tokens, pack
-    from torch import Tensor, nn
+    from torch import nn
     from transformers import LlamaConfig
     from transformers.models.llama.modeling_llama import LlamaMLP
 
@@ -27,16 +24,6 @@ if RUNNING:
 
 
 RULES = "Answer in the tone of a friend, never longer than a postcard, and say where you are not sure. " * 6
-
-
-@pytest.fixture
-def other_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A machine on which nothing was measured; where it will be."""
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(autotune, "_choices", {})
-    autotune.machine_folder.cache_clear()
-    yield autotune.machine_folder()
-    autotune.machine_folder.cache_clear()
 
 
 @st.composite
@@ -61,7 +48,7 @@ def test_every_kernel_attends_as_a_conversation_alone_does(
     query, key, value = (
         torch.randn(1, many, len(packed.ids), 8, generator=draw) for many in (heads[0], heads[1], heads[1])
     )
-    computed = [kernel(packed, query, key, value, 0.3, last=last)[0] for kernel in KERNELS.values()]
+    computed = [kernel(packed, query, key, value, 0.3, last=last)[0] for kernel in (attend_fused, attend_blocked)]
     for segment in packed.segments:
         seen = [row for run in (*segment.prefix, range(segment.start, segment.end)) for row in run]
         rows = segment.reads if last else range(segment.start, segment.end)
@@ -96,17 +83,12 @@ def test_exact_is_one_at_a_time_to_the_bit_in_single_precision(classifiers: Fold
 
 
 @pytest.mark.parametrize("activation", ["silu", "gelu", "gelu_pytorch_tanh"])
-@pytest.mark.parametrize("kind", ["float32", "bfloat16"])
-def test_a_fused_block_computes_what_its_own_code_does(
-    monkeypatch: pytest.MonkeyPatch, activation: str, kind: str
-) -> None:
-    monkeypatch.setattr(gates, "fastest", lambda *_, **__: "fused")
+def test_a_fused_block_computes_what_its_own_code_does(monkeypatch: pytest.MonkeyPatch, activation: str) -> None:
     monkeypatch.setattr(gates, "in_fast_mode", lambda: True)
     torch.manual_seed(0)
-    dtype = getattr(torch, kind)
-    block = make_block(LlamaConfig(hidden_size=64, intermediate_size=96, hidden_act=activation, mlp_bias=True)).to(
-        dtype
-    )
+    dtype = torch.bfloat16
+    config = LlamaConfig(hidden_size=64, intermediate_size=96, hidden_act=activation, mlp_bias=True)
+    block = make_block(config).to(dtype)
     states = torch.randn(1, 40, 64).to(dtype)
     with torch.inference_mode():
         own = block(states)
@@ -115,16 +97,10 @@ def test_a_fused_block_computes_what_its_own_code_does(
     assert torch.allclose(own.float(), fused.float(), atol=4 * torch.finfo(dtype).eps * float(own.abs().max()))
 
 
-def test_a_block_with_another_activation_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gates, "fastest", lambda *_, **__: "fused")
-    block = make_block(LlamaConfig(hidden_size=64, intermediate_size=96, hidden_act="relu"))
-    assert gates.fuse_gated_mlps(nn.ModuleList([block])) == 0
-
-
-def slightly_more(block: Any) -> "Callable[[Tensor], Tensor]":
-    """In the place of a fused form, one whose work can be told from the block's own."""
-    own: Callable[[Tensor], Tensor] = block.forward
-    return lambda states: own(states) * (1 + 1e-5)
+def test_a_block_of_another_activation_or_in_single_precision_stays_as_it_is() -> None:
+    for activation, dtype in (("relu", torch.bfloat16), ("silu", torch.float32)):
+        block = make_block(LlamaConfig(hidden_size=64, intermediate_size=96, hidden_act=activation)).to(dtype)
+        assert gates.fuse_gated_mlps(nn.ModuleList([block])) == 0
 
 
 @pytest.mark.parametrize("mode", ["fast", "exact"])
@@ -132,48 +108,17 @@ def test_fused_blocks_are_for_fast_mode_alone(
     classifiers: Folders, monkeypatch: pytest.MonkeyPatch, mode: Mode
 ) -> None:
     folder, groups = classifiers("llama"), make_groups(2)
-    monkeypatch.setattr(gates, "_is_faster", lambda *_: False)
-    own = score(load_classifier(folder), groups, mode=mode)
-    monkeypatch.setattr(gates, "_is_faster", lambda *_: True)
-    monkeypatch.setattr(gates, "_fused_forward", slightly_more)
-    changed = score(load_classifier(folder), groups, mode=mode)
-    assert (own.scores == changed.scores) == (mode == "exact")
-    assert max(differences(own.scores, changed.scores)) < 1e-3
+    fused = score(load_classifier(folder, dtype="bfloat16"), groups, mode=mode)
+    monkeypatch.setattr(gates, "_computes_the_same", lambda _: False)
+    own = score(load_classifier(folder, dtype="bfloat16"), groups, mode=mode)
+    assert (own.scores == fused.scores) == (mode == "exact")
 
 
 def test_a_fused_block_that_computes_something_else_is_found_out(
     classifiers: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gates, "_is_faster", lambda *_: True)
     monkeypatch.setattr(gates, "_fused_forward", lambda _: torch.zeros_like)
-    folder, groups = classifiers("llama"), make_groups(2)
-    scored = score(load_classifier(folder), groups)
-    assert work_of(scored).unpackable == "its hidden states change when it is packed"
-    assert undecided(scored.scores, classifier_alone(folder, groups)) == 0
-
-
-def test_what_is_fastest_is_measured_once_a_machine(other_machine: Path) -> None:
-    calls: list[str] = []
-    ways = {name: lambda name=name: calls.append(name) for name in ("one", "other")}
-    chosen = autotune.fastest("which?", ways)
-    assert calls
-    calls.clear()
-    assert autotune.fastest("which?", ways) == chosen
-    autotune._choices.clear()  # as in another process
-    assert autotune.fastest("which?", ways) == chosen
-    assert not calls
-    assert json.loads((other_machine / "fastest.json").read_text("utf-8")) == {"which?": chosen}
-
-
-@pytest.mark.parametrize("content", ["", "{", "[1]", '{"which?": "gone"}'])
-def test_choices_that_cannot_be_read_are_measured_again(other_machine: Path, content: str) -> None:
-    other_machine.mkdir(parents=True)
-    (other_machine / "fastest.json").write_text(content, "utf-8")
-    assert autotune.fastest("which?", {"one": lambda: None}) == "one"
-    assert json.loads((other_machine / "fastest.json").read_text("utf-8")) == {"which?": "one"}
-
-
-def test_a_cache_that_cannot_be_written_is_done_without(other_machine: Path) -> None:
-    other_machine.parent.parent.mkdir(parents=True, exist_ok=True)
-    other_machine.parent.write_text("a file where the folder would be", "utf-8")
-    assert autotune.fastest("which?", {"one": lambda: None}) == "one"
+    assert load_classifier(classifiers("llama"), dtype="bfloat16").network.unpackable == ""
+    monkeypatch.setattr(gates, "_computes_the_same", lambda _: True)
+    model = load_classifier(classifiers("llama"), dtype="bfloat16")
+    assert model.network.unpackable == "its hidden states change when it is packed"

@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,10 @@ from pluralbench_runs import regular_files
 from reward_models import TEMPLATE, change_config, load_classifier, make_groups, make_tokenizer, save_classifier, user
 
 if RUNNING:
-    from pluralbench_local import Classifier, load, score
+    from pluralbench_local import load, score
     from pluralbench_local.conversations import Template
-    from pluralbench_local.personal.store import EmbeddingStore
-    from pluralbench_local.served.weights import load_head
+    from pluralbench_local.personal.embedding import EmbeddingStore
+    from pluralbench_local.served.checking import load_head
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ def folder(good: Path, tmp_path: Path) -> Path:
 
 def test_a_special_architecture_without_its_parts_is_said_in_a_sentence(folder: Path) -> None:
     change_config(str(folder), architectures=["InternLM2ForRewardModel"])
-    with pytest.raises(LocalError, match="head is `v_head`, and loads as LlamaModel, which has none"):
+    with pytest.raises(LocalError, match=r"is declared as another architecture than it has .*v_head"):
         load(str(folder), device="cpu")
 
 
@@ -171,7 +172,7 @@ def test_half_a_character_is_named(folder: Path) -> None:
 def test_responses_that_render_alike_are_counted_and_refused_where_all_do(folder: Path) -> None:
     model = load_classifier(str(folder))
     tokenizer = make_tokenizer(template=TEMPLATE.replace("message['content']", "message['content'][:9]"))
-    cut = Classifier(model.name, model.network, Template(tokenizer), options=model.options)
+    cut = replace(model, template=Template(tokenizer))
     groups = [Group("a", user("q"), ["the same beginning", "the same begging"]), Group("b", user("q"), ["yes", "no"])]
     scored = score(cut, [*groups, Group("c", user("q"), ["one", "one"])])
     assert scored.rendered_identically == 1

@@ -26,7 +26,7 @@ from reward_models import (
 
 if RUNNING:
     import torch
-    from pluralbench_local import Implicit, score, tolerance
+    from pluralbench_local import LocalRewardModel, score
     from transformers import AutoModelForCausalLM
 
 
@@ -45,19 +45,19 @@ def test_a_language_model_gives_the_log_probability_of_the_response(
         assert work_of(scored).strategy == mode
         assert max(differences(scored.scores, alone)) < CLOSE
         assert undecided(scored.scores, alone) == 0
-        assert tolerance(model, groups, scored) < CLOSE
+        assert model.tolerance(groups, scored) < CLOSE
 
 
 @pytest.mark.parametrize("architecture", ["bloom", *heavy("gpt-oss", "qwen3-next")])
 def test_so_does_one_that_cannot_be_packed(language_models: Folders, architecture: str) -> None:
     folder, groups = language_models(architecture), make_groups(2)
     model = load_implicit(folder)
-    assert model.policy.unpackable
+    assert model.network.unpackable
     assert max(differences(score(model, groups).scores, implicit_alone(folder, groups))) < CLOSE
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_a_reference_is_subtracted(language_models: Folders, implicit: "Implicit", mode: Mode) -> None:
+def test_a_reference_is_subtracted(language_models: Folders, implicit: "LocalRewardModel", mode: Mode) -> None:
     groups = make_groups(3)
     alone = implicit_alone(language_models(), groups, reference=language_models(seed=1))
     scored = score(implicit, groups, mode=mode)
@@ -122,7 +122,7 @@ def test_where_the_template_opens_otherwise_than_it_closes_the_response_begins_w
 
 def test_in_bfloat16_the_log_probabilities_stay_within_the_tolerance(language_models: Folders) -> None:
     model = load_implicit(language_models(), dtype="bfloat16")
-    assert model.policy.dtype == torch.bfloat16
+    assert model.network.dtype == torch.bfloat16
     groups = make_groups(5)
     fast, exact = (score(model, groups, mode=mode) for mode in MODES)
-    assert max(differences(fast.scores, exact.scores)) <= tolerance(model, groups, fast)
+    assert max(differences(fast.scores, exact.scores)) <= model.tolerance(groups, fast)

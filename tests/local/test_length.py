@@ -26,7 +26,7 @@ from reward_models import (
 )
 
 if RUNNING:
-    from pluralbench_local import Classifier, Implicit, score
+    from pluralbench_local import LocalRewardModel, score
     from pluralbench_local.conversations import Template, tokenize
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
@@ -36,17 +36,17 @@ LONG = Group("long", user("walking with an old dog at dawn " * 12), ["origami", 
 LIMIT = 60
 
 
-def lengths(model: "Classifier | Implicit", group: Group) -> list[int]:
+def lengths(model: "LocalRewardModel", group: Group) -> list[int]:
     return [len(conversation_ids(model.template.tokenizer, group, response)) for response in group.responses]
 
 
-def texts(model: "Classifier", group: Group, limit: int, overflow: Overflow) -> list[str]:
+def texts(model: "LocalRewardModel", group: Group, limit: int, overflow: Overflow) -> list[str]:
     """What the model is given to read."""
     [tokenized] = tokenize([group], model.template, limit, overflow)
     return [str(model.template.tokenizer.decode(list(tokens.ids))) for tokens in tokenized.conversations]
 
 
-def test_too_long_is_an_error_that_names_prompts_and_options(llama: "Classifier") -> None:
+def test_too_long_is_an_error_that_names_prompts_and_options(llama: "LocalRewardModel") -> None:
     groups = [SHORT, *(Group(f"q{number}", LONG.prompt, LONG.responses) for number in range(7))]
     with pytest.raises(LocalError) as failed:
         score(llama, groups, max_length=LIMIT)
@@ -58,7 +58,7 @@ def test_too_long_is_an_error_that_names_prompts_and_options(llama: "Classifier"
     assert failed.value.exit_status == 2
 
 
-def test_as_long_as_the_limit_is_not_too_long(llama: "Classifier") -> None:
+def test_as_long_as_the_limit_is_not_too_long(llama: "LocalRewardModel") -> None:
     most = max(lengths(llama, LONG))
     scored = score(llama, [LONG], max_length=most)
     assert (scored.tokens_cut, scored.tokens) == ([0], [lengths(llama, LONG)])
@@ -67,7 +67,7 @@ def test_as_long_as_the_limit_is_not_too_long(llama: "Classifier") -> None:
         score(llama, [LONG], max_length=most - 1)
 
 
-def test_a_group_is_dropped_whole_for_one_long_response_with_a_reason(llama: "Classifier") -> None:
+def test_a_group_is_dropped_whole_for_one_long_response_with_a_reason(llama: "LocalRewardModel") -> None:
     long, reported = Group("q", user("hi"), ["ok", "drumming " * 80]), list[int]()
     scored = score(
         llama,
@@ -83,7 +83,9 @@ def test_a_group_is_dropped_whole_for_one_long_response_with_a_reason(llama: "Cl
     assert work_of(scored).conversations == 4
 
 
-def test_truncate_left_keeps_the_last_tokens_and_cuts_a_group_alike(classifiers: Folders, llama: "Classifier") -> None:
+def test_truncate_left_keeps_the_last_tokens_and_cuts_a_group_alike(
+    classifiers: Folders, llama: "LocalRewardModel"
+) -> None:
     scored = score(llama, [LONG, SHORT], max_length=LIMIT, on_overflow="truncate-left")
     plain = load_plainly(AutoModelForSequenceClassification, classifiers())
     conversations = [conversation_ids(llama.template.tokenizer, LONG, response) for response in LONG.responses]
@@ -95,7 +97,7 @@ def test_truncate_left_keeps_the_last_tokens_and_cuts_a_group_alike(classifiers:
     assert scored.scores[1] == pytest.approx(score(llama, [SHORT]).scores[0], abs=1e-4)
 
 
-def test_truncate_left_never_cuts_into_a_response_that_fits(llama: "Classifier") -> None:
+def test_truncate_left_never_cuts_into_a_response_that_fits(llama: "LocalRewardModel") -> None:
     group = Group("q", user("hi there"), ["origami", "drumming " * 80])
     short, long = texts(llama, group, LIMIT, "truncate-left")
     assert short.endswith("origami</s>\n")
@@ -113,7 +115,7 @@ def test_truncate_left_of_an_implicit_reward_reads_the_response_alone(language_m
     assert scored.scores[0] == pytest.approx(expected, abs=2e-3)
 
 
-def test_truncate_prompt_leaves_the_template_and_the_responses_whole(llama: "Classifier") -> None:
+def test_truncate_prompt_leaves_the_template_and_the_responses_whole(llama: "LocalRewardModel") -> None:
     system = {"role": "system", "content": "Be brief."}
     group = Group("q", [system, *LONG.prompt], LONG.responses)
     for response, text in zip(group.responses, texts(llama, group, LIMIT, "truncate-prompt"), strict=True):
@@ -131,7 +133,7 @@ def test_truncate_prompt_leaves_the_template_and_the_responses_whole(llama: "Cla
 BLOCKS = [f"[Post {number}]\n" + "walking by the sea " * 3 for number in range(1, 7)]
 
 
-def test_truncate_prompt_leaves_out_the_least_relevant_posts_first_and_whole(llama: "Classifier") -> None:
+def test_truncate_prompt_leaves_out_the_least_relevant_posts_first_and_whole(llama: "LocalRewardModel") -> None:
     group = Group("q", user("a quiet hobby?"), ["origami", "drumming by the sea"], context=BLOCKS)
     told = [replace(group, context=BLOCKS[:kept]) for kept in range(len(BLOCKS) + 1)]
     longest = [
@@ -145,19 +147,19 @@ def test_truncate_prompt_leaves_out_the_least_relevant_posts_first_and_whole(lla
     assert cut.cut == longest[-1] - longest[2]
 
 
-def test_only_then_is_the_question_itself_cut(llama: "Classifier") -> None:
+def test_only_then_is_the_question_itself_cut(llama: "LocalRewardModel") -> None:
     group = replace(LONG, context=BLOCKS)
     assert texts(llama, group, LIMIT, "truncate-prompt") == texts(llama, LONG, LIMIT, "truncate-prompt")
 
 
-def test_truncate_prompt_drops_a_group_whose_answer_alone_is_too_long(llama: "Classifier") -> None:
+def test_truncate_prompt_drops_a_group_whose_answer_alone_is_too_long(llama: "LocalRewardModel") -> None:
     group = Group("q", user("hi"), ["origami", "drumming " * 80])
     scored = score(llama, [group, SHORT], max_length=LIMIT, on_overflow="truncate-prompt")
     assert scored.dropped == {0: "an answer alone is longer than 60 tokens"}
     assert (scored.scores[0], len(scored.scores[1])) == ([], 2)
 
 
-def test_truncate_prompt_cuts_characters_of_several_tokens(llama: "Classifier") -> None:
+def test_truncate_prompt_cuts_characters_of_several_tokens(llama: "LocalRewardModel") -> None:
     group = Group("q", user("🎈" * 30), ["origami"])
     for fewer in range(1, 6):
         limit = max(lengths(llama, group)) - fewer
@@ -166,7 +168,7 @@ def test_truncate_prompt_cuts_characters_of_several_tokens(llama: "Classifier") 
         assert "\ufffd" not in read
 
 
-def test_truncate_prompt_goes_on_with_the_next_message_or_says_why_not(llama: "Classifier") -> None:
+def test_truncate_prompt_goes_on_with_the_next_message_or_says_why_not(llama: "LocalRewardModel") -> None:
     turns = [*user("walking " * 100), {"role": "assistant", "content": "drumming " * 80}, *user("and then?")]
     scored = score(llama, [Group("q", turns, ["ok"])], max_length=LIMIT, on_overflow="truncate-prompt")
     assert "an answer alone" not in scored.dropped.get(0, "")
@@ -175,7 +177,7 @@ def test_truncate_prompt_goes_on_with_the_next_message_or_says_why_not(llama: "C
 @pytest.mark.heavy
 @pytest.mark.parametrize("overflow", ["error", "drop", "truncate-left", "truncate-prompt"])
 def test_a_prompt_of_two_hundred_thousand_tokens_is_tokenized_a_few_times_only(
-    llama: "Classifier", overflow: Overflow, monkeypatch: pytest.MonkeyPatch
+    llama: "LocalRewardModel", overflow: Overflow, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     words = "drumming 中 🍵 " * 35_000
     group = Group("huge", user(words), ["origami", "drumming"])
@@ -197,12 +199,12 @@ def test_a_prompt_of_two_hundred_thousand_tokens_is_tokenized_a_few_times_only(
     assert sum(size > len(words) // 2 for size in sizes) <= 4
 
 
-def limit_of(model: "Classifier", asked: int | None = None) -> int:
+def limit_of(model: "LocalRewardModel", asked: int | None = None) -> int:
     return work_of(score(model, [SHORT], max_length=asked)).max_length
 
 
 def test_the_limit_is_the_models_own_or_the_tokenizers_if_lower_or_the_one_asked_for(
-    classifiers: Folders, llama: "Classifier"
+    classifiers: Folders, llama: "LocalRewardModel"
 ) -> None:
     assert (limit_of(llama), limit_of(llama, 50)) == (POSITIONS, 50)
     settings: list[tuple[int, dict[str, Any]]] = [
@@ -221,7 +223,7 @@ def test_a_limit_beyond_the_models_absolute_positions_is_said_in_a_sentence(clas
 
 
 @pytest.mark.parametrize("overflow", ["error", "drop", "truncate-left", "truncate-prompt"])
-def test_no_text_without_end_is_tokenized(llama: "Classifier", overflow: Overflow) -> None:
+def test_no_text_without_end_is_tokenized(llama: "LocalRewardModel", overflow: Overflow) -> None:
     endless = Group("endless", user("a" * TEXT_CHARACTERS), ["origami"])
     with pytest.raises(LocalError) as failed:
         tokenize([SHORT, endless], llama.template, LIMIT, overflow)

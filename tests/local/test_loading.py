@@ -22,7 +22,7 @@ from reward_models import (
 
 if RUNNING:
     import torch
-    from pluralbench_local import Classifier, load, score, tolerance
+    from pluralbench_local import LocalRewardModel, load, score
     from transformers import AutoModelForSequenceClassification
 
 
@@ -165,7 +165,7 @@ def test_a_device_that_nobody_knows(classifiers: Folders) -> None:
 
 
 @pytest.mark.usefixtures("no_gpu")
-def test_without_a_gpu_a_model_runs_on_the_cpu(classifiers: Folders, llama: "Classifier") -> None:
+def test_without_a_gpu_a_model_runs_on_the_cpu(classifiers: Folders, llama: "LocalRewardModel") -> None:
     model: Any = load(classifiers(), device="auto")
     assert score(model, GROUPS).scores == score(llama, GROUPS).scores
 
@@ -187,4 +187,4 @@ def test_scores_that_are_no_number_are_given_as_such(tmp_path: Path, mode: str) 
     scored = score(model, GROUPS, mode=mode)
     assert [len(values) for values in scored.scores] == [len(group.responses) for group in GROUPS]
     assert all(math.isnan(value) for values in scored.scores for value in values)
-    assert math.isfinite(tolerance(model, GROUPS, scored))
+    assert math.isfinite(model.tolerance(GROUPS, scored))

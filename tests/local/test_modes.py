@@ -24,7 +24,7 @@ from reward_models import (
 )
 
 if RUNNING:
-    from pluralbench_local import Classifier, score, tolerance
+    from pluralbench_local import LocalRewardModel, score
     from transformers import AutoModelForSequenceClassification
 
 
@@ -61,7 +61,7 @@ def test_in_single_precision_every_mode_decides_as_one_at_a_time(
         assert (work_of(scored).strategy, work_of(scored).unpackable) == (mode, "")
         assert max(differences(scored.scores, alone)) < CLOSE
         assert undecided(scored.scores, alone) == 0
-        measured = tolerance(model, groups, scored)
+        measured = model.tolerance(groups, scored)
         assert measured < CLOSE
         assert max(differences(scored.scores, alone)) <= measured or architecture == "mistral"  # see below
 
@@ -77,7 +77,7 @@ def test_what_cannot_be_packed_is_padded_says_why_and_decides_alike(classifiers:
         assert work_of(scored).unpackable
         assert max(differences(scored.scores, alone)) < CLOSE
         assert undecided(scored.scores, alone) == 0
-    assert tolerance(model, groups, scored) < CLOSE
+    assert model.tolerance(groups, scored) < CLOSE
 
 
 def half_precision(folder: str, modes: Sequence[Mode], seed: int) -> list[tuple[float, float, float]]:
@@ -86,7 +86,7 @@ def half_precision(folder: str, modes: Sequence[Mode], seed: int) -> list[tuple[
     alone = classifier_alone(folder, groups, "bfloat16")
     found = [score(model, groups, mode=mode) for mode in modes]
     return [
-        (max(differences(one.scores, alone)), undecided(one.scores, alone), tolerance(model, groups, one))
+        (max(differences(one.scores, alone)), undecided(one.scores, alone), model.tolerance(groups, one))
         for one in found
     ]
 
@@ -146,7 +146,7 @@ def test_responses_that_are_the_same_are_scored_once(request: pytest.FixtureRequ
     assert work_of(twice).conversations == 5
 
 
-def test_fast_computes_each_token_once_and_exact_each_conversation(llama: "Classifier") -> None:
+def test_fast_computes_each_token_once_and_exact_each_conversation(llama: "LocalRewardModel") -> None:
     group = Group("q", user("a quiet hobby " * 20), ["origami", "drumming", "walking with an old dog"])
     fast, exact = (work_of(score(llama, [group], mode=mode)) for mode in ("fast", "exact"))
     conversations = [conversation_ids(llama.template.tokenizer, group, response) for response in group.responses]
@@ -174,15 +174,15 @@ def test_what_several_questions_share_is_computed_once_whatever_the_batches(
     same_scores()
 
 
-def test_scores_are_finite_numbers_that_spread(llama: "Classifier") -> None:
+def test_scores_are_finite_numbers_that_spread(llama: "LocalRewardModel") -> None:
     scores = [value for values in score(llama, make_groups(0)).scores for value in values]
     assert max(scores) - min(scores) > 1
 
 
-def test_no_groups_give_no_scores(llama: "Classifier") -> None:
+def test_no_groups_give_no_scores(llama: "LocalRewardModel") -> None:
     scored = score(llama, [])
     assert (scored.scores, scored.dropped) == ([], {})
-    assert tolerance(llama, [], scored) == 0
+    assert llama.tolerance([], scored) == 0
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
@@ -191,7 +191,7 @@ TEXTS = st.text(st.characters(codec="utf-8"), max_size=60)
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(TEXTS, st.lists(TEXTS, min_size=1, max_size=4)), min_size=1, max_size=3))
 def test_whatever_the_texts_are_fast_scores_them_as_alone(
-    classifiers: Folders, llama: "Classifier", texts: list[tuple[str, list[str]]]
+    classifiers: Folders, llama: "LocalRewardModel", texts: list[tuple[str, list[str]]]
 ) -> None:
     groups = [Group(str(number), user(prompt), responses) for number, (prompt, responses) in enumerate(texts)]
     plain = PLAIN.setdefault("model", load_plainly(AutoModelForSequenceClassification, classifiers()))

@@ -14,7 +14,7 @@ from pluralbench_runs import progress
 from reward_models import Folders, make_groups
 
 if RUNNING:
-    from pluralbench_local import Classifier, load, score
+    from pluralbench_local import LocalRewardModel, load, score
     from transformers.utils import logging
 
     library: Any = logging
@@ -85,7 +85,7 @@ def test_the_library_speaks_again_after_loading(classifiers: Folders) -> None:
 
 
 def test_long_scoring_says_how_far_it_is(
-    llama: "Classifier", capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    llama: "LocalRewardModel", capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     groups = make_groups(0)
     score(llama, groups)
@@ -100,7 +100,7 @@ def test_long_scoring_says_how_far_it_is(
     assert "scoring: 17 of 17 in " in lines.splitlines()[-1]
 
 
-def test_gradients_are_neither_kept_nor_switched_off_for_others(llama: "Classifier") -> None:
+def test_gradients_are_neither_kept_nor_switched_off_for_others(llama: "LocalRewardModel") -> None:
     groups = make_groups(0)
     scores = score(llama, groups).scores
     assert json.dumps(scores)  # plain numbers

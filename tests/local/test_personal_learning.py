@@ -18,10 +18,9 @@ from pluralbench_local.personal.options import METHODS, Method, PersonalConfig
 if RUNNING:
     import torch
     from personal_corpora import learned, showing
-    from pluralbench_local.personal.items import shuffle_profiles, standardize
-    from pluralbench_local.personal.networks import new_network
-    from pluralbench_local.personal.saved import accuracy, batches_of, rewards_of
-    from pluralbench_local.personal.vpl import VPL
+    from pluralbench_local.personal.corpus import shuffle_profiles, standardize
+    from pluralbench_local.personal.networks import VPL, new_network
+    from pluralbench_local.personal.scoring import accuracy, batches_of, rewards_of
     from simulated_users import Simulated, simulated
 
 

@@ -14,11 +14,9 @@ from pluralbench_local.personal.options import METHODS, Method
 if RUNNING:
     import torch
     from personal_corpora import TEST, TRAIN, WIDTH, showing, small
-    from pluralbench_local.personal.bt import bradley_terry
-    from pluralbench_local.personal.networks import new_network
-    from pluralbench_local.personal.points import Points
-    from pluralbench_local.personal.saved import batches_of
-    from pluralbench_local.personal.vpl import annealing
+    from pluralbench_local.personal.corpus import Points
+    from pluralbench_local.personal.networks import annealing, bradley_terry, new_network
+    from pluralbench_local.personal.scoring import batches_of
     from simulated_users import simulated
     from torch import Tensor, nn
     from torch.distributions import Normal, kl_divergence

@@ -18,7 +18,7 @@ if RUNNING:
     from pluralbench_local import Personal, embed, load, load_backbone, score
     from pluralbench_local.loading import load_to_score
     from pluralbench_local.personal import scoring
-    from pluralbench_local.personal.saved import rewards_of
+    from pluralbench_local.personal.scoring import rewards_of
     from pluralbench_local.personal.training import train_personal
 
 

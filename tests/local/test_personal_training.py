@@ -20,8 +20,8 @@ if RUNNING:
     from personal_corpora import BACKBONE, TEST, TRAIN, only, small
     from pluralbench_local import Trained
     from pluralbench_local.personal import training
-    from pluralbench_local.personal.items import shuffle_profiles, vector_statistics
-    from pluralbench_local.personal.saved import accuracy, read_personal, rewards_of
+    from pluralbench_local.personal.corpus import shuffle_profiles, vector_statistics
+    from pluralbench_local.personal.scoring import accuracy, read_personal, rewards_of
     from pluralbench_local.personal.training import order_of, train_personal
     from pluralbench_local.training_job import read_log
 

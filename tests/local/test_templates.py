@@ -22,7 +22,7 @@ from reward_models import (
 )
 
 if RUNNING:
-    from pluralbench_local import Classifier, score
+    from pluralbench_local import LocalRewardModel, score
     from pluralbench_local.conversations import tokenize
 
 
@@ -32,12 +32,12 @@ STRICT = (
 )
 
 
-def texts(model: "Classifier", group: Group) -> list[str]:
+def texts(model: "LocalRewardModel", group: Group) -> list[str]:
     [tokenized] = tokenize([group], model.template, 10**9, "error")
     return [str(model.template.tokenizer.decode(list(tokens.ids))) for tokens in tokenized.conversations]
 
 
-def test_roles_and_the_system_message_are_kept_as_given(llama: "Classifier") -> None:
+def test_roles_and_the_system_message_are_kept_as_given(llama: "LocalRewardModel") -> None:
     turns = [
         {"role": "system", "content": "Be brief.  "},
         *user("  Hi 🍵\n"),
@@ -52,7 +52,7 @@ def test_roles_and_the_system_message_are_kept_as_given(llama: "Classifier") -> 
     ]
 
 
-def test_tokens_are_those_of_the_tokenizers_own_way(llama: "Classifier") -> None:
+def test_tokens_are_those_of_the_tokenizers_own_way(llama: "LocalRewardModel") -> None:
     groups = make_groups(3)
     for group, tokenized in zip(groups, tokenize(groups, llama.template, 10**9, "error"), strict=True):
         own = [conversation_ids(llama.template.tokenizer, group, response) for response in group.responses]
@@ -63,7 +63,7 @@ def test_tokens_are_those_of_the_tokenizers_own_way(llama: "Classifier") -> None
     ]
 
 
-def test_more_conversations_than_are_tokenized_at_once_stay_in_order(llama: "Classifier") -> None:
+def test_more_conversations_than_are_tokenized_at_once_stay_in_order(llama: "LocalRewardModel") -> None:
     groups = [Group(str(number), user(str(number)), [f"{number} a", f"{number} b", "c"]) for number in range(700)]
     tokenized = tokenize(groups, llama.template, 10**9, "error")
     for place in (0, 340, 341, 342, 699):
@@ -111,7 +111,7 @@ def test_a_template_that_is_broken_or_says_nothing_is_refused(
 
 
 def test_a_template_that_is_given_is_used(
-    classifiers: Folders, llama: "Classifier", written: Callable[[str], Path]
+    classifiers: Folders, llama: "LocalRewardModel", written: Callable[[str], Path]
 ) -> None:
     group = Group("q", user("hi"), ["origami", "drumming"])
     model = load_classifier(classifiers(), chat_template=written(STRICT))

@@ -22,8 +22,7 @@ if RUNNING:
     from pluralbench_local.training import ranking_loss
     from pluralbench_local.training_batches import batches, tokenize_rankings
     from pluralbench_local.training_job import accelerator_of, read_log
-    from pluralbench_local.training_model import rewards_of
-    from pluralbench_local.training_rewards import model_rewards
+    from pluralbench_local.training_model import model_rewards, rewards_of
     from torch.nn.functional import logsigmoid
     from training_runs import HELD_OUT, QUICK, RANKINGS, gradients, log_of, options, trainee
     from transformers import AutoModelForSequenceClassification

@@ -19,7 +19,7 @@ if RUNNING:
     import torch
     from pluralbench_local import Ranking, Trained, batches, load, score, train, training
     from pluralbench_local.network import read_packed
-    from pluralbench_local.training_rewards import model_rewards
+    from pluralbench_local.training_model import model_rewards
     from safetensors.torch import load_file
     from training_runs import HELD_OUT, RANKINGS, SMALL, log_of, options, trainee, weights
 

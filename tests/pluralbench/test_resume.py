@@ -88,11 +88,11 @@ def test_an_interrupted_run_of_a_model_computes_the_rest_only(
     error: type[BaseException],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    from pluralbench_local import Classifier
+    from pluralbench_local import LocalRewardModel
 
-    rewards, batches = Classifier.rewards, []
+    rewards, batches = LocalRewardModel.rewards, []
 
-    def some(self: Classifier, *args: Any) -> Any:
+    def some(self: LocalRewardModel, *args: Any) -> Any:
         batches.append(1)
         if len(batches) > 4:
             raise error("enough")
@@ -100,7 +100,7 @@ def test_an_interrupted_run_of_a_model_computes_the_rest_only(
 
     out = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Classifier, "rewards", some)
+        patch.setattr(LocalRewardModel, "rewards", some)
         with pytest.raises(error):
             score("pairs", data, by=model, out=out, token_budget=120)
     done = len(journal(out).read_text(encoding="utf-8").splitlines())

@@ -124,7 +124,7 @@ def test_a_head_of_several_layers_is_not_applied(classifiers: Callable[..., str]
 
     from pluralbench_local import LocalModel
     from pluralbench_local.errors import LocalError
-    from pluralbench_local.served.weights import load_head
+    from pluralbench_local.served.checking import load_head
     from safetensors.numpy import load_file, save_file
 
     folder = shutil.copytree(classifiers(head_dim=32), tmp_path / "model")

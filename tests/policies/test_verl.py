@@ -91,14 +91,14 @@ def test_verl_is_told_of_the_cluster(base: str, reward: LocalModel, tmp_path: Pa
 def test_a_completion_without_a_score_stops_verl(
     written: Path, monkeypatch: pytest.MonkeyPatch, reward: LocalModel
 ) -> None:
-    from pluralbench_local import Classifier
+    from pluralbench_local import LocalRewardModel
 
-    real = Classifier.score
+    real = LocalRewardModel.score
 
-    def failing(self: Classifier, groups: list[Group]) -> object:
+    def failing(self: LocalRewardModel, groups: list[Group]) -> object:
         return replace(real(self, groups), scores=[[math.nan]], reasons=["the reward model was away"])
 
-    monkeypatch.setattr(Classifier, "score", failing)
+    monkeypatch.setattr(LocalRewardModel, "score", failing)
     with pytest.raises(PolicyError, match=r"^A completion of t3 has no score \(the reward model was away\)\.$"):
         scorer_of(written / "reward.json")(solution_str="hi", extra_info={"group": json.dumps(asdict(TOLD[3].group))})
 

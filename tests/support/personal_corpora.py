@@ -5,10 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pluralbench_local.personal.contract import BackboneRecord
+from pluralbench_local.personal.corpus import Corpus
 from pluralbench_local.personal.options import PersonalConfig
-from pluralbench_local.personal.points import Corpus
-from pluralbench_local.personal.saved import SavedPersonal, read_personal
+from pluralbench_local.personal.scoring import SavedPersonal, read_personal
+from pluralbench_local.personal.texts import BackboneRecord
 from pluralbench_local.personal.training import train_personal
 from simulated_users import simulated
 

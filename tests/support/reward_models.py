@@ -17,7 +17,7 @@ from some_words import WORDS
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 
 if TYPE_CHECKING:
-    from pluralbench_local import Classifier, EmbeddedCorpus, Implicit
+    from pluralbench_local import EmbeddedCorpus, LocalRewardModel
     from transformers import PretrainedConfig
 
 Folders = Callable[..., str]
@@ -228,21 +228,21 @@ def same_beginning(*sequences: Sequence[int]) -> int:
     )
 
 
-def load_classifier(folder: str, **options: Any) -> Classifier:
+def load_classifier(folder: str, **options: Any) -> LocalRewardModel:
     """A classifier, ready to score on the CPU."""
-    from pluralbench_local import Classifier, load
+    from pluralbench_local import LocalRewardModel, load
 
     model = load(folder, device="cpu", **options)
-    assert isinstance(model, Classifier)
+    assert isinstance(model, LocalRewardModel)
     return model
 
 
-def load_implicit(folder: str, reference: str | None = None, **options: Any) -> Implicit:
+def load_implicit(folder: str, reference: str | None = None, **options: Any) -> LocalRewardModel:
     """A language model as a reward model on the CPU."""
-    from pluralbench_local import Implicit, load
+    from pluralbench_local import LocalRewardModel, load
 
     model = load(folder, kind="implicit", reference=reference, device="cpu", **options)
-    assert isinstance(model, Implicit)
+    assert isinstance(model, LocalRewardModel)
     return model
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from pluralbench_local.personal.points import Corpus
+from pluralbench_local.personal.corpus import Corpus
 from pluralbench_runs import rng_for
 from torch import Tensor, nn
 

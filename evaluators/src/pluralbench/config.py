@@ -10,8 +10,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pluralbench_calls.chat import LOCAL, ConnectionConfig
 from pluralbench_local import LocalModel, ServedModel
+from pluralbench_local.config import TrainingConfig
 from pluralbench_local.personal.options import METHODS, PersonalConfig
-from pluralbench_local.training_options import TrainingConfig
 from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.planner_options import PlannerConfig
 from pluralbench_rewards import ScoringConfig

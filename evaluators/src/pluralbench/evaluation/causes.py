@@ -18,7 +18,7 @@ from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.runs import Run
 
 if TYPE_CHECKING:
-    from pluralbench_local import Classifier, Implicit
+    from pluralbench_local import LocalRewardModel
 
 ITEMS = 8
 LENGTHS = (512, 2048)  # maximum lengths of reward-bench's first version, and of its second, RM-Bench and RMB
@@ -220,7 +220,7 @@ def _judge(
     return Diagnosis(ids, before, tuple(variants), unchanged, untried, cause, rounding)
 
 
-def _variants(model: "Classifier | Implicit") -> "Iterator[tuple[str, Classifier | Implicit]]":
+def _variants(model: "LocalRewardModel") -> "Iterator[tuple[str, LocalRewardModel]]":
     """Yield the model with one change each, and the change in words."""
     from pluralbench_local.variants import longest, uncut, with_bos, with_cut, without_template
 

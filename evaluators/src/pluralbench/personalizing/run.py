@@ -59,8 +59,8 @@ from pluralbench.results.run_files import write_run
 from pluralbench.results.runs import Personalized, load_run
 
 if TYPE_CHECKING:
-    from pluralbench_local.personal.points import Corpus
-    from pluralbench_local.personal.saved import SavedPersonal
+    from pluralbench_local.personal.corpus import Corpus
+    from pluralbench_local.personal.scoring import SavedPersonal
 
 BENCHMARK = "personalized-training"
 TITLES = {NEW: "New users", KNOWN: "Known users"}
@@ -231,9 +231,8 @@ def _train_and_decide(
     embeddings: Path | None,
 ) -> None:
     from pluralbench_local.personal.backbones import load_backbone
-    from pluralbench_local.personal.embedding import embed
-    from pluralbench_local.personal.saved import read_personal
-    from pluralbench_local.personal.store import EmbeddingStore
+    from pluralbench_local.personal.embedding import EmbeddingStore, embed
+    from pluralbench_local.personal.scoring import read_personal
     from pluralbench_local.personal.training import train_personal
 
     with stopwatch(output.work) as seconds:
@@ -283,8 +282,8 @@ def _decide(
     model: Model, saved: "SavedPersonal", sets: Mapping[str, EmbeddedSplit], config: PersonalizeRunConfig
 ) -> Iterator[pl.DataFrame]:
     """Decide all sets with a model, and with other users' profiles if `profile` is "all"."""
-    from pluralbench_local.personal.items import shuffle_profiles
-    from pluralbench_local.personal.saved import rewards_of
+    from pluralbench_local.personal.corpus import shuffle_profiles
+    from pluralbench_local.personal.scoring import rewards_of
 
     shuffled = model.condition == "with" and config.personalizing.profile == "all"
     conditions: list[Condition] = [model.condition, *(["shuffled"] if shuffled else [])]  # type: ignore[list-item]

@@ -1,33 +1,28 @@
-from .classifiers import Classifier, Implicit
-from .config import Dtype, Kind, LocalModel
+from .config import Dtype, Kind, LocalModel, LoraOptions, TrainingConfig
 from .errors import LocalError, TrainingError
+from .kinds import KINDS
 from .loading import load
-from .models import SPECIAL
 from .personal.backbones import load_backbone
-from .personal.contract import Backbone, BackboneRecord
-from .personal.embedding import EmbeddedCorpus, embed
+from .personal.embedding import EmbeddedCorpus, EmbeddingStore, embed
 from .personal.scoring import Personal
-from .personal.store import EmbeddingStore
-from .scoring import RunOptions, score, tolerance
+from .personal.texts import Backbone, BackboneRecord
+from .scoring import LocalRewardModel, RunOptions, score
 from .served.config import ServedModel
-from .training import train
+from .training import train, untrained
 from .training_batches import Ranking
 from .training_job import Trained
-from .training_options import LoraOptions, TrainingConfig
-from .untrained import untrained
 
 __all__ = [
-    "SPECIAL",
+    "KINDS",
     "Backbone",
     "BackboneRecord",
-    "Classifier",
     "Dtype",
     "EmbeddedCorpus",
     "EmbeddingStore",
-    "Implicit",
     "Kind",
     "LocalError",
     "LocalModel",
+    "LocalRewardModel",
     "LoraOptions",
     "Personal",
     "Ranking",
@@ -40,7 +35,6 @@ __all__ = [
     "load",
     "load_backbone",
     "score",
-    "tolerance",
     "train",
     "untrained",
 ]

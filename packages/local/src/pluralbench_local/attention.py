@@ -6,7 +6,6 @@ that are read (the last token, for a classifier) go through attention and the fe
 inherited rows come before those of the batch.
 """
 
-from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -18,15 +17,12 @@ from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 from transformers import AttentionInterface, AttentionMaskInterface
 
-from pluralbench_local.autotune import fastest
-from pluralbench_local.packing import Packed, Segment, Tokens, pack
-from pluralbench_local.transfer import to_device
+from pluralbench_local.packing import Packed, Segment, to_device
 from pluralbench_local.varlen import has_varlen_kernel, varlen_attention
 
 PACKED = "pluralbench_packed"
 QUERY_BLOCK = 128  # rows of attention scores at a time: they fit into the cache, and later keys are left out
 MIN_ROWS = 16  # MKL rounds matrix products with fewer rows differently, so that exact would not be exact
-SHORT_ROWS = 256  # average rows of a segment below which the kernels are measured on a short prompt
 
 READ_ROWS_MODULES = {"mlp", "self_attn.q_proj", "self_attn.o_proj"}  # of the last layer; each row needs only itself
 
@@ -95,15 +91,15 @@ def attention(
     window = sliding_window if any(segment.num_keys > (sliding_window or 0) for segment in packed.segments) else None
     last = getattr(module, "layer_idx", None) == getattr(getattr(module, "config", None), "num_hidden_layers", 0) - 1
     if window or softcap:
-        output = _attend_blocked(packed, query, key, value, scale, last=last, window=window, cap=softcap)
+        output = attend_blocked(packed, query, key, value, scale, last=last, window=window, cap=softcap)
     elif has_varlen_kernel(query, value):
         output = varlen_attention(packed, query, key, value, scale)
     elif packed.mode == "exact":
         output = _attend_per_segment(packed, query, key, value, scale)
     elif query.is_cuda:
-        output = _attend_blocked(packed, query, key, value, scale, last=last)
+        output = attend_blocked(packed, query, key, value, scale, last=last)
     else:
-        output = KERNELS[_fastest_kernel(packed, query, key)](packed, query, key, value, scale, last=last)
+        output = attend_fused(packed, query, key, value, scale, last=last)
     return output, None
 
 
@@ -134,7 +130,7 @@ def _attend_per_segment(packed: Packed, query: Tensor, key: Tensor, value: Tenso
     return output
 
 
-def _attend_fused(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: float, *, last: bool) -> Tensor:
+def attend_fused(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: float, *, last: bool) -> Tensor:
     """Use torch's fused kernel: each segment attends to itself, its continuations attend to it, results are merged."""
     kernel = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu  # noqa: SLF001 - only it returns normalizers
     output = query.new_zeros(1, query.shape[2], query.shape[1], value.shape[3])
@@ -168,7 +164,7 @@ def _attend_fused(packed: Packed, query: Tensor, key: Tensor, value: Tensor, sca
     return output
 
 
-def _attend_blocked(
+def attend_blocked(
     packed: Packed,
     query: Tensor,
     key: Tensor,
@@ -227,31 +223,6 @@ def _attend_segment_blocks(
 def _future_mask(size: int, device: torch.device) -> Tensor:
     """Mask of the keys of a square block that come after their query."""
     return torch.ones(size, size, dtype=torch.bool, device=device).triu(1)
-
-
-KERNELS: dict[str, Any] = {"fused": _attend_fused, "blocked": _attend_blocked}
-"""Kernels of mode `fast` on a CPU, by name. Which is faster depends on processor, precision and length."""
-
-
-def _fastest_kernel(packed: Packed, query: Tensor, key: Tensor) -> str:
-    rows = 64 if len(packed.ids) < SHORT_ROWS * len(packed.segments) else 512
-    return _measure_kernels(query.dtype, query.shape[1], key.shape[1], query.shape[3], rows)
-
-
-@lru_cache
-def _measure_kernels(dtype: torch.dtype, heads: int, key_heads: int, width: int, rows: int) -> str:
-    """Return the faster kernel for two answers of `rows` rows to a prompt of twice as many."""
-    ids = [*range(2 * rows)]
-    answers = [Tokens(array("i", [*ids, *range(first, first + rows)]), range(3 * rows)) for first in (-rows, -2 * rows)]
-    packed = pack([answers], "fast")
-    query, key, value = (
-        torch.randn(1, count, len(packed.ids), width, dtype=dtype) for count in (heads, key_heads, key_heads)
-    )
-    candidates = {
-        name: lambda kernel=kernel: kernel(packed, query, key, value, width**-0.5, last=False)
-        for name, kernel in KERNELS.items()
-    }
-    return fastest(f"attention {dtype} {heads}/{key_heads}x{width}, {rows} rows", candidates, rounds=3)
 
 
 def _make_no_mask(*_: object, **__: object) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from pluralbench_rewards import RewardModel, ScoringConfig
@@ -10,30 +11,20 @@ from pluralbench_rewards.cluster import on_devices
 from pluralbench_runs import step
 from torch import Tensor
 
-from pluralbench_local.classifiers import Classifier, Implicit, check_label, check_vocabulary
 from pluralbench_local.config import LocalModel, described
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
-from pluralbench_local.models import (
-    ALL_GPUS,
-    all_gpus,
-    describe_weights,
-    load_classifier,
-    load_language_model,
-    load_tokenizer,
-    num_embeddings,
-)
-from pluralbench_local.network import without_packing
-from pluralbench_local.personal.scoring import Personal, load_personal
-from pluralbench_local.scoring import RunOptions
+from pluralbench_local.kinds import ModelKind, check_label, kind_of, load_network
+from pluralbench_local.models import ALL_GPUS, all_gpus, describe_weights, load_tokenizer, num_embeddings
+from pluralbench_local.network import ReadableNetwork, without_packing
+from pluralbench_local.personal.scoring import Personal
+from pluralbench_local.scoring import LocalRewardModel, RunOptions
 
-AnyModel = Classifier | Implicit | Personal
+AnyModel = LocalRewardModel | Personal
 
 
 def load(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None, **fields: Any) -> AnyModel:
     """Load a reward model from a folder or the Hub into this process.
-
-    A personalized reward model is loaded from its folder.
 
     Args:
         model: The model's configuration, or its name.
@@ -44,12 +35,13 @@ def load(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None
         LocalError: If the model cannot be loaded, or is of another kind; or if its device is not available, or has too
             little memory.
     """
-    model = described(model, **fields)
-    if model.personal() is not None:
-        return load_personal(model, scoring or ScoringConfig())
-    options = RunOptions.of(scoring or ScoringConfig(), model)
+    model, scoring = described(model, **fields), scoring or ScoringConfig()
+    kind = kind_of(model)
+    if kind.loader:
+        loaded: AnyModel = resolve_name(kind.loader)(model, scoring)
+        return loaded
     with step(f"Loading {describe_weights(model)}"):
-        return _classifier(model, options) if model.kind == "classifier" else _implicit(model, options)
+        return _load(kind, model, RunOptions.of(scoring, model))
 
 
 def load_to_score(model: LocalModel, scoring: ScoringConfig) -> RewardModel:
@@ -66,32 +58,32 @@ def load_to_score(model: LocalModel, scoring: ScoringConfig) -> RewardModel:
     return replace(loaded, options=replace(loaded.options, measure_tolerance=True))
 
 
-def _classifier(model: LocalModel, options: RunOptions) -> Classifier:
-    if model.reference is not None:
-        raise LocalError('A classifier has no reference model; leave out `reference=...`, or set `kind="implicit"`.')
-    tokenizer = load_tokenizer(model, model.template())
-    network, append = load_classifier(model)
-    weight = getattr(network.head, "weight", None)  # without it, the first batch tells the number of logits
-    if isinstance(weight, Tensor):
+def _load(kind: ModelKind, model: LocalModel, options: RunOptions) -> LocalRewardModel:
+    other = "reference" if kind.option == "label" else "label"
+    if getattr(model, other) is not None:
+        raise LocalError(
+            f"A reward model of the kind {kind.name} has no {other}; leave out `{other}=...`, or choose another "
+            "`kind=...`."
+        )
+    tokenizer = load_tokenizer(model)
+    network = load_network(kind, model)
+    network, reference = (network, None) if model.reference is None else _with_reference(kind, model, network)
+    weight = getattr(network.head, "weight", None)  # without it, the first batch shows the number of labels
+    if kind.option == "label" and isinstance(weight, Tensor):
         check_label(model.name, len(weight), model.label)
-    template = Template(tokenizer, append, num_embeddings=num_embeddings(network.model))
-    return Classifier(model.name, network, template, model.label, options)
+    append = kind.appended(network.model.config)
+    template = Template(tokenizer, append, kind.whole_response, num_embeddings(network.model))
+    return LocalRewardModel(model.name, kind, network, template, model.label, reference, options)
 
 
-def _implicit(model: LocalModel, options: RunOptions) -> Implicit:
-    if model.label is not None:
-        raise LocalError('An implicit reward has no label; leave out `label=...`, or set `kind="classifier"`.')
-    tokenizer = load_tokenizer(model, model.template())
-    policy = load_language_model(model)
-    name = model.reference
-    reference = None if name is None else load_language_model(model.model_copy(update={"name": name, "revision": None}))
-    if reference is not None and reference.model.config.vocab_size != policy.model.config.vocab_size:
-        raise LocalError(f"{name} has another vocabulary than {model.name}, so it cannot be its reference.")
-    check_vocabulary(model.name, policy)
-    if reference is not None:
-        check_vocabulary(str(name), reference)
-        if bool(policy.unpackable) != bool(reference.unpackable):
-            why = policy.unpackable or reference.unpackable
-            policy, reference = without_packing(policy, why), without_packing(reference, why)
-    template = Template(tokenizer, whole_response=True, num_embeddings=num_embeddings(policy.model))
-    return Implicit(model.name, policy, reference, template, options)
+def _with_reference(
+    kind: ModelKind, model: LocalModel, network: ReadableNetwork
+) -> tuple[ReadableNetwork, ReadableNetwork]:
+    """Both networks; if one cannot be packed, neither is."""
+    reference = load_network(kind, model.model_copy(update={"name": model.reference, "revision": None}))
+    if reference.model.config.vocab_size != network.model.config.vocab_size:
+        raise LocalError(f"{model.reference} has another vocabulary than {model.name}, so it cannot be its reference.")
+    if bool(network.unpackable) == bool(reference.unpackable):
+        return network, reference
+    why = network.unpackable or reference.unpackable
+    return without_packing(network, why), without_packing(reference, why)

@@ -2,19 +2,15 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 import torch
 from pluralbench_calls.model_checks import check_model
 from pluralbench_runs import UserError, one_line
-from torch import nn
 from transformers import (
     AutoConfig,
-    AutoModel,
     AutoModelForCausalLM,
-    AutoModelForSequenceClassification,
     AutoTokenizer,
     PretrainedConfig,
     PreTrainedModel,
@@ -24,7 +20,6 @@ from transformers.utils import logging
 
 from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import LocalError
-from pluralbench_local.network import ReadableNetwork, network_of
 from pluralbench_local.planning import check_before_loading, saved_parameters
 
 transformers_logging: Any = logging  # untyped
@@ -36,71 +31,20 @@ NO_GPU = 'The device {device} needs a GPU, and this machine has none; set `devic
 REWARD_HEADS = {"score", "classifier", "v_head"}
 
 
-@dataclass(frozen=True)
-class Special:
-    """How to load an architecture that `AutoModelForSequenceClassification` does not know, by code of the model itself.
-
-    Attributes:
-        head: Name of the module that turns a hidden state into a reward.
-        append: Key in the model's configuration with the id of a token that it expects after a conversation.
-    """
-
-    head: str
-    append: str
-
-
-SPECIAL = {
-    # internlm/internlm2-*-reward: `get_score` of the model's own code reads the reward token after the conversation.
-    "InternLM2ForRewardModel": Special(head="v_head", append="reward_token_id"),
-}
-"""Special cases by the architecture that a model's configuration declares."""
-
-
 def hub_options(model: LocalModel) -> dict[str, Any]:
     """Return the arguments of `from_pretrained` for a model."""
     return {"revision": model.revision, "trust_remote_code": model.trust_remote_code}
 
 
-def load_tokenizer(source: LocalModel, chat_template: str | None) -> PreTrainedTokenizerBase:
-    """Load a model's tokenizer.
-
-    Args:
-        source: The model.
-        chat_template: A Jinja template instead of the tokenizer's.
-
-    Raises:
-        LocalError: If the tokenizer cannot be loaded.
-    """
+def load_tokenizer(source: LocalModel) -> PreTrainedTokenizerBase:
+    """Load a model's tokenizer, with the chat template of `source` if it has one. Raises `LocalError`."""
     tokenizer = load_or_raise(
         "tokenizer", source, lambda: AutoTokenizer.from_pretrained(source.name, **hub_options(source))
     )
-    if chat_template is not None:
-        tokenizer.chat_template = chat_template
+    template = source.template()
+    if template is not None:
+        tokenizer.chat_template = template
     return cast("PreTrainedTokenizerBase", tokenizer)
-
-
-def load_classifier(source: LocalModel) -> tuple[ReadableNetwork, tuple[int, ...]]:
-    """Load a sequence classifier.
-
-    Returns:
-        The network, and the token ids that it expects after a conversation.
-
-    Raises:
-        LocalError: If it cannot be loaded; or if its device is not available, or has too little memory.
-    """
-    config = load_config(source)
-    special = special_of(config)
-    if special is None:
-        model = _load_model(AutoModelForSequenceClassification, source)
-        return _as_network(model, getattr(model, "score", None)), ()
-    model = _load_model(AutoModel, source)
-    head = getattr(model, special.head, None)
-    if not isinstance(head, nn.Module):
-        raise LocalError(
-            f"{source.name} declares an architecture whose head is `{special.head}`, and loads as "
-            f"{type(model).__name__}, which has none; correct its config.json (`architectures`, `auto_map`)."
-        )
-    return _as_network(model, head), appended_tokens(config)
 
 
 def load_config(source: LocalModel) -> PretrainedConfig:
@@ -109,43 +53,6 @@ def load_config(source: LocalModel) -> PretrainedConfig:
         "configuration", source, lambda: AutoConfig.from_pretrained(source.name, **hub_options(source))
     )
     return config
-
-
-def special_of(config: PretrainedConfig) -> Special | None:
-    """Return the special case of a model's architecture; None if transformers knows the architecture."""
-    return next((SPECIAL[name] for name in config.architectures or [] if name in SPECIAL), None)
-
-
-def appended_tokens(config: PretrainedConfig) -> tuple[int, ...]:
-    """Return the token ids that a classifier expects after a conversation. Raises `LocalError`."""
-    special = special_of(config)
-    if special is None:
-        return ()
-    token = getattr(config, special.append, None)
-    if not isinstance(token, int):
-        raise LocalError(f"The configuration of {config.name_or_path} has no number as `{special.append}`; add it.")
-    return (token,)
-
-
-def load_language_model(source: LocalModel) -> ReadableNetwork:
-    """Load a causal language model as a network whose head projects to the vocabulary. Raises as `language_model`."""
-    model = language_model(source)
-    embeddings: Callable[[], nn.Module] = model.get_output_embeddings
-    return _as_network(model, embeddings())
-
-
-def language_model(source: LocalModel) -> PreTrainedModel:
-    """Load a causal language model to its device.
-
-    Raises:
-        LocalError: If it cannot be loaded; or if its device is not available, or has too little memory.
-    """
-    return _load_model(AutoModelForCausalLM, source)
-
-
-def _as_network(model: PreTrainedModel, head: nn.Module | None) -> ReadableNetwork:
-    with silence_transformers():
-        return network_of(model, head)
 
 
 def num_embeddings(model: PreTrainedModel) -> int | None:
@@ -197,7 +104,12 @@ def describe_weights(model: LocalModel) -> str:
     return f"{folder.name or model.name} ({', '.join([*facts, devices.get(model.device, model.device)])})"
 
 
-def _load_model(kind: Any, source: LocalModel) -> PreTrainedModel:
+def load_model(kind: Any, source: LocalModel) -> PreTrainedModel:
+    """Load a model of a transformers class with all its weights, to its device.
+
+    Raises:
+        LocalError: If it cannot be loaded; or if its device is not available, or has too little memory.
+    """
     spread = source.device == "spread" and bool(all_gpus("spread"))  # an error without a GPU
     device = None if spread else resolve_device(source.device)
     placement: dict[str, Any] = {"device_map": "auto"} if spread else {}

@@ -13,8 +13,7 @@ from transformers import PreTrainedModel
 from pluralbench_local.attention import PACKED, NotPackable, packed_attention, read_only_last_rows
 from pluralbench_local.errors import LocalError
 from pluralbench_local.gates import fuse_gated_mlps
-from pluralbench_local.packing import Kept, Packed, Tokens, pack
-from pluralbench_local.transfer import to_device
+from pluralbench_local.packing import Kept, Packed, Tokens, pack, to_device
 
 PACKABLE_LAYERS = {"full_attention", "sliding_attention"}
 # Largest difference of two ways to compute the same, relative to the largest number.

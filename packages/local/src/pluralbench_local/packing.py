@@ -175,6 +175,20 @@ class _Step:
     last: bool
 
 
+def to_device(values: Tensor | Sequence[int] | Sequence[Sequence[int]], device: torch.device) -> Tensor:
+    """Copy values from the CPU to a device.
+
+    An ordinary copy to a GPU waits until the GPU has finished all earlier work. From pinned memory it is one more item
+    of that work.
+
+    Args:
+        values: A tensor on the CPU; or integers, which become a tensor of 64-bit integers.
+        device: The device.
+    """
+    tensor = values if isinstance(values, Tensor) else torch.tensor(values, dtype=torch.long)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
 def common_prefix(sequences: "Sequence[array[int]]") -> int:
     """Return the length of the common prefix, at most one less than the shortest sequence; 0 for one sequence."""
     if len(sequences) == 1:

@@ -1,4 +1,4 @@
-"""What scoring on a GPU needs: memory and time, by arithmetic from a configuration, before anything is loaded."""
+"""What scoring on a GPU needs: memory, by arithmetic from a configuration, before anything is loaded."""
 
 import math
 from collections.abc import Callable
@@ -24,25 +24,6 @@ BYTES_OF_A_LOGIT = 12  # float32, together with its scaled copy and its logarith
 KEPT_TOKENS = 4096  # of the path of prefixes whose keys and values wait for the next batch; few prompts are longer
 RESERVE = 0.5e9  # bytes for workspaces of the kernels and for fragments
 GB = 1e9
-# Peak of dense matrix products in half precision, by a part of the GPU's name; the first match counts.
-PEAK_FLOPS = {
-    "B200": 2250e12,
-    "H200": 989e12,
-    "GH200": 989e12,
-    "H100 PCIe": 756e12,
-    "H100 NVL": 835e12,
-    "H100": 989e12,
-    "A100": 312e12,
-    "L40S": 362e12,
-    "RTX 6000 Ada": 364e12,
-    "RTX 4090": 165e12,
-    "RTX A6000": 155e12,
-    "A40": 150e12,
-    "A10": 125e12,
-    "L4": 121e12,
-    "V100": 125e12,
-    "T4": 65e12,
-}
 
 
 @dataclass(frozen=True)
@@ -135,26 +116,6 @@ def check_memory(name: str, planned: Needs, free: float, device: str) -> None:
         )
 
 
-def forward_flops(config: PretrainedConfig, tokens: int, pairs: int = 0) -> float:
-    """Return the floating-point operations of the matrix products of a forward pass, without the head.
-
-    Args:
-        config: Configuration of a decoder with gated feed-forward blocks.
-        tokens: Computed tokens.
-        pairs: Pairs of a token and one that it attends to.
-    """
-    text = config.get_text_config()
-    heads, key_heads, width = _heads(text)
-    projections = text.hidden_size * width * 2 * (heads + key_heads)
-    layer = 2 * tokens * (projections + 3 * text.hidden_size * _inner_size(text)) + 4 * pairs * heads * width
-    return float(text.num_hidden_layers * layer)
-
-
-def peak_flops(device_name: str) -> float | None:
-    """Return the peak of a GPU in half precision, in operations a second; None for an unknown name."""
-    return next((peak for name, peak in PEAK_FLOPS.items() if name in device_name), None)
-
-
 def free_memory(device: torch.device) -> float | None:
     """Return the bytes of a GPU that are free or cached by this process; None for other devices."""
     if device.type != "cuda":
@@ -202,10 +163,10 @@ def check_before_loading(
     check_memory(model.name, largest_fitting(needs, free), free, str(device))
 
 
-def fitting_budget(network: ReadableNetwork) -> int:
-    """Return the tokens of a batch for a network on a GPU: the default, or fewer if memory is short."""
+def default_budget(network: ReadableNetwork) -> int:
+    """Return the tokens of a batch: on a CPU what was fastest where it was measured, on a GPU the most that fit."""
     free = free_memory(network.device)
-    return DEFAULT_BUDGETS["cuda"] if free is None else _network_needs(network, free).token_budget
+    return DEFAULT_BUDGETS["cpu"] if free is None else _network_needs(network, free).token_budget
 
 
 def describe_needs(network: ReadableNetwork, tokens: int, token_budget: int) -> str:
@@ -217,14 +178,11 @@ def describe_needs(network: ReadableNetwork, tokens: int, token_budget: int) -> 
         token_budget: Tokens of a batch.
     """
     sentence = f"{tokens:,} tokens to compute in batches of at most {token_budget:,}"
-    free, config = free_memory(network.device), network.model.config
-    if free is None or not _is_plannable(config):
+    free = free_memory(network.device)
+    if free is None or not _is_plannable(network.model.config):
         return f"{sentence}."
     needs = _network_needs(network, math.inf, token_budget)
-    name = torch.cuda.get_device_name(network.device)
-    peak = peak_flops(name)
-    least = "" if peak is None else f", and at least {forward_flops(config, tokens) / peak:.0f} s at the peak of {name}"
-    return f"{sentence}: about {needs.total / GB:.1f} GB beside the weights ({free / GB:.1f} GB are free){least}."
+    return f"{sentence}: about {needs.total / GB:.1f} GB beside the weights ({free / GB:.1f} GB are free)."
 
 
 def _network_needs(network: ReadableNetwork, free: float, token_budget: int = DEFAULT_BUDGETS["cuda"]) -> Needs:

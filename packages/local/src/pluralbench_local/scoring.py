@@ -1,13 +1,11 @@
 """Score groups with a local reward model, and measure the tolerance of its scores."""
 
-import ctypes
 import math
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, Self
 
 import torch
 from pluralbench_rewards import (
@@ -16,7 +14,6 @@ from pluralbench_rewards import (
     ModelRecord,
     OnScored,
     Overflow,
-    RewardModel,
     Scored,
     ScoringConfig,
     Work,
@@ -27,10 +24,10 @@ from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from pluralbench_local.batches import Read, ScoreTable, in_batches, tokens_to_compute
-from pluralbench_local.budgets import default_budget
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, tokenize
 from pluralbench_local.errors import LocalError
+from pluralbench_local.kinds import ModelKind, check_label, reward_of
 from pluralbench_local.network import (
     ReadableNetwork,
     max_positions,
@@ -40,10 +37,9 @@ from pluralbench_local.network import (
     varies_with_length,
 )
 from pluralbench_local.packing import Tokens
-from pluralbench_local.planning import describe_needs
+from pluralbench_local.planning import default_budget, describe_needs
 
 UNLIMITED = 10**9  # tokenizers without a limit report a much larger number
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of malloc.h
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ class RunOptions:
         on_overflow: See `ScoringConfig`.
         token_budget: See `ScoringConfig`.
         source: What the model was loaded from; None if unknown.
-        measure_tolerance: Whether to measure how far scores of another mode may lie from these (see `tolerance`).
+        measure_tolerance: Whether to measure how far scores of another mode may lie from these.
     """
 
     mode: Mode = "fast"
@@ -92,40 +88,111 @@ class Runnable(Protocol):
         """Networks that have to run."""
 
 
-class LocalRewardModel(Runnable, Protocol):
-    """A reward model that `score_locally` can run."""
+@dataclass(frozen=True)
+class LocalRewardModel:
+    """A loaded reward model of one of `pluralbench_local.kinds.KINDS`.
 
-    def unmeasured(self) -> RewardModel:
-        """See `MeasuresTolerance`."""
+    Attributes:
+        name: Folder, or ORG/NAME on the Hub.
+        kind: How its networks are read.
+        network: The loaded network.
+        template: How conversations become tokens.
+        label: Which of several labels is the reward (see `reward_of`).
+        reference: The network whose rewards are subtracted.
+        options: How it scores.
+    """
 
-    def tolerance(self, groups: Sequence[Group], scored: Scored) -> float:
-        """See `MeasuresTolerance`."""
+    name: str
+    kind: ModelKind
+    network: ReadableNetwork
+    template: Template
+    label: str | None = None
+    reference: ReadableNetwork | None = None
+    options: RunOptions = field(default_factory=RunOptions)
 
     @property
-    def kind(self) -> str:
-        """ "classifier" or "implicit"."""
+    def networks(self) -> list[ReadableNetwork]:
+        """Networks that have to run."""
+        return [self.network] if self.reference is None else [self.network, self.reference]
 
-    @property
-    def precision(self) -> torch.dtype:
-        """Precision of its scores."""
+    def record(self) -> ModelRecord:
+        """Return the record of its source, completed by what loading determined."""
+        source = self.options.source
+        record = ModelRecord(name=self.name, kind=self.kind.name) if source is None else source.record()
+        fields = loaded_fields(self)
+        return record.model_copy(update=fields | {"commit": fields["commit"] or record.commit})
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
-        """Compute the reward of each conversation, in order, and return the number of tokens computed too."""
+        """Compute the reward of each conversation, in order, and return the tokens that each network computed too."""
+        conversations = [tokens for group in groups for tokens in group]
+        rewards = []
+        for network in self.networks:
+            states, rows, computed = read(network, groups)
+            numbers = self.kind.numbers(network, states, rows, conversations, self.options.mode)
+            check_label(self.name, numbers.shape[1], self.label)
+            rewards.append(reward_of(numbers, self.label))
+        return (rewards[0] if self.reference is None else rewards[0] - rewards[1]).tolist(), computed
 
+    def score(
+        self,
+        groups: Sequence[Group],
+        *,
+        cached: Mapping[int, list[float]] | None = None,
+        on_scored: OnScored | None = None,
+    ) -> Scored:
+        """Score the responses of every group; see `pluralbench_rewards.RewardModel.score`."""
+        limit = length_limit(self)
+        table = ScoreTable(groups, self.template, limit, self.options.on_overflow, cached or {})
+        work = work_of(self, limit)
+        started = time.perf_counter()
+        remaining = {index: list(duplicates) for index, duplicates in table.duplicates.items()}
+        if self.network.device.type == "cuda":
+            tokens = tokens_to_compute(table.tokenized, remaining, work.strategy)
+            log_status(describe_needs(self.network, tokens, work.token_budget))
+        with table.recording(on_scored) as record:
+            for index, values in in_batches(
+                self.rewards, table.tokenized, remaining, work, [group.id for group in groups]
+            ):
+                record(index, values)
+        work.seconds = time.perf_counter() - started
+        scored = table.scored(work=work)
+        if self.options.measure_tolerance:
+            scored.tolerance = measured_tolerance(self, groups, scored)
+        return scored
 
-class Scorer(RewardModel, Protocol):
-    """A loaded reward model whose `RunOptions` can be replaced."""
+    def unmeasured(self) -> Self:
+        """Return a copy that measures no tolerance when it scores."""
+        return replace(self, options=replace(self.options, measure_tolerance=False))
 
-    @property
-    def options(self) -> RunOptions:
-        """How it scores."""
+    def tolerance(self, groups: Sequence[Group], scored: Scored) -> float:
+        """Measure how far scores of another mode, or of one conversation at a time, may lie from these.
 
+        A conversation of each group is computed by itself under the model's default attention. The tolerance is
+        eight times the root mean square of the differences, and at least four units in the last place of the root mean
+        square of the scores. It is an estimate: if rounding can send a token to another expert, a rare score may lie
+        farther off.
 
-AnyScorer = TypeVar("AnyScorer", bound=Scorer)
+        Args:
+            groups: The groups, such as those of `pluralbench_rewards.tolerance_sample`.
+            scored: Their scores.
+        """
+        if scored.work is None:
+            return 0.0
+        limit = scored.work.max_length
+        sample = [(index, index % len(values)) for index, values in enumerate(scored.scores) if values]
+        differences, scores = [0.0], [0.0]
+        for index, response in sample:
+            [tokenized] = tokenize([groups[index]], self.template, limit, self.options.on_overflow)
+            with torch.inference_mode():
+                [reward], _ = self.rewards([[tokenized.conversations[response]]], _read_unpacked)
+            if math.isfinite(reward):
+                differences.append(reward - scored.scores[index][response])
+                scores.append(reward)
+        return tolerance_from(differences, scores, self.kind.precision or self.network.dtype)
 
 
 def score(
-    model: AnyScorer,
+    model: Any,
     groups: Sequence[Group],
     *,
     cached: Mapping[int, list[float]] | None = None,
@@ -145,35 +212,8 @@ def score(
         LocalError: If the chat template is missing or fails, or a conversation is too long; or if one conversation does
             not fit into memory.
     """
-    changed: Any = replace(model, options=replace(model.options, **options))  # type: ignore[type-var]
+    changed: Any = replace(model, options=replace(model.options, **options))
     scored: Scored = changed.score(groups, cached=cached, on_scored=on_scored)
-    return scored
-
-
-def score_locally(
-    model: LocalRewardModel,
-    groups: Sequence[Group],
-    *,
-    cached: Mapping[int, list[float]] | None = None,
-    on_scored: OnScored | None = None,
-) -> Scored:
-    """Score with a local model; see `pluralbench_rewards.RewardModel.score`."""
-    limit = length_limit(model)
-    table = ScoreTable(groups, model.template, limit, model.options.on_overflow, cached or {})
-    work = work_of(model, limit)
-    started = time.perf_counter()
-    remaining = {index: list(duplicates) for index, duplicates in table.duplicates.items()}
-    if model.networks[0].device.type == "cuda":
-        tokens = tokens_to_compute(table.tokenized, remaining, work.strategy)
-        log_status(describe_needs(model.networks[0], tokens, work.token_budget))
-    ids = [group.id for group in groups]
-    with table.recording(on_scored) as record:
-        for index, values in in_batches(model.rewards, table.tokenized, remaining, work, ids):
-            record(index, values)
-    work.seconds = time.perf_counter() - started
-    scored = table.scored(work=work)
-    if model.options.measure_tolerance:
-        scored.tolerance = measured_tolerance(model, groups, scored)
     return scored
 
 
@@ -199,23 +239,13 @@ def work_of(model: Runnable, limit: int) -> Work:
     network = model.networks[0]
     unpackable = next((network.unpackable for network in model.networks if network.unpackable), "")
     strategy = "padded" if unpackable else model.options.mode
-    if network.device.type == "cpu":
-        _keep_freed_memory()
-    budget = model.options.token_budget or default_budget(network, strategy)
+    budget = model.options.token_budget or default_budget(network)
     unpaddable = any(varies_with_length(one.model) or padding_id(one) is None for one in model.networks)
     if unpaddable or (unpackable and model.options.mode == "exact"):
         budget = 1  # a conversation in each batch
     # Packed batches have their own attention; its name says so.
     attention = str(network.model.config._attn_implementation)  # noqa: SLF001 - it has no public name
     return Work(strategy, unpackable, budget, limit, attention)
-
-
-def record_of(model: LocalRewardModel) -> ModelRecord:
-    """Return the record of a loaded model: that of its source, completed by what loading determined."""
-    source = model.options.source
-    record = ModelRecord(name=model.name, kind=model.kind) if source is None else source.record()
-    fields = loaded_fields(model)
-    return record.model_copy(update=fields | {"commit": fields["commit"] or record.commit})
 
 
 def loaded_fields(model: Runnable) -> dict[str, Any]:
@@ -248,41 +278,6 @@ def token_limit(tokenizer: PreTrainedTokenizerBase, configs: Sequence[Pretrained
     return min((int(limit) for limit in limits if limit and 0 < limit < UNLIMITED), default=UNLIMITED)
 
 
-def tolerance(model: LocalRewardModel, groups: Sequence[Group], scored: Scored) -> float:
-    """Measure how far scores of another mode, or of one conversation at a time, may lie from these.
-
-    A conversation of each group is computed by itself under the model's default attention. The tolerance is
-    eight times the root mean square of the differences, and at least four units in the last place of the root mean
-    square of the scores. It is an estimate: if rounding can send a token to another expert, a rare score may lie
-    farther off.
-
-    Args:
-        model: The model.
-        groups: The groups, such as those of `pluralbench_rewards.tolerance_sample`.
-        scored: Their scores.
-    """
-    if scored.work is None:
-        return 0.0
-    limit = scored.work.max_length
-    sample = [(index, index % len(values)) for index, values in enumerate(scored.scores) if values]
-    differences, scores = [0.0], [0.0]
-    for index, response in sample:
-        [tokenized] = tokenize([groups[index]], model.template, limit, model.options.on_overflow)
-        with torch.inference_mode():
-            [reward], _ = model.rewards([[tokenized.conversations[response]]], _read_unpacked)
-        if math.isfinite(reward):
-            differences.append(reward - scored.scores[index][response])
-            scores.append(reward)
-    return tolerance_from(differences, scores, model.precision)
-
-
-def unmeasured(model: AnyScorer) -> AnyScorer:
-    """Return a copy of the model that measures no tolerance when it scores."""
-    changed: Any = replace(model, options=replace(model.options, measure_tolerance=False))  # type: ignore[type-var]
-    copy: AnyScorer = changed
-    return copy
-
-
 def tolerance_from(differences: Sequence[float], scores: Sequence[float], precision: torch.dtype) -> float:
     """Return the tolerance for a sample of scores.
 
@@ -299,15 +294,3 @@ def tolerance_from(differences: Sequence[float], scores: Sequence[float], precis
 def _read_unpacked(network: ReadableNetwork, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:
     with using_default_attention(network):
         return read_padded(network, [tokens for group in groups for tokens in group])
-
-
-def _keep_freed_memory() -> None:
-    """Let glibc reuse freed memory instead of returning it to the system.
-
-    Returning the large blocks of every layer and requesting them again costs about 5 % of the time. In exchange the
-    process holds its peak memory until it ends. Other C libraries are not changed.
-    """
-    with suppress(OSError, AttributeError):
-        mallopt = ctypes.CDLL("libc.so.6").mallopt
-        for parameter in (M_TRIM_THRESHOLD, M_MMAP_THRESHOLD):
-            mallopt(parameter, 1 << 30)

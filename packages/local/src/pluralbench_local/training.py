@@ -5,6 +5,7 @@ checkpoints and resuming.
 """
 
 import math
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from itertools import islice
@@ -14,15 +15,16 @@ from typing import Any, Literal
 import torch
 from accelerate import Accelerator
 from pluralbench_rewards import ModelRecord
-from pluralbench_runs import Json, Recipe, digest, recipe_values
+from pluralbench_runs import Json, Recipe, digest, make_readable, recipe_values
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from pluralbench_local.config import TRAINING_FILE, LocalModel, described
+from pluralbench_local.config import TRAINING_FILE, LocalModel, TrainingConfig, described
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError, TrainingError
-from pluralbench_local.models import load_tokenizer
+from pluralbench_local.models import load_tokenizer, silence_transformers
 from pluralbench_local.network import max_positions
+from pluralbench_local.packing import to_device
 from pluralbench_local.training_batches import Batch, Data, Ranking, batches, check, tokenize_rankings
 from pluralbench_local.training_job import (
     CheckpointClock,
@@ -38,10 +40,16 @@ from pluralbench_local.training_job import (
     saved_network,
     step_log,
 )
-from pluralbench_local.training_model import TrainableModel, finalize, load_trainee, set_pad_token
-from pluralbench_local.training_options import TrainingConfig
-from pluralbench_local.training_rewards import Rewards, evaluating, head_rewards, model_rewards
-from pluralbench_local.transfer import to_device
+from pluralbench_local.training_model import (
+    Rewards,
+    TrainableModel,
+    evaluating,
+    finalize,
+    head_rewards,
+    load_trainee,
+    model_rewards,
+    set_pad_token,
+)
 
 HELD_OUT = "held-out rankings"
 REWARD = Kind(TRAINING_FILE, "pluralbench-local", ("transformers", "tokenizers", "peft"))
@@ -133,7 +141,7 @@ def _train(
     work: Path,
     facts: dict[str, Any],
 ) -> Result:
-    template = Template(load_tokenizer(source, source.template()))
+    template = Template(load_tokenizer(source))
     limits = (template, options.max_length, options.on_overflow)
     data = tokenize_rankings(rankings, "rankings", *limits)
     held_out_data = None if held_out is None else tokenize_rankings(held_out, HELD_OUT, *limits)
@@ -310,3 +318,41 @@ def _digest(rankings: Sequence[Ranking]) -> str:
     return digest(
         [digest([r.id, list(r.prompt), list(r.responses), list(r.rank), r.pairs_to_learn()]) for r in rankings]
     )
+
+
+ANY_LENGTH = 1024  # tokens; how a conversation ends does not depend on its length
+
+
+def untrained(model: str | Path | LocalModel, out: Path | str, *, seed: int = 0, **fields: Any) -> Path:
+    """Save a language model with a random head of one logit.
+
+    The folder appears when it is complete. If `out` has a model already, it is left as it is.
+
+    Args:
+        model: The model's configuration, or its name.
+        out: The folder.
+        seed: Seed of the head.
+        **fields: Fields of `LocalModel`.
+
+    Returns:
+        The folder.
+
+    Raises:
+        LocalError: If the model cannot be loaded; or if its device is not available, or has too little memory.
+    """
+    base, target = described(model, **fields), Path(out)
+    if (target / "config.json").exists():
+        return target
+    tokenizer = load_tokenizer(base)
+    trainee = load_trainee(base, lora=None, gradient_checkpointing=False, token_budget=None, seed=seed)
+    template = Template(tokenizer)
+    example = Ranking("any", [{"role": "user", "content": "Why?"}], ["So.", "No."], [1, 2])
+    tokens = tokenize_rankings([example], "rankings", template, ANY_LENGTH, "error").tokens
+    set_pad_token(trainee.network.model, template, (conversation for responses in tokens for conversation in responses))
+    trainee = finalize(trainee, trainee.base)
+    work = target.with_name(f"{target.name}.new")
+    shutil.rmtree(work, ignore_errors=True)
+    with silence_transformers():
+        trainee.network.model.save_pretrained(work)
+        tokenizer.save_pretrained(work)
+    return make_readable(work).replace(target)

@@ -1,24 +1,27 @@
 """The reward model in training: a classifier or a language model with a new head, full or with LoRA adapters."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
-from pluralbench_runs import install_command
+from accelerate import Accelerator
+from pluralbench_runs import install_command, progress
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
-from pluralbench_local.config import LocalModel
-from pluralbench_local.conversations import Template
+from pluralbench_local.batches import Read, in_batches
+from pluralbench_local.config import LocalModel, LoraOptions
+from pluralbench_local.conversations import Template, Tokenized
 from pluralbench_local.errors import LocalError
-from pluralbench_local.models import REWARD_HEADS, load_weights, resolve_device
-from pluralbench_local.network import ReadableNetwork, padding_id, read_padded
-from pluralbench_local.packing import Tokens
-from pluralbench_local.training_options import LoraOptions
-from pluralbench_local.transfer import to_device
+from pluralbench_local.kinds import CLASSIFIER
+from pluralbench_local.models import REWARD_HEADS, load_weights, resolve_device, silence_transformers
+from pluralbench_local.network import ReadableNetwork, network_of, padding_id, read_padded, without_packing
+from pluralbench_local.packing import Tokens, to_device
+from pluralbench_local.scoring import LocalRewardModel, RunOptions, work_of
+from pluralbench_local.training_batches import Data
 
 SMALL_HEAD_STD = 0.02  # transformers' standard deviation of a new head
 # Tokens of a forward pass. On a CPU small batches are fastest (measured), as they pad least; for a GPU it is a guess.
@@ -236,3 +239,89 @@ def _add_adapters(model: PreTrainedModel, lora: LoraOptions) -> nn.Module:
         if weights.requires_grad or name.split(".")[2] in REWARD_HEADS:  # names begin with two wrappers of peft
             weights.data = weights.data.float()
     return whole
+
+
+Rewards = Callable[[Data, Sequence[tuple[int, int]]], Tensor]
+"""From data and (ranking, response) indices to the rewards, of shape (indices,), in float32, with gradients."""
+
+
+def model_rewards(trainee: TrainableModel, accelerator: Accelerator) -> Rewards:
+    """Return the rewards by a model all of whose weights may change: each call encodes its responses.
+
+    Args:
+        trainee: The model.
+        accelerator: Sets the precision of forward passes.
+    """
+
+    def rewards(data: Data, members: Sequence[tuple[int, int]]) -> Tensor:
+        conversations = [data.tokens[ranking][response] for ranking, response in members]
+        return rewards_of(trainee, conversations, accelerator.autocast)
+
+    return rewards
+
+
+def head_rewards(
+    trainee: TrainableModel, template: Template, parts: Sequence[Data], token_budget: int | None = None
+) -> Rewards:
+    """Return the rewards by a head whose base does not change: each response is encoded once, here.
+
+    Args:
+        trainee: The model.
+        template: How conversations became tokens.
+        parts: The data.
+        token_budget: Maximum number of tokens of a forward pass. None: that of scoring.
+
+    Raises:
+        LocalError: If one conversation does not fit into memory.
+    """
+    model = trainee.network.model
+    with evaluating(model), silence_transformers():
+        network = network_of(model, trainee.network.head)
+        reader = LocalRewardModel("", CLASSIFIER, network, template, options=RunOptions(token_budget=token_budget))
+        states = _encode(reader, parts)
+    if not network.unpackable:
+        without_packing(network, "training pads its batches")
+
+    def rewards(data: Data, members: Sequence[tuple[int, int]]) -> Tensor:
+        ids = [data.tokens[ranking][response].ids.tobytes() for ranking, response in members]
+        return apply_head(trainee, torch.stack([states[conversation] for conversation in ids]))
+
+    return rewards
+
+
+def _encode(reader: LocalRewardModel, parts: Sequence[Data]) -> dict[bytes, Tensor]:
+    """Return the last hidden state of each different conversation, computed in the packed batches of scoring."""
+    tokenized = [Tokenized(conversations) for data in parts for conversations in data.tokens]
+    ids = [[tokens.ids.tobytes() for tokens in group.conversations] for group in tokenized]
+    states: dict[bytes, Tensor] = {}
+    remaining: dict[int, list[int]] = {}
+    for index, group in enumerate(ids):
+        # Rankings may share responses.
+        new = {conversation: place for place, conversation in enumerate(group) if conversation not in states}
+        states |= dict.fromkeys(new, torch.empty(0))
+        if new:
+            remaining[index] = list(new.values())
+
+    def compute(groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[Sequence[Tensor], int]:
+        computed, rows, tokens = read(reader.network, groups)
+        return list(computed[to_device([indices[-1] for indices in rows], computed.device)]), tokens
+
+    work = work_of(reader, max(len(tokens.ids) for group in tokenized for tokens in group.conversations))
+    names = [ranking.id for data in parts for ranking in data.rankings]
+    with progress("encoding", len(states)) as meter:
+        for index, computed in in_batches(compute, tokenized, remaining, work, names):
+            for place, state in computed.items():
+                states[ids[index][place]] = state
+                meter.advance()
+    return states
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Put a model into evaluation mode (no dropout) within this context."""
+    training = model.training
+    model.train(mode=False)
+    try:
+        yield
+    finally:
+        model.train(mode=training)

@@ -8,10 +8,8 @@ from typing import Any, Literal
 
 from pluralbench_rewards import ScoringConfig
 
-from pluralbench_local.classifiers import Classifier, Implicit
-from pluralbench_local.scoring import UNLIMITED
+from pluralbench_local.scoring import UNLIMITED, LocalRewardModel
 
-Model = Classifier | Implicit
 Cut = Literal["left", "right"]
 
 PLAIN_TEMPLATE = (
@@ -20,7 +18,7 @@ PLAIN_TEMPLATE = (
 """No chat template: the messages, each on a line of its own."""
 
 
-def with_bos(model: Model, count: int) -> Model:
+def with_bos(model: LocalRewardModel, count: int) -> LocalRewardModel:
     """Return the model with this number of BOS tokens at the beginning of each conversation.
 
     Args:
@@ -31,7 +29,7 @@ def with_bos(model: Model, count: int) -> Model:
     return _edited(model, partial(_begin_with, bos, count))
 
 
-def without_template(model: Model) -> Model:
+def without_template(model: LocalRewardModel) -> LocalRewardModel:
     """Return the model without a chat template: its messages, each on a line, after the tokenizer's special tokens."""
     tokenizer: Any = copy(model.template.tokenizer)
     tokenizer.chat_template = PLAIN_TEMPLATE
@@ -40,7 +38,7 @@ def without_template(model: Model) -> Model:
     return plain if bos is None else with_bos(plain, int(begin == [bos]))
 
 
-def with_cut(model: Model, length: int, side: Cut) -> Model:
+def with_cut(model: LocalRewardModel, length: int, side: Cut) -> LocalRewardModel:
     """Return the model with each conversation cut to a length by itself, as tokenizers truncate.
 
     Args:
@@ -51,18 +49,18 @@ def with_cut(model: Model, length: int, side: Cut) -> Model:
     return _edited(model, partial(_keep, length, side))
 
 
-def uncut(model: Model) -> Model:
+def uncut(model: LocalRewardModel) -> LocalRewardModel:
     """Return the model with the maximum length of its tokenizer and its configuration."""
     return replace(model, options=replace(model.options, max_length=None, on_overflow="truncate-left"))
 
 
-def longest(model: Model) -> int | None:
+def longest(model: LocalRewardModel) -> int | None:
     """Return the chosen maximum length of a model; None if it is the model's own."""
     length = model.options.max_length
     return length if length is not None and length < UNLIMITED else None
 
 
-def quick(model: Model, scoring: ScoringConfig) -> Model:
+def quick(model: LocalRewardModel, scoring: ScoringConfig) -> LocalRewardModel:
     """Return the model without the measurement of its tolerance, with the options of a run.
 
     Conversations that are too long lose their first tokens, where the run would have stopped.
@@ -71,7 +69,7 @@ def quick(model: Model, scoring: ScoringConfig) -> Model:
     return replace(model, options=replace(model.options, on_overflow=overflow, measure_tolerance=False))
 
 
-def _edited(model: Model, edit: Callable[[list[int]], list[int]]) -> Model:
+def _edited(model: LocalRewardModel, edit: Callable[[list[int]], list[int]]) -> LocalRewardModel:
     before = model.template.edit
     both = edit if before is None else lambda ids: edit(before(ids))
     return replace(model, template=replace(model.template, edit=both))

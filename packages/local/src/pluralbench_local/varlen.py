@@ -10,8 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pluralbench_local.packing import Packed, Segment
-from pluralbench_local.transfer import to_device
+from pluralbench_local.packing import Packed, Segment, to_device
 
 AMPERE = (8, 0)  # oldest compute capability that the kernel is built for
 MAX_WIDTH = 256  # largest width of a head

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from pluralbench_local.network import AGREEMENT
-from pluralbench_local.transfer import to_device
+from pluralbench_local.packing import to_device
 from torch import Tensor
 from transformers import PreTrainedModel, TemperatureLogitsWarper, TopPLogitsWarper
 from transformers.cache_utils import DynamicCache, DynamicLayer

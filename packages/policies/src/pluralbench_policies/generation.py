@@ -21,10 +21,11 @@ from pluralbench_local import LocalModel
 from pluralbench_local.batches import is_out_of_memory
 from pluralbench_local.config import described
 from pluralbench_local.conversations import Template
-from pluralbench_local.models import language_model, load_config, load_tokenizer
+from pluralbench_local.models import load_config, load_model, load_tokenizer
 from pluralbench_local.scoring import UNLIMITED, token_limit
 from pluralbench_rewards import model_commit, model_digest
 from pluralbench_runs import canonical_json, digest
+from transformers import AutoModelForCausalLM
 
 from pluralbench_policies.decoding import Decoder, DecodingParams
 from pluralbench_policies.errors import PolicyError
@@ -231,7 +232,7 @@ class Generation(PackingBackend):
 
     @cached_property
     def _template(self) -> Template:
-        return Template(load_tokenizer(self._source, self._source.template()))
+        return Template(load_tokenizer(self._source))
 
     @cached_property
     def _limit(self) -> int:
@@ -240,7 +241,7 @@ class Generation(PackingBackend):
 
     def _load(self) -> Decoder:
         if self._decoder is None:
-            model: Any = language_model(self._source)
+            model: Any = load_model(AutoModelForCausalLM, self._source)
             eos = model.generation_config.eos_token_id
             ends = eos if isinstance(eos, list) else [self._template.tokenizer.eos_token_id if eos is None else eos]
             if None in ends:

@@ -11,9 +11,10 @@ from typing import Any
 
 from pluralbench_local import LocalError, LocalModel
 from pluralbench_local.config import described
-from pluralbench_local.models import language_model
+from pluralbench_local.models import load_model
 from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_unique_ids, run_job, saved_network
 from pluralbench_runs import Json, recipe_values, rng_for
+from transformers import AutoModelForCausalLM
 
 from pluralbench_policies.base_models import chat_tokenizer, check_base_model, check_libraries, template_errors
 from pluralbench_policies.errors import PolicyError
@@ -85,7 +86,7 @@ def train_planner(
 
         source = at_commit(base_model, settings.base)
         tokenizer = chat_tokenizer(source)
-        model: Any = language_model(source)
+        model: Any = load_model(AutoModelForCausalLM, source)
         limit = _limit(source.name, model, options)
         training_rows = _fitting_rows(source.name, tokenizer, examples, limit, options)
         held_out_rows = None if held_out is None else _fitting_rows(source.name, tokenizer, held_out, limit, options)

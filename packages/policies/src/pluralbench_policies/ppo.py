@@ -16,9 +16,9 @@ from typing import Any
 
 import torch
 from pluralbench_local import LocalModel
+from pluralbench_local.packing import to_device
 from pluralbench_local.training_job import CheckpointClock, accelerator_of, restore, save_checkpoint
 from pluralbench_local.training_model import checkpoint_activations
-from pluralbench_local.transfer import to_device
 from tensordict import TensorDict
 from tensordict.nn import ProbabilisticTensorDictModule, TensorDictModule
 from torch import Tensor, nn

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from pluralbench_local import LocalError, LocalModel
 from pluralbench_local.models import load_weights, silence_transformers
-from pluralbench_local.transfer import to_device
+from pluralbench_local.packing import to_device
 from pluralbench_rewards import Message
 from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForCausalLM, GenerationConfig

@@ -16,21 +16,21 @@ from pluralbench_local.batches import Read, in_batches
 from pluralbench_local.config import LocalModel, described
 from pluralbench_local.conversations import Template, Tokenized, tokenize
 from pluralbench_local.errors import LocalError
-from pluralbench_local.models import (
-    SPECIAL,
-    load_classifier,
-    load_config,
-    load_language_model,
-    load_tokenizer,
-    num_embeddings,
-)
+from pluralbench_local.kinds import CLASSIFIER, LANGUAGE_MODEL, kind_of, load_network
+from pluralbench_local.models import load_config, load_tokenizer, num_embeddings
 from pluralbench_local.network import ReadableNetwork
-from pluralbench_local.packing import Tokens
-from pluralbench_local.personal.contract import Backbone, BackboneRecord, key_of
+from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.personal.encoders import load_encoder
-from pluralbench_local.personal.texts import Remaining, Texts, TokenizedTexts, context_tokens
+from pluralbench_local.personal.texts import (
+    Backbone,
+    BackboneRecord,
+    Remaining,
+    Texts,
+    TokenizedTexts,
+    context_tokens,
+    key_of,
+)
 from pluralbench_local.scoring import RunOptions, length_limit, loaded_fields, work_of
-from pluralbench_local.transfer import to_device
 
 # Contents alone, with a blank line between them and before an answer.
 PLAIN_TEMPLATE = (
@@ -145,11 +145,13 @@ def _is_sentence_encoder(source: LocalModel) -> bool:
 def _decoder(source: LocalModel, options: RunOptions) -> Decoder:
     config = load_config(source)
     declared = config.architectures or [""]
-    classifier = declared[0].endswith("ForSequenceClassification") or declared[0] in SPECIAL
     if config.is_encoder_decoder or declared[0].endswith("ForMaskedLM"):
         raise LocalError(_no_decoder_message(source.name, declared[0]))
-    tokenizer = load_tokenizer(source, source.template())
-    network = load_classifier(source)[0] if classifier else load_language_model(source)
+    tokenizer = load_tokenizer(source)
+    kind = kind_of(source)
+    if kind is CLASSIFIER and not declared[0].endswith("ForSequenceClassification"):
+        kind = LANGUAGE_MODEL
+    network = load_network(kind, source)
     if network.head is None:
         raise LocalError(_no_decoder_message(source.name, declared[0]))
     weight = network.head.weight

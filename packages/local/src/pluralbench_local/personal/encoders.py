@@ -13,8 +13,7 @@ from torch import Tensor
 from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import LocalError
 from pluralbench_local.models import load_or_raise, resolve_device, silence_transformers
-from pluralbench_local.personal.contract import BackboneRecord, key_of
-from pluralbench_local.personal.texts import Remaining, Texts, TokenizedTexts, fit_blocks
+from pluralbench_local.personal.texts import BackboneRecord, Remaining, Texts, TokenizedTexts, fit_blocks, key_of
 from pluralbench_local.scoring import UNLIMITED, RunOptions
 
 DEFAULT_BATCH = 32  # texts of a forward pass

@@ -19,8 +19,8 @@ from pluralbench_runs import Json, Recipe, digest, recipe_values, rng_for
 from torch import Tensor
 
 from pluralbench_local.config import PERSONAL_FILE
-from pluralbench_local.personal.contract import BackboneRecord
-from pluralbench_local.personal.items import (
+from pluralbench_local.personal.corpus import (
+    Corpus,
     check_disjoint_users,
     check_pairs,
     check_user_context,
@@ -31,8 +31,8 @@ from pluralbench_local.personal.items import (
 )
 from pluralbench_local.personal.networks import Network, new_network
 from pluralbench_local.personal.options import PersonalConfig
-from pluralbench_local.personal.points import Corpus
-from pluralbench_local.personal.saved import FORMAT, WEIGHTS_FILE, accuracy, rewards, save_weights
+from pluralbench_local.personal.scoring import FORMAT, WEIGHTS_FILE, accuracy, rewards, save_weights
+from pluralbench_local.personal.texts import BackboneRecord
 from pluralbench_local.training_job import (
     Kind,
     Result,

@@ -11,18 +11,17 @@ from pluralbench_rewards.served.engine import Conversation, ServerError
 from pluralbench_rewards.served.pool import Batch, score_batches
 from pluralbench_rewards.served.site import Reward, Server, Site, sum_log_probabilities
 from pluralbench_runs import digest, public_location
-from transformers import PretrainedConfig
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from pluralbench_local.batches import ScoreTable
-from pluralbench_local.classifiers import check_label, reward_of
 from pluralbench_local.conversations import Template, Tokenized
-from pluralbench_local.models import appended_tokens, load_config, load_tokenizer
+from pluralbench_local.errors import LocalError
+from pluralbench_local.kinds import check_label, kind_of, reward_of
+from pluralbench_local.models import load_config, load_tokenizer
 from pluralbench_local.packing import Tokens
 from pluralbench_local.scoring import token_limit
-from pluralbench_local.served.checking import Items, check, check_unchanged
+from pluralbench_local.served.checking import Items, check, check_unchanged, load_head
 from pluralbench_local.served.config import ServedModel
-from pluralbench_local.served.texts import decode_exactly
-from pluralbench_local.served.weights import load_head
 
 Name = tuple[int, int]
 """Index of a conversation's group, and of its response."""
@@ -118,7 +117,7 @@ class Served:
 
     def _reward(self, server: Server) -> Reward:
         model = self.model.model
-        if model.kind == "implicit":
+        if self.template.whole_response:
             return sum_log_probabilities
         head = load_head(model, server.url) if server.engine.output == "states" else None
 
@@ -192,12 +191,11 @@ def load(model: ServedModel, scoring: ScoringConfig) -> Served:
         LocalError: If they cannot be loaded.
     """
     local = model.model
-    tokenizer = load_tokenizer(local, local.template())
+    tokenizer = load_tokenizer(local)
     config = load_config(local)
     size = config.get_text_config().vocab_size  # larger ids crash some engines, so they are never sent
-    if local.kind == "implicit":
-        return Served(model, scoring, Template(tokenizer, whole_response=True, num_embeddings=size), config)
-    return Served(model, scoring, Template(tokenizer, appended_tokens(config), num_embeddings=size), config)
+    kind = kind_of(local)
+    return Served(model, scoring, Template(tokenizer, kind.appended(config), kind.whole_response, size), config)
 
 
 def _evenly_spaced(indices: Sequence[int], count: int) -> list[int]:
@@ -227,3 +225,35 @@ def _served_record(sites: Sequence[Site], checked: CheckRecord, left_out: int) -
         model=public_location(sites[0].server.info.model),
         check=checked,
     )
+
+
+def decode_exactly(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], name: str) -> str:
+    """Return the text that the tokenizer, adding special tokens, turns into these ids.
+
+    Args:
+        tokenizer: The tokenizer.
+        ids: Token ids of a conversation.
+        name: Id of the prompt, for the error.
+
+    Raises:
+        LocalError: If there is no such text: the template does not write the special tokens that the engine
+            adds, or the ids are cut or unknown.
+    """
+    before, after = _special_tokens_around(tokenizer)
+    inner = list(ids)[len(before) : len(ids) - len(after)]
+    text = str(tokenizer.decode(inner, skip_special_tokens=False, clean_up_tokenization_spaces=False))
+    if list(tokenizer(text, verbose=False)["input_ids"]) != list(ids):
+        added = " ".join(tokenizer.convert_ids_to_tokens([*before, *after]))
+        raise LocalError(
+            f"The conversation {name} cannot be sent as text: the engine adds special tokens ({added or 'none'}); "
+            "score locally, or give a `chat_template=...` that begins and ends with these tokens."
+        )
+    return text
+
+
+def _special_tokens_around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
+    """The special tokens that the tokenizer adds before and after a text."""
+    plain = list(tokenizer("a", add_special_tokens=False)["input_ids"])
+    ids = list(tokenizer("a")["input_ids"])
+    start = next((index for index in range(len(ids)) if ids[index : index + len(plain)] == plain), 0)
+    return ids[:start], ids[start + len(plain) :]
