@@ -113,7 +113,7 @@ def test_a_step(folders: Folders, tmp_path: Path, algorithm: str) -> None:
     with pretended_card() as card:
         source = LocalModel(name=folders("llama", "implicit", num_hidden_layers=1), device="cuda")
         tokenizer = load_tokenizer(source)
-        policy = load_policy(source, CARD)
+        policy = load_policy(source)
         prompts = [prompt_ids(tokenizer, task.messages) for task in TASKS]
         card.forget()
         scorer = Scorer(LETTERS, TASKS, 1.0)

@@ -1,6 +1,5 @@
 """Conversations longer than the limit: an error that names them, or dropped, or cut alike for a whole group."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +8,6 @@ import pytest
 from late_imports import RUNNING
 from pluralbench_local import LocalError
 from pluralbench_rewards import Group, Overflow
-from pluralbench_tables.limits import TEXT_CHARACTERS
 from reward_models import (
     POSITIONS,
     Folders,
@@ -168,12 +166,6 @@ def test_truncate_prompt_cuts_characters_of_several_tokens(llama: "LocalRewardMo
         assert "\ufffd" not in read
 
 
-def test_truncate_prompt_goes_on_with_the_next_message_or_says_why_not(llama: "LocalRewardModel") -> None:
-    turns = [*user("walking " * 100), {"role": "assistant", "content": "drumming " * 80}, *user("and then?")]
-    scored = score(llama, [Group("q", turns, ["ok"])], max_length=LIMIT, on_overflow="truncate-prompt")
-    assert "an answer alone" not in scored.dropped.get(0, "")
-
-
 @pytest.mark.heavy
 @pytest.mark.parametrize("overflow", ["error", "drop", "truncate-left", "truncate-prompt"])
 def test_a_prompt_of_two_hundred_thousand_tokens_is_tokenized_a_few_times_only(
@@ -220,15 +212,3 @@ def test_a_limit_beyond_the_models_absolute_positions_is_said_in_a_sentence(clas
     model = load_classifier(classifiers("gpt2", n_positions=64))
     with pytest.raises(LocalError):
         score(model, [LONG], max_length=500)
-
-
-@pytest.mark.parametrize("overflow", ["error", "drop", "truncate-left", "truncate-prompt"])
-def test_no_text_without_end_is_tokenized(llama: "LocalRewardModel", overflow: Overflow) -> None:
-    endless = Group("endless", user("a" * TEXT_CHARACTERS), ["origami"])
-    with pytest.raises(LocalError) as failed:
-        tokenize([SHORT, endless], llama.template, LIMIT, overflow)
-    assert re.fullmatch(
-        r"The prompt endless makes a conversation of 5,000,0\d\d characters, more than the maximum of 5,000,000; "
-        r"shorten or remove it\.",
-        str(failed.value),
-    )

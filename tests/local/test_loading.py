@@ -54,9 +54,8 @@ NO_LOAD = r"The {} of HERE cannot be loaded: .*\."
         *(("config.json", text, r"HERE/config\.json is not valid JSON: .*") for text in (b"{", b"", b"\xff\xfe{")),
         *(("config.json", text, NO_LOAD.format(r"\w+")) for text in (b"[1]", b"{}", b'{"model_type": "nonesuch"}')),
         ("config.json", b'{"model_type": "llama", "vocab_size": -1}', NO_LOAD.format(r"\w+")),
-        ("model.safetensors", None, r"HERE has no weights \(\*\.safetensors or \*\.bin\)\."),
-        *(("model.safetensors", kept, NO_LOAD.format("model")) for kept in (0, 4, 2000, -1)),
-        ("tokenizer*", None, r"HERE has no tokenizer; save the model's tokenizer to it\."),
+        *(("model.safetensors", kept, NO_LOAD.format("model")) for kept in (None, 0, 2000)),
+        ("tokenizer*", None, NO_LOAD.format("tokenizer")),
         ("tokenizer.json", b"{", NO_LOAD.format("tokenizer")),
     ],
 )
@@ -76,14 +75,16 @@ def test_a_language_model_is_no_classifier(language_models: Folders) -> None:
     with pytest.raises(LocalError) as failed:
         load(language_models(), device="cpu")
     assert str(failed.value) == (
-        f"{language_models()} has no weights for score.weight, so its scores would be random; a language model scores "
-        'with `kind="implicit"`, or judges.'
+        f"{language_models()} has no weights for score.weight, so what it computes would be random; a language model "
+        'scores with `kind="implicit"`, or judges.'
     )
 
 
 def test_an_encoder_without_its_head_is_refused(tmp_path: Path) -> None:
     folder = save_language_model(tmp_path / "model", "bert", is_decoder=True)
-    with pytest.raises(LocalError, match=r"has no weights for .*classifier\.bias.* so its scores would be random"):
+    with pytest.raises(
+        LocalError, match=r"has no weights for .*classifier\.bias.* so what it computes would be random"
+    ):
         load(folder, device="cpu")
 
 
@@ -122,7 +123,7 @@ def test_a_rule_says_which_logit_is_the_reward(classifiers: Folders, architectur
         assert score(model, [group]).scores[0] == pytest.approx([expected(values) for values in logits], abs=1e-4)
 
 
-@pytest.mark.parametrize("label", ["logit", "logit:2", "logit:-3", "softmax:1.0", "sigmoid:0", "", "logit:1 ", "1"])
+@pytest.mark.parametrize("label", ["logit", "logit:2", "softmax:1.0", ""])
 def test_a_rule_that_does_not_fit(classifiers: Folders, label: str) -> None:
     folder = classifiers(num_labels=2)
     with pytest.raises(LocalError) as failed:
@@ -134,11 +135,9 @@ def test_a_rule_that_does_not_fit(classifiers: Folders, label: str) -> None:
 
 
 def test_options_of_another_kind_are_refused(classifiers: Folders, language_models: Folders) -> None:
-    with pytest.raises(LocalError, match=r"^An implicit reward has no label; leave out `label=\.\.\.`, or set `kind"):
+    with pytest.raises(LocalError, match=r"of the kind implicit has no label; leave out `label=\.\.\.`"):
         load(language_models(), kind="implicit", label="logit:0", device="cpu")
-    with pytest.raises(
-        LocalError, match=r"^A classifier has no reference model; leave out `reference=\.\.\.`, or set `kind"
-    ):
+    with pytest.raises(LocalError, match=r"of the kind classifier has no reference; leave out `reference=\.\.\.`"):
         load(classifiers(), reference=language_models(), device="cpu")
 
 
@@ -160,7 +159,7 @@ def test_a_gpu_that_is_not_there(classifiers: Folders, device: str) -> None:
 
 
 def test_a_device_that_nobody_knows(classifiers: Folders) -> None:
-    with pytest.raises(LocalError, match=r"^There is no device 'banana'; give "):
+    with pytest.raises(LocalError, match=r"^The device banana cannot be used \(.*; give auto, cpu"):
         load(classifiers(), device="banana")
 
 

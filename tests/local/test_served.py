@@ -13,8 +13,7 @@ from late_imports import RUNNING
 from pluralbench_local import LocalError, LocalModel, ServedModel
 from pluralbench_local.served.config import described
 from pluralbench_rewards import ScoringConfig
-from pluralbench_rewards.served.engine import ServerError
-from pluralbench_rewards.served.serving import ServingConfig
+from pluralbench_rewards.served.engine import ServerError, ServingConfig
 from reward_models import Folders, differences, make_tokenizer, save_classifier
 from served_contract import GROUPS, Running, scored, scores_alone, served
 

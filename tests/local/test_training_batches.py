@@ -190,17 +190,13 @@ if RUNNING:
         ([Ranking("a", HI, ["x", " \n"], [1, 2])], "Response 2 of the ranking a is empty; leave it out."),
         (
             [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [(0, 1), (1, 0)])],
-            "The ranking a has the pair (1, 0), but the rank of response 1 is not better; put the better response "
-            "first.",
-        ),
-        (
-            [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [(1, 2)])],
-            "The ranking a has the pair (1, 2), but the rank of response 1 is not better; put the better response "
-            "first.",
+            "(1, 0) is not a pair of a better and a worse response of the ranking a; count responses from 0, and put "
+            "the better one first.",
         ),
         (
             [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [(0, 3)])],
-            "The ranking a has the pair (0, 3) and only 3 responses; count responses from 0.",
+            "(0, 3) is not a pair of a better and a worse response of the ranking a; count responses from 0, and put "
+            "the better one first.",
         ),
         (
             [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [])],

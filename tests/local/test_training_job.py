@@ -3,11 +3,9 @@
 import hashlib
 import importlib
 import json
-import math
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +19,6 @@ if RUNNING:
     import torch
     from pluralbench_local import Trained
     from pluralbench_local.training_job import (
-        CheckpointClock,
         Kind,
         Result,
         restore,
@@ -66,21 +63,20 @@ def steady(step: int) -> dict[str, float]:
 def made(
     out: Path, *, stop: int = 0, cut: int = 0, line: Line = steady, fresh: bool = False, **settings: Any
 ) -> "Trained":
-    """Ten steps that add up their numbers, with a checkpoint after each third and after some time."""
+    """Ten steps that add up their numbers, with a checkpoint after each third."""
     asked = Settings(**settings)
 
     def learn(work: Path) -> "Result":
         states: Any = States(cut)
-        done, clock = restore(states, work), CheckpointClock(EVERY)
+        done = restore(states, work)
         with step_log(work, "adding", done, STEPS) as write:
             for step in range(done + 1, STEPS + 1):
                 if step == stop:
                     raise Stop
                 states.sum += step
                 write(line(step) | {"seconds": 1.0})
-                if clock.due(step):
+                if step % EVERY == 0:
                     save_checkpoint(states, work, step)
-                    clock.saved()
         weights = str(states.sum).encode()
         return Result(
             lambda folder: (folder / "model.safetensors").write_bytes(weights), {"settings": recipe_values(asked)}
@@ -141,25 +137,6 @@ def test_before_its_first_checkpoint_a_stopped_run_binds_nothing(out: Path) -> N
     with pytest.raises(Stop):
         made(out, stop=3)
     assert list(out.parent.iterdir()) == []
-
-
-def test_checkpoints_come_by_time_too(out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pluralbench_local.training_job.CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr("pluralbench_local.training_job.SAVING_SHARE", math.inf)
-    with pytest.raises(Stop):
-        made(out, stop=3)
-    assert [path.name for path in out.with_name("out.work").glob("checkpoint-*")] == ["checkpoint-2"]
-
-
-def test_slow_saving_makes_checkpoints_by_time_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = iter([119.0, 120.0, 130.0, 329.0, 330.0])
-    monkeypatch.setattr("pluralbench_local.training_job.time", SimpleNamespace(monotonic=lambda: next(now)))
-    clock = CheckpointClock(100, 0.0)
-    assert not clock.due(1)
-    assert clock.due(2)  # saved from second 120 to 130
-    clock.saved()
-    assert not clock.due(3)
-    assert clock.due(4)
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from pluralbench.config import PlanConfig, SynthesizeConfig
 from pluralbench.contract import Group, ModelRecord, Scored
 from pluralbench.results import Downstream, Run
 from pluralbench_calls import CallsError
-from pluralbench_rewards import FunctionModel, OnScored
+from pluralbench_rewards import Cached, FunctionModel, OnScored
 from pluralbench_runs import OutputError
 from written_tables import write
 
@@ -248,13 +248,7 @@ class Counted:
     def record(self) -> ModelRecord:
         return ModelRecord(name=self.function.__name__, kind="table")
 
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        cached: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
+    def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
         self.computed.append(len(groups) - len(cached or {}))
         if self.stops:
             raise KeyboardInterrupt

@@ -216,7 +216,7 @@ def refused(run: Command, out: Path, *words: Any) -> str:
 def test_an_extra_that_is_missing_is_named(
     run: Command, words: list[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pluralbench_policies.base_models.find_spec", lambda name: None if name == "trl" else name)
+    monkeypatch.setattr("pluralbench_policies.trainable.find_spec", lambda name: None if name == "trl" else name)
     algorithm = ["--algorithm", "rloo"]
     assert refused(run, tmp_path / "out", *words, *algorithm) == (
         "Policy optimization by rloo needs trl: `uv sync --inexact --package pluralbench-policies --extra optimize`."

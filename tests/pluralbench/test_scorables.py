@@ -3,7 +3,7 @@
 import asyncio
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from pluralbench.config import ScoringConfig
 from pluralbench.contract import Group, ModelRecord, Scored
 from pluralbench.errors import EvaluationError
 from pluralbench.results import Run
-from pluralbench_rewards import OnScored, RewardsError
+from pluralbench_rewards import Cached, OnScored, RewardsError
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder
 from verbs import by_text, judge, scoring, value
@@ -96,13 +96,7 @@ class Fixed:
     def record(self) -> ModelRecord:
         return ModelRecord(name=self.name, kind="table", settings={"version": 2})
 
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        cached: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
+    def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
         self.groups, self.known = list(groups), dict(cached or {})
         scores = dict(self.known)
         for place, values in enumerate(by_text(groups)):
@@ -198,7 +192,7 @@ def test_verbs_work_inside_a_running_event_loop(
 NO_TORCH = """
 import sys, pluralbench
 from pluralbench import ConnectionConfig, LocalModel, ServedModel
-from pluralbench_rewards.served.serving import ServingConfig
+from pluralbench_rewards.served.engine import ServingConfig
 data, base_url = sys.argv[1:]
 by = lambda groups: [[float(len(r)) for r in g.responses] for g in groups]
 pluralbench.score(by, benchmark="pairs", data=data, out="scored")

@@ -158,7 +158,7 @@ def test_an_extra_that_a_late_step_needs_is_asked_for_first(
 ) -> None:
     for module, name in STEPS:
         monkeypatch.setattr(module, name, None)
-    monkeypatch.setattr("pluralbench_policies.base_models.find_spec", lambda name: None if name == "torchrl" else name)
+    monkeypatch.setattr("pluralbench_policies.trainable.find_spec", lambda name: None if name == "torchrl" else name)
     with pytest.raises(PolicyError, match="needs torchrl"):
         study(recipe, out=tmp_path / "out")
 

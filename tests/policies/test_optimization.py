@@ -24,7 +24,7 @@ from reward_models import save_classifier, save_language_model, user
 if RUNNING:
     import torch
     from pluralbench_policies import optimize
-    from pluralbench_policies.curves import draw_curves
+    from pluralbench_policies.scorer import draw_curves
     from training_runs import log_of, weights
     from transformers import AutoModelForCausalLM, AutoTokenizer
 

@@ -19,7 +19,7 @@ from pluralbench_runs import UserError
 from reward_models import make_tokenizer, save_classifier, save_language_model, user
 
 if RUNNING:
-    from pluralbench_policies import base_models, optimize
+    from pluralbench_policies import optimize, trainable
 
 
 def refused(base: Any, out: Path, **changed: Any) -> str:
@@ -164,7 +164,7 @@ def test_the_defaults_are_the_papers_and_each_option_says_what_it_is() -> None:
 def test_what_is_missing_is_said_with_how_to_install_it(
     base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(base_models, "find_spec", lambda name: None if name == "trl" else name)
+    monkeypatch.setattr(trainable, "find_spec", lambda name: None if name == "trl" else name)
     assert refused(base, tmp_path / "out") == (
         "Policy optimization by rloo needs trl: `uv sync --inexact --package pluralbench-policies --extra optimize`."
     )

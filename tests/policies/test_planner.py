@@ -1,7 +1,6 @@
 """Training a planner: what the loss is of, what it leaves, how it goes on where it was stopped, what it refuses."""
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ from killing import stopped_at
 from late_imports import RUNNING
 from pluralbench_local import LocalError, TrainingError
 from pluralbench_policies import PlanExample, PlannerConfig, PolicyError, plan_text, planner_messages, read_plan
-from pluralbench_policies.planner_prompts import INTRODUCTION
+from pluralbench_policies.planner_options import INTRODUCTION
 from pluralbench_runs import OutputError, RecipeError, check_recipe
 from reward_models import TEMPLATE, save_classifier
 from some_words import WORDS
@@ -126,7 +125,7 @@ def test_it_learns_and_leaves_an_ordinary_model(trained: "Trained", base: str) -
 
 
 def test_stopped_it_goes_on_to_the_same_weights(trained: "Trained", base: str, tmp_path: Path) -> None:
-    from pluralbench_policies.trl_run import Steps
+    from pluralbench_policies.trl_trainers import Steps
 
     out = tmp_path / "stopped"
     with stopped_at(5, Steps, "on_step_end"):
@@ -138,16 +137,6 @@ def test_stopped_it_goes_on_to_the_same_weights(trained: "Trained", base: str, t
     assert log_of(done.folder) == log_of(trained.folder)
     assert weights(done) == weights(trained)
     assert run(base, out).record == done.record
-
-
-def test_checkpoints_come_by_time_too(base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pluralbench_policies.trl_run import Steps
-
-    monkeypatch.setattr("pluralbench_local.training_job.CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr("pluralbench_local.training_job.SAVING_SHARE", math.inf)
-    with stopped_at(3, Steps, "on_step_end"):
-        run(base, tmp_path / "stopped")
-    assert (tmp_path / "stopped.work" / "checkpoint-2").is_dir()
 
 
 def test_each_epoch_has_all_items_in_an_order_of_its_own() -> None:

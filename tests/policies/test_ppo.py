@@ -149,10 +149,10 @@ def test_of_a_bad_token_no_ratio_counts_more_than_the_dual_clip() -> None:
 @pytest.fixture(scope="module")
 def learner(base: str) -> "PPOState":
     source = LocalModel(name=base, device="cpu")
-    critic = Critic(load_body(source, CPU), OPTIONS)
+    critic = Critic(load_body(source), OPTIONS)
     torch.manual_seed(3)
     torch.nn.init.normal_(critic.head.weight)
-    return PPOState(load_policy(source, CPU), critic, None, (None, None))
+    return PPOState(load_policy(source), critic, None, (None, None))
 
 
 PROMPTS = [[0, 40, 41], [0, 60, 61, 62, 63, 64, 65], [0]]
@@ -191,7 +191,7 @@ def test_a_completion_without_a_reward_counts_for_nothing(learner: "PPOState") -
 def test_the_divergence_is_taken_off_each_tokens_reward(learner: "PPOState", base: str) -> None:
     rows, options = make_rows(PROMPTS, COMPLETIONS, CPU), quick("ppo", kl_coef=0.5)
     torch.manual_seed(0)
-    start: Any = load_policy(LocalModel(name=base, device="cpu"), CPU)
+    start: Any = load_policy(LocalModel(name=base, device="cpu"))
     for parameter in start.parameters():
         parameter.data += 0.05 * torch.randn_like(parameter)
     step, _ = prepare_step(PPOState(learner.policy, learner.critic, start, (None, None)), rows, torch.zeros(3), options)

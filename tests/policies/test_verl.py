@@ -13,8 +13,7 @@ from members import ROOT
 from optimized_runs import TASKS
 from pluralbench_local import LocalModel
 from pluralbench_policies import OptimizeConfig, PolicyError
-from pluralbench_policies.verl import VerlConfig, run_verl, verl_config, verl_files
-from pluralbench_policies.verl_reward import group_of, scorer_of
+from pluralbench_policies.verl import VerlConfig, group_of, run_verl, scorer_of, verl_config, verl_files
 from pluralbench_rewards import Group, Person
 from pluralbench_runs import ClusterConfig
 from reward_models import save_classifier
@@ -127,7 +126,7 @@ CHECK = """
 import json, sys
 from pathlib import Path
 from typing import Any
-from pluralbench_policies.verl_check import check
+from pluralbench_policies.verl import check
 config, tasks, score = check(Path(sys.argv[1]))
 rows = [tasks[place] for place in range(len(tasks))]
 given = [row["extra_info"] for row in rows]

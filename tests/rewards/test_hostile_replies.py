@@ -5,8 +5,14 @@ from typing import Any
 
 import pytest
 from pluralbench_rewards.served.client import Client
-from pluralbench_rewards.served.engine import Conversation, EngineRequest, ReplyError, ServerError, ServerInfo
-from pluralbench_rewards.served.serving import ServingConfig
+from pluralbench_rewards.served.engine import (
+    Conversation,
+    EngineRequest,
+    ReplyError,
+    ServerError,
+    ServerInfo,
+    ServingConfig,
+)
 from pluralbench_rewards.served.vllm import VLLM
 from raw_server import http, serve_raw
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_rewards.served.comparing import compare, detect_activation
-from pluralbench_rewards.served.engine import Conversation, ReplyError, ServerInfo
-from pluralbench_rewards.served.serving import ServingConfig
+from pluralbench_rewards.served.engine import Conversation, ReplyError, ServerInfo, ServingConfig
 from pluralbench_rewards.served.site import ENGINES
 from pluralbench_rewards.served.vllm import VLLM
 from pluralbench_runs import UserError

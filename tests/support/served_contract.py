@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from pluralbench_local import LocalError, LocalModel, ServedModel
 from pluralbench_rewards import Group, Scored, ScoringConfig
-from pluralbench_rewards.served.engine import ServerError
-from pluralbench_rewards.served.serving import ServingConfig
+from pluralbench_rewards.served.engine import ServerError, ServingConfig
 from reward_models import classifier_alone, differences, implicit_alone, make_groups
 
 if TYPE_CHECKING:

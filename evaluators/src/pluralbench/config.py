@@ -15,7 +15,7 @@ from pluralbench_local.personal.options import METHODS, PersonalConfig
 from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.planner_options import PlannerConfig
 from pluralbench_rewards import ScoringConfig
-from pluralbench_rewards.served.serving import ServingConfig
+from pluralbench_rewards.served.engine import ServingConfig
 from pluralbench_rewards.synthesize_me import SynthesisConfig
 from pluralbench_runs import ClusterConfig, FrozenModel, PathText, Seed, did_you_mean
 from pluralbench_tables import Dialect, Quoting, Separator

@@ -11,8 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_rewards import Group, Person, personas
+from pluralbench_rewards import Group, Person
 from pluralbench_rewards.contract import MODEL_FIELDS, Message
+from pluralbench_rewards.judge_prompts import WORDINGS as PERSONA_WORDINGS
+from pluralbench_rewards.judge_prompts import demonstration_block, persona_block
 from pluralbench_runs import digest
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of, render_posts
 
@@ -44,7 +46,7 @@ WORDINGS = {
 
 def prompts_digest(profile: Profile) -> str:
     """Return the SHA-256 of the wordings above, with those of personas if the profile is "persona"."""
-    return digest(WORDINGS | (personas.WORDINGS if profile == "persona" else {}))
+    return digest(WORDINGS | (PERSONA_WORDINGS if profile == "persona" else {}))
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,7 @@ def context_blocks(item: Mapping[str, Any], context: UserContext) -> tuple[str, 
             raise DataError(f'The plans file has no id {item["id"]}; add it, or choose `profile="none"`.')
         return (PLAN.format(plan=context.plans[item["id"]]),)
     if prompt.profile == "persona":
-        return (personas.persona_block(_persona(item, context).sentences),)
+        return (persona_block(_persona(item, context).sentences),)
     posts = context.posts(item)
     if not posts and item["earlier"] is not None:
         return ()
@@ -193,7 +195,7 @@ def judge_context(item: Mapping[str, Any], context: UserContext, *, oracle: Orac
     """
     blocks = ["\n".join(context_blocks(item, context))]
     if context.prompt.profile == "persona":
-        blocks += map(personas.demonstration_block, _persona(item, context).demonstrations)
+        blocks += map(demonstration_block, _persona(item, context).demonstrations)
     if oracle:
         if not item["aspects"]:
             raise DataError(f"The item {item['id']} has no rubric aspects; leave out `oracle=...`.")

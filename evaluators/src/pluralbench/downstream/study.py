@@ -269,7 +269,7 @@ class _StudySteps:
         rankings = flip_labels(rankings, training.label_noise, self._recipe.seed)
         if training.pairs == 0:
             base = self._trainable(base_model_path(training.base))
-            return str(pluralbench_local.training(base, folder, seed=self._recipe.seed))
+            return str(pluralbench_local.untrained(base, folder, seed=self._recipe.seed))
         if training.pairs is not None:
             rankings.sort(key=lambda one: (rng_for(self._recipe.seed, "learned", one.id).random(), one.id))
             rankings = rankings[: training.pairs]

@@ -233,7 +233,7 @@ def _variants(model: "LocalRewardModel") -> "Iterator[tuple[str, LocalRewardMode
     limit = longest(model)
     if limit is not None:
         yield "the model's maximum length", uncut(model)
-    if model.kind == "implicit":
+    if model.template.whole_response:
         return  # its response would be cut off from the prompt that it is compared with
     for length in LENGTHS:
         if limit is None or length < limit:

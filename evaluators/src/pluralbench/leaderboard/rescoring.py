@@ -15,7 +15,7 @@ from pluralbench_calls import ConnectionConfig, Ledger, chat_backend
 from pluralbench_calls.chat import LOCAL
 from pluralbench_local.served.config import described
 from pluralbench_rewards import MeasuresTolerance
-from pluralbench_rewards.served.serving import ServingConfig
+from pluralbench_rewards.served.engine import ServingConfig
 from pluralbench_runs import UserError
 
 from pluralbench.data.texts import first_ids

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import polars as pl
 from pluralbench_release.errors import NoSplit
 from pluralbench_rewards import Group
-from pluralbench_rewards.personas import persona_block
+from pluralbench_rewards.judge_prompts import persona_block
 
 from pluralbench.config import DataConfig, PromptConfig
 from pluralbench.data.personas import UserPersona, read_personas

@@ -9,8 +9,7 @@ import polars as pl
 from pluralbench_calls import Ledger, ask, chat_request, working_ledger
 from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_local import LocalModel
-from pluralbench_policies.planner_options import PLANNER_FILE
-from pluralbench_policies.planner_prompts import planner_prompts_digest, read_plan
+from pluralbench_policies.planner_options import PLANNER_FILE, planner_prompts_digest, read_plan
 from pluralbench_rewards import model_digest
 from pluralbench_runs import Output, Seed
 from pluralbench_runs.options import Options

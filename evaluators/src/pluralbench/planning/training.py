@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pluralbench_local import LocalModel
-from pluralbench_policies.planner_options import PlanExample, PlannerConfig
-from pluralbench_policies.planner_prompts import plan_text
+from pluralbench_policies.planner_options import PlanExample, PlannerConfig, plan_text
 from pluralbench_runs import log_status
 from pluralbench_runs.options import Flag, Options
 

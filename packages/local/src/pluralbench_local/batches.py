@@ -49,7 +49,7 @@ class ScoreTable:
         self._scores = [dict(enumerate(self.cached.get(index, ()))) for index in range(len(groups))]
 
     @contextmanager
-    def recording(self, on_scored: OnScored | None) -> Iterator[Callable[[int, Mapping[int, float]], None]]:
+    def recording(self, on_scored: OnScored) -> Iterator[Callable[[int, Mapping[int, float]], None]]:
         """Yield a function that records scores of a group by response; completed groups go to `on_scored`."""
         done = len(self.cached)
         with progress("scoring", done + len(self.duplicates), done=done) as meter:

@@ -87,15 +87,10 @@ class LocalModel(FrozenModel):
         path = Path(self.name) / PERSONAL_FILE
         if not path.is_file():
             return None
-        for option, value in (
-            ("kind", self.kind != "classifier"),
-            ("reference", self.reference),
-            ("label", self.label),
-        ):
-            if value:
-                raise LocalError(
-                    f"{self.name} is a personalized reward model, which has no {option}; leave out `{option}=...`."
-                )
+        for option in {"kind", "reference", "label"} & self.model_dump(exclude_defaults=True).keys():
+            raise LocalError(
+                f"{self.name} is a personalized reward model, which has no {option}; leave out `{option}=...`."
+            )
         try:
             record: dict[str, Any] = json.loads(read_small(path))
             _settings(record)

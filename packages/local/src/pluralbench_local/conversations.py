@@ -2,12 +2,11 @@
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from pluralbench_rewards import Group, Message, Overflow
 from pluralbench_runs import one_line
-from pluralbench_tables.limits import TEXT_CHARACTERS
 from transformers import PreTrainedTokenizerBase
 
 from pluralbench_local.errors import LocalError
@@ -78,15 +77,11 @@ class Template:
         """Yield the token ids of rendered conversations. The template writes the special tokens; none is added.
 
         Raises:
-            LocalError: If a text is not Unicode, or the model does not have one of the token ids.
+            LocalError: If the tokenizer fails, or the model does not have one of the token ids.
         """
         # `verbose=False`: `tokenize` handles conversations that are too long, so the tokenizer need not warn.
         try:
             batch = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
-        except (TypeError, UnicodeEncodeError):
-            raise LocalError(
-                "The chat template or a text contains half a character (a lone surrogate); fix it."
-            ) from None
         except Exception as error:  # noqa: BLE001 - what `tokenizers` raises
             raise LocalError(
                 f"The tokenizer fails on a text ({one_line(error)}); use the model's own tokenizer."
@@ -116,33 +111,34 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
             start of the prompt's longest message; template and responses stay complete.
 
     Raises:
-        LocalError: If a prompt has no response, a conversation has more characters than
-            `pluralbench_tables.limits.TEXT_CHARACTERS`, or one is too long under `error`.
+        LocalError: If a prompt has no response, or a conversation is too long under `error`.
     """
     without_response = next((group for group in groups if not group.responses), None)
     if without_response is not None:
         raise LocalError(f"The prompt {without_response.id} has no response to score; leave it out.")
     tokenized = list(_tokenize_groups(groups, template))
-    long = [
-        (group, index)
-        for index, (group, result) in enumerate(zip(groups, tokenized, strict=True))
-        if _longest(result) > limit
-    ]
+    long = [index for index, result in enumerate(tokenized) if _longest(result) > limit]
     if long and on_overflow == "error":
-        ids = ", ".join(group.id for group, _ in long[:MAX_NAMED_IDS]) + (", …" if len(long) > MAX_NAMED_IDS else "")
         raise LocalError(
             f"{len(long):,} of {len(groups):,} prompts have conversations of more than {limit:,} tokens, the longest "
-            f"{max(_longest(tokenized[index]) for _, index in long):,} (ids {ids}); raise `max_length=...`, or choose "
-            "drop, truncate-left or truncate-prompt as `on_overflow=...`."
+            f"{max(_longest(tokenized[index]) for index in long):,} (ids {named(groups[index].id for index in long)}); "
+            "raise `max_length=...`, or choose drop, truncate-left or truncate-prompt as `on_overflow=...`."
         )
-    shorten: dict[str, Callable[[Group, Tokenized, Template, int], Tokenized]] = {
-        "drop": _drop,
-        "truncate-left": _truncate_left,
-        "truncate-prompt": _truncate_prompt,
-    }
-    for group, index in long:
-        tokenized[index] = shorten[on_overflow](group, tokenized[index], template, limit)
+    for index in long:
+        if on_overflow == "drop":
+            why = f"{_longest(tokenized[index]):,} tokens, more than {limit:,}"
+            tokenized[index] = replace(tokenized[index], dropped=why)
+        elif on_overflow == "truncate-left":
+            tokenized[index] = _truncate_left(tokenized[index], limit)
+        else:
+            tokenized[index] = _truncate_prompt(groups[index], tokenized[index], template, limit)
     return tokenized
+
+
+def named(ids: Iterable[str]) -> str:
+    """Return the first few of these ids, for an error."""
+    names = list(dict.fromkeys(ids))
+    return ", ".join(names[:MAX_NAMED_IDS]) + (", …" if len(names) > MAX_NAMED_IDS else "")
 
 
 def identical_renderings(groups: Sequence[Group], tokenized: Sequence[Tokenized]) -> int:
@@ -178,35 +174,17 @@ def count_bos(tokenized: Sequence[Tokenized], template: Template) -> tuple[int, 
 
 
 def _tokenize_groups(groups: Sequence[Group], template: Template) -> Iterator[Tokenized]:
-    texts = (_render(group, response, template) for group in groups for response in group.responses)
+    texts = (
+        template.render([*group.messages, {"role": "assistant", "content": response}])
+        for group in groups
+        for response in group.responses
+    )
     conversations_of = encode_texts(texts, template)
     openings = encode_texts((template.render(group.messages, opening=True) for group in groups), template)
     for group in groups:
         conversations = list(islice(conversations_of, len(group.responses)))
         opening = next(openings) if template.whole_response else array("i")
         yield Tokenized([_as_tokens(ids, opening, template) for ids in conversations])
-
-
-def _render(group: Group, response: str, template: Template) -> str:
-    return check_text_size(group.id, template.render([*group.messages, {"role": "assistant", "content": response}]))
-
-
-def check_text_size(name: str, text: str) -> str:
-    """Return a text that is short enough to tokenize.
-
-    Args:
-        name: Id of its prompt, for the error.
-        text: The text.
-
-    Raises:
-        LocalError: If it has more characters than `pluralbench_tables.limits.TEXT_CHARACTERS`.
-    """
-    if len(text) > TEXT_CHARACTERS:
-        raise LocalError(
-            f"The prompt {name} makes a conversation of {len(text):,} characters, more than the maximum of "
-            f"{TEXT_CHARACTERS:,}; shorten or remove it."
-        )
-    return text
 
 
 def encode_texts(texts: Iterable[str], template: Template) -> "Iterator[array[int]]":
@@ -239,11 +217,7 @@ def _longest(tokenized: Tokenized) -> int:
     return max(len(tokens.ids) for tokens in tokenized.conversations)
 
 
-def _drop(_: Group, tokenized: Tokenized, __: Template, limit: int) -> Tokenized:
-    return Tokenized(tokenized.conversations, dropped=f"{_longest(tokenized):,} tokens, more than {limit:,}")
-
-
-def _truncate_left(_: Group, tokenized: Tokenized, __: Template, limit: int) -> Tokenized:
+def _truncate_left(tokenized: Tokenized, limit: int) -> Tokenized:
     cut = _longest(tokenized) - limit
     shared = common_prefix([tokens.ids for tokens in tokenized.conversations])
     # At most the shared prefix is removed from all: a response that alone exceeds the limit must not empty the others.

@@ -192,15 +192,8 @@ def load_network(kind: ModelKind, source: LocalModel) -> ReadableNetwork:
         LocalError: If it cannot be loaded or read; or if its device is not available, or has too little memory.
     """
     model = load_model(kind.auto, source)
-    try:
-        head = kind.head(model)
-    except AttributeError as error:
-        raise LocalError(
-            f"{source.name} is declared as another architecture than it has ({error}); correct its config.json "
-            "(`architectures`, `auto_map`)."
-        ) from None
     with silence_transformers():
-        network = network_of(model, head)
+        network = network_of(model, kind.head(model))
     kind.check(source.name, network)
     return network
 

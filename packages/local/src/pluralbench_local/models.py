@@ -70,19 +70,16 @@ def resolve_device(name: str) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name == ALL_GPUS:
         raise LocalError("The device all is for runs that score items; choose one device, such as cuda:0, for this.")
+    if name.startswith("cuda") and not torch.cuda.is_available():
+        raise LocalError(NO_GPU.format(device=name))
     try:
-        device = torch.device(name)
-    except RuntimeError:
-        raise LocalError(
-            f"There is no device {name!r}; give auto, cpu, cuda, or a GPU by its number, such as cuda:1."
-        ) from None
-    try:
-        if device.type == "cuda" and not torch.cuda.is_available():
-            raise LocalError(NO_GPU.format(device=name))
-        torch.ones(1, device=device).item()
+        torch.ones(1, device=name).item()
+        return torch.device(name)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
-        raise LocalError(f"The device {name} cannot be used: {one_line(error, 300)}.") from None
-    return device
+        raise LocalError(
+            f"The device {name} cannot be used ({one_line(error, 300)}); give auto, cpu, cuda, or a GPU by its number, "
+            "such as cuda:1."
+        ) from None
 
 
 def all_gpus(device: str = ALL_GPUS) -> list[str]:
@@ -124,11 +121,9 @@ def load_model(kind: Any, source: LocalModel) -> PreTrainedModel:
         )
     missing = sorted(info["missing_keys"])
     if missing:
-        headless = any(name.split(".")[0] == "score" for name in missing)
-        hint = '; a language model scores with `kind="implicit"`, or judges' if headless else ""
+        hint = '; a language model scores with `kind="implicit"`, or judges' if "score.weight" in missing else ""
         raise LocalError(
-            f"{source.name} has no weights for {', '.join(missing[:3])}{', …' if len(missing) > 3 else ''}, so its "
-            f"scores would be random{hint}."
+            f"{source.name} has no weights for {', '.join(missing[:3])}, so what it computes would be random{hint}."
         )
     try:
         return cast("PreTrainedModel", (model if device is None else model.to(device)).eval())
@@ -183,8 +178,6 @@ def load_or_raise(what: str, source: LocalModel, load: Callable[[], Any]) -> Any
         LocalError: If there is no such model, it is not safe to load, or `load` fails.
     """
     source.check_location()
-    if Path(source.name).is_dir():
-        _check_folder(Path(source.name), what)
     try:
         check_model(source.name, LocalError, revision=source.revision)
         return load()
@@ -198,12 +191,3 @@ def load_or_raise(what: str, source: LocalModel, load: Callable[[], Any]) -> Any
                 "set `trust_remote_code=True`."
             ) from None
         raise LocalError(f"The {what} of {source.name} cannot be loaded: {message}.") from None
-
-
-def _check_folder(folder: Path, what: str) -> None:
-    if what == "model" and not [path for suffix in ("safetensors", "bin") for path in folder.glob(f"*.{suffix}")]:
-        raise LocalError(f"{folder} has no weights (*.safetensors or *.bin).")
-    if what == "tokenizer" and not [
-        path for pattern in ("tokenizer*", "vocab*", "*.model") for path in folder.glob(pattern)
-    ]:
-        raise LocalError(f"{folder} has no tokenizer; save the model's tokenizer to it.")

@@ -182,8 +182,7 @@ def _own_logits(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
         raise LocalError(
             f"The forward pass of {model.name_or_path} fails on a conversation ({one_line(error, 200)})."
         ) from None
-    if logits.shape == (len(ids),):  # as of ArmoRM
-        return logits.unsqueeze(1)
+    logits = logits.unsqueeze(1) if logits.shape == (len(ids),) else logits  # as of ArmoRM
     if logits.dim() != 2 or len(logits) != len(ids):
         raise LocalError(
             f"{model.name_or_path} returns logits of shape {tuple(logits.shape)} for {len(ids)} conversations, not a "

@@ -9,6 +9,7 @@ from typing import Any, Protocol, Self
 
 import torch
 from pluralbench_rewards import (
+    Cached,
     Group,
     Mode,
     ModelRecord,
@@ -133,13 +134,7 @@ class LocalRewardModel:
             rewards.append(reward_of(numbers, self.label))
         return (rewards[0] if self.reference is None else rewards[0] - rewards[1]).tolist(), computed
 
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        cached: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
+    def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
         """Score the responses of every group; see `pluralbench_rewards.RewardModel.score`."""
         limit = length_limit(self)
         table = ScoreTable(groups, self.template, limit, self.options.on_overflow, cached or {})
@@ -196,7 +191,7 @@ def score(
     groups: Sequence[Group],
     *,
     cached: Mapping[int, list[float]] | None = None,
-    on_scored: OnScored | None = None,
+    on_scored: OnScored = None,
     **options: Any,
 ) -> Scored:
     """Score the responses of groups, with other `RunOptions` than the model was loaded with.
@@ -221,7 +216,7 @@ def length_limit(model: Runnable) -> int:
     """Return the maximum number of tokens of a conversation: `max_length`, or the limit of the model.
 
     Raises:
-        LocalError: If it exceeds the model's position embeddings, or the model states no number.
+        LocalError: If it exceeds the model's position embeddings.
     """
     configs = [network.model.config for network in model.networks]
     limit = model.options.max_length or token_limit(model.template.tokenizer, configs)
@@ -262,19 +257,9 @@ def loaded_fields(model: Runnable) -> dict[str, Any]:
 
 
 def token_limit(tokenizer: PreTrainedTokenizerBase, configs: Sequence[PretrainedConfig]) -> int:
-    """Return the maximum number of tokens that a tokenizer and models of these configurations accept.
-
-    Raises:
-        LocalError: If one of them states something other than a number.
-    """
+    """Return the maximum number of tokens that a tokenizer and models of these configurations accept."""
     limits: list[Any] = [tokenizer.model_max_length]
     limits += [getattr(config.get_text_config(), "max_position_embeddings", 0) for config in configs]
-    wrong = next((limit for limit in limits if not isinstance(limit, int | float | None)), None)
-    if wrong is not None:
-        raise LocalError(
-            f"The model's maximum length {wrong!r:.80} is not a number (`model_max_length` of its tokenizer, or "
-            "`max_position_embeddings` of its config.json); write a number."
-        )
     return min((int(limit) for limit in limits if limit and 0 < limit < UNLIMITED), default=UNLIMITED)
 
 

@@ -27,7 +27,6 @@ from pluralbench_local.network import max_positions
 from pluralbench_local.packing import to_device
 from pluralbench_local.training_batches import Batch, Data, Ranking, batches, check, tokenize_rankings
 from pluralbench_local.training_job import (
-    CheckpointClock,
     Kind,
     Result,
     Trained,
@@ -243,7 +242,6 @@ def _run(
     optimizer, schedule = accelerator.prepare(optimizer, schedule)
     done = restore(accelerator, work)
     trainee.network.model.train()
-    clock = CheckpointClock(options.save_steps)
 
     def note(line: Mapping[str, Any]) -> str:
         return f"loss {line['loss']:.3f}, {line['responses_per_second']:.1f} responses/s"
@@ -258,9 +256,8 @@ def _run(
             if held_out is not None and number % options.eval_steps == 0:
                 line["held_out_accuracy"] = _accuracy(trainee, rewards, held_out)
             log(line)
-            if clock.due(number):
+            if number % options.save_steps == 0:
                 save_checkpoint(accelerator, work, number)
-                clock.saved()
 
 
 def _step(

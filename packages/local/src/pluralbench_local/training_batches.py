@@ -10,7 +10,7 @@ from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group, Message
 from pluralbench_runs import rng_for
 
-from pluralbench_local.conversations import MAX_NAMED_IDS, Template, tokenize
+from pluralbench_local.conversations import Template, named, tokenize
 from pluralbench_local.errors import TrainingError
 from pluralbench_local.packing import Tokens
 from pluralbench_local.training_job import check_unique_ids
@@ -166,15 +166,10 @@ def check(rankings: Sequence[Ranking], what: str) -> None:
         if empty is not None:
             raise TrainingError(f"Response {empty + 1} of the ranking {ranking.id} is empty; leave it out.")
         for better, worse in ranking.pairs or ():
-            if not {better, worse} <= set(range(len(ranking.rank))):
+            if max(better, worse) >= len(ranking.rank) or ranking.rank[better] >= ranking.rank[worse]:
                 raise TrainingError(
-                    f"The ranking {ranking.id} has the pair ({better}, {worse}) and only {len(ranking.rank)} "
-                    "responses; count responses from 0."
-                )
-            if ranking.rank[better] >= ranking.rank[worse]:
-                raise TrainingError(
-                    f"The ranking {ranking.id} has the pair ({better}, {worse}), but the rank of response {better} is "
-                    "not better; put the better response first."
+                    f"({better}, {worse}) is not a pair of a better and a worse response of the ranking {ranking.id}; "
+                    "count responses from 0, and put the better one first."
                 )
     if not any(ranking.pairs_to_learn() for ranking in rankings):
         raise TrainingError(
@@ -228,12 +223,10 @@ def tokenize_rankings(
 def _too_long_message(long: Sequence[tuple[Group, int]], total: int, template: Template, limit: int) -> str:
     group, longest = max(long, key=lambda item: item[1])
     [opening] = template.encode([template.render(group.prompt, opening=True)])
-    names = list(dict.fromkeys(group.id for group, _ in long))
-    ids = ", ".join(names[:MAX_NAMED_IDS]) + (", …" if len(names) > MAX_NAMED_IDS else "")
     return (
-        f"{len(long):,} of {total:,} responses make conversations of more than {limit:,} tokens (rankings {ids}), the "
-        f"longest {longest:,} ({len(opening):,} in the prompt of {group.id}); raise `max_length=...`, or set "
-        '`on_overflow="drop"`.'
+        f"{len(long):,} of {total:,} responses make conversations of more than {limit:,} tokens (rankings "
+        f"{named(group.id for group, _ in long)}), the longest {longest:,} ({len(opening):,} in the prompt of "
+        f'{group.id}); raise `max_length=...`, or set `on_overflow="drop"`.'
     )
 
 

@@ -4,8 +4,7 @@ from .errors import PolicyError
 from .generation import Generation, chat_model_of
 from .optimization import check_installed, optimize
 from .planner import train_planner
-from .planner_options import PlanExample, PlannerConfig, PlannerSettings
-from .planner_prompts import plan_text, planner_messages, read_plan
+from .planner_options import PlanExample, PlannerConfig, PlannerSettings, plan_text, planner_messages, read_plan
 from .verl import VerlConfig, run_verl, verl_files
 
 __all__ = [

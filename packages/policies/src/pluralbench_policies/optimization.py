@@ -9,17 +9,21 @@ from typing import Any
 
 from pluralbench_local import LocalModel
 from pluralbench_local.config import described
-from pluralbench_local.models import resolve_device
 from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_unique_ids, run_job, saved_network
 from pluralbench_rewards import RewardModel
 from pluralbench_runs import recipe_values, rng_for
 
-from pluralbench_policies.base_models import chat_tokenizer, check_base_model, check_libraries, template_errors
 from pluralbench_policies.config import OptimizeConfig, OptimizeSettings, Task, tasks_digest
-from pluralbench_policies.curves import CURVES_FILE, draw_curves, warnings_of
 from pluralbench_policies.errors import PolicyError
-from pluralbench_policies.scorer import Scorer
-from pluralbench_policies.trainable import load_policy, prompt_ids
+from pluralbench_policies.scorer import CURVES_FILE, Scorer, draw_curves, warnings_of
+from pluralbench_policies.trainable import (
+    chat_tokenizer,
+    check_base_model,
+    check_libraries,
+    load_policy,
+    prompt_ids,
+    template_errors,
+)
 
 NEEDED = {"ppo": ("torchrl", "tensordict"), "rloo": ("trl", "datasets"), "grpo": ("trl", "datasets")}
 POLICY = Kind(
@@ -77,8 +81,7 @@ def optimize(
     def train(work: Path) -> Result:
         source = at_commit(base, settings.policy)
         tokenizer = chat_tokenizer(source)
-        device = resolve_device(source.device)
-        model = load_policy(source, device)
+        model = load_policy(source)
         prompts, fitting = _fitting_prompts(base.name, model, tokenizer, tasks, options)
         steps = _steps(fitting, tasks, options)
         scorer = Scorer(reward, tasks, options.reward_divisor)
@@ -91,7 +94,7 @@ def optimize(
             "completions": sum(map(len, steps)) * options.completions,
             **warnings_of(work),
         }
-        return saved_network(model, tokenizer, device, facts, extra_files=[work / CURVES_FILE])
+        return saved_network(model, tokenizer, model.device, facts, extra_files=[work / CURVES_FILE])
 
     return run_job(POLICY, out, settings, train, too_large=TOO_LARGE, fresh=fresh)
 

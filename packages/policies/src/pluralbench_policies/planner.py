@@ -16,7 +16,6 @@ from pluralbench_local.training_job import Kind, Result, Trained, at_commit, che
 from pluralbench_runs import Json, recipe_values, rng_for
 from transformers import AutoModelForCausalLM
 
-from pluralbench_policies.base_models import chat_tokenizer, check_base_model, check_libraries, template_errors
 from pluralbench_policies.errors import PolicyError
 from pluralbench_policies.planner_options import (
     PLANNER_FILE,
@@ -26,7 +25,13 @@ from pluralbench_policies.planner_options import (
     TokenizedExample,
     examples_digest,
 )
-from pluralbench_policies.trainable import prompt_ids
+from pluralbench_policies.trainable import (
+    chat_tokenizer,
+    check_base_model,
+    check_libraries,
+    prompt_ids,
+    template_errors,
+)
 
 PLANNER = Kind(PLANNER_FILE, "pluralbench-policies", ("transformers", "tokenizers", "trl", "peft"))
 UNUSED_FIELD = "Training a planner takes no `{field}=...`; remove it."

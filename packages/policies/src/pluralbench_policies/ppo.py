@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from pluralbench_local import LocalModel
 from pluralbench_local.packing import to_device
-from pluralbench_local.training_job import CheckpointClock, accelerator_of, restore, save_checkpoint
+from pluralbench_local.training_job import accelerator_of, restore, save_checkpoint
 from pluralbench_local.training_model import checkpoint_activations
 from tensordict import TensorDict
 from tensordict.nn import ProbabilisticTensorDictModule, TensorDictModule
@@ -27,8 +27,7 @@ from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
 from pluralbench_policies.config import OptimizeConfig
-from pluralbench_policies.curves import draw_curves, lengths, step_lines
-from pluralbench_policies.scorer import Scorer
+from pluralbench_policies.scorer import Scorer, draw_curves, lengths, step_lines
 from pluralbench_policies.trainable import (
     Rows,
     autocast,
@@ -132,12 +131,12 @@ def optimize_by_ppo(
     """
     accelerator = accelerator_of(model.device)
     torch.manual_seed(options.seed)
-    critic = Critic(load_body(source, model.device), options)
+    critic = Critic(load_body(source), options)
     for module in (model, critic.body):
         if options.gradient_checkpointing:
             checkpoint_activations(source.name, module)
         module.train()  # needed for checkpointing; dropout is 0
-    start = load_policy(source, model.device).eval() if options.kl_coef or options.kl_steps else None
+    start = load_policy(source).eval() if options.kl_coef or options.kl_steps else None
     rates = ((model, options.learning_rate), (critic, options.critic_learning_rate))
     optimizers: Any = [
         torch.optim.AdamW(module.parameters(), lr=rate, weight_decay=options.weight_decay) for module, rate in rates
@@ -145,7 +144,7 @@ def optimize_by_ppo(
     accelerator.prepare(nn.ModuleList([model, critic]))  # registers them for checkpoints
     learner = PPOState(model, critic, start, accelerator.prepare(*optimizers))
     ends = end_ids(model, tokenizer)
-    done, clock = restore(accelerator, work), CheckpointClock(options.save_steps)
+    done = restore(accelerator, work)
     with step_lines(work, done, len(steps)) as write:
         for number, places in enumerate(steps[done:], done + 1):
             began = time.perf_counter()
@@ -160,9 +159,8 @@ def optimize_by_ppo(
             step, line["entropy"] = prepare_step(learner, rows, torch.tensor(rewards), options)
             line |= _update(learner, step, options)
             write(line | {"seconds": time.perf_counter() - began})
-            if number < len(steps) and clock.due(number):
+            if number < len(steps) and number % options.save_steps == 0:
                 save_checkpoint(accelerator, work, number)
-                clock.saved()
                 draw_curves(work)
 
 

@@ -1,16 +1,20 @@
-"""Load a policy for training, sample from it, and compute its logits at the tokens of completions."""
+"""Check and load a model for training, sample from it, and compute its logits at the tokens of completions."""
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import torch
+from jinja2 import TemplateError
 from pluralbench_local import LocalError, LocalModel
-from pluralbench_local.models import load_weights, silence_transformers
+from pluralbench_local.models import load_model, load_tokenizer, silence_transformers
 from pluralbench_local.packing import to_device
+from pluralbench_local.training_job import check_base
 from pluralbench_rewards import Message
+from pluralbench_runs import install_command, one_line
 from torch import Tensor, nn
 from transformers import AutoModel, AutoModelForCausalLM, GenerationConfig
 
@@ -44,28 +48,22 @@ class Rows:
         return Rows(self.ids[chosen], self.mask[chosen], self.tokens[chosen], self.lengths[chosen])
 
 
-def load_policy(source: LocalModel, device: torch.device) -> Any:
+def load_policy(source: LocalModel) -> Any:
     """Load a language model in float32 without dropout. Raises `LocalError`."""
-    model = _load(AutoModelForCausalLM, source, device)
-    if model.get_output_embeddings() is None:
-        raise LocalError(f"{source.name} is not a language model with an output layer, so it cannot be sampled from.")
-    return model
+    return _load(AutoModelForCausalLM, source)
 
 
-def load_body(source: LocalModel, device: torch.device) -> Any:
+def load_body(source: LocalModel) -> Any:
     """Load the same model without its output layer."""
-    return _load(AutoModel, source, device)
+    return _load(AutoModel, source)
 
 
-def _load(kind: Any, source: LocalModel, device: torch.device) -> Any:
-    model, info = load_weights(kind, source, dtype=torch.float32)
-    missing = sorted(info["missing_keys"])
-    if missing:
-        raise LocalError(f"{source.name} has no weights for {', '.join(missing[:3])}; use a language model.")
+def _load(kind: Any, source: LocalModel) -> Any:
+    model = load_model(kind, source.model_copy(update={"dtype": "float32"}))
     for module in model.modules():
         if isinstance(module, nn.Dropout):
             module.p = 0.0
-    return model.to(device)
+    return model
 
 
 def end_ids(model: Any, tokenizer: Any) -> list[int]:
@@ -182,3 +180,48 @@ def divergence(model: Any, start: Any, rows: Rows, options: OptimizeConfig) -> f
         totals.append((current.exp() * (current - initial)).sum())
     total: float = sum(torch.stack(totals).tolist())
     return total / sum(rows.lengths)
+
+
+def check_libraries(what: str, needed: Iterable[str]) -> None:
+    """Raise `PolicyError` if one of the libraries that a training imports is missing; `what` is the training."""
+    missing = [name for name in needed if find_spec(name) is None]
+    if missing:
+        raise PolicyError(f"{what} needs {missing[0]}: {install_command('pluralbench-policies', 'optimize')}.")
+
+
+def check_base_model(base: LocalModel, *, unused: Iterable[str], unused_message: str, action: str) -> None:
+    """Check the settings of a base model before a training.
+
+    Args:
+        base: The base model.
+        unused: Fields of `LocalModel` that have no meaning here.
+        unused_message: Message for such a field, with `{field}`.
+        action: Beginning of a sentence for a wrong device, such as "A planner is trained".
+
+    Raises:
+        TrainingError: A field is set that has no meaning here.
+        LocalError: The device is neither the CPU nor the first GPU.
+    """
+    check_base(base, unused, unused_message)
+    if base.device not in {"auto", "cpu", "cuda", "cuda:0"}:
+        raise LocalError(
+            f"{action} on the CPU or the first GPU, not on {base.device}; select another GPU with the environment "
+            "variable CUDA_VISIBLE_DEVICES."
+        )
+
+
+def chat_tokenizer(source: LocalModel) -> Any:
+    """Load the tokenizer of a chat model. Raises `PolicyError` without a chat template, and `LocalError`."""
+    tokenizer = load_tokenizer(source)
+    if not tokenizer.chat_template:
+        raise PolicyError(f"{source.name} has no chat template; set `chat_template=...`.")
+    return tokenizer
+
+
+@contextmanager
+def template_errors(name: str) -> Iterator[None]:
+    """Convert errors of the chat template of the model `name` to `PolicyError`."""
+    try:
+        yield
+    except (TemplateError, TypeError, ValueError) as error:
+        raise PolicyError(f"The chat template of {name} rejects a prompt: {one_line(error)}.") from None

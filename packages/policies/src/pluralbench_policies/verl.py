@@ -1,22 +1,27 @@
-"""Policy optimization with verl, for several GPUs and machines: write its files, check them, and start it.
+"""Policy optimization with verl, for several GPUs and machines: its files, their check, its start and its rewards.
+
+`python -m pluralbench_policies.verl FOLDER` checks the files of `verl_files` with verl itself.
 
 verl needs other versions of transformers and tensordict than this workspace, so it runs in an environment of its own
 that also has pluralbench. The values are those of Personalized RewardBench (appendix B and its PPO scripts).
 """
 
 import json
+import math
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from pluralbench_local import LocalModel
 from pluralbench_local.config import described
-from pluralbench_rewards import ModelConfig, ScoringConfig
+from pluralbench_rewards import EarlierPair, Group, ModelConfig, Person, RewardModel, ScoringConfig
 from pluralbench_runs import ClusterConfig, FrozenModel, atomic_write, write_text
 from pluralbench_runs.cluster import DEFAULT_CLUSTER
 from pydantic import Field
@@ -30,7 +35,7 @@ FUNCTION_TEXT = '''"""The reward of a completion, by the reward model that `{rew
 
 from pathlib import Path
 
-from pluralbench_policies.verl_reward import scorer_of
+from pluralbench_policies.verl import scorer_of
 
 compute_score = scorer_of(Path(__file__).with_name("{reward}"))
 '''
@@ -219,7 +224,7 @@ def run_verl(folder: Path) -> None:
             f"verl is not installed; install verl 0.9.1 and pluralbench in a separate environment, and run there with "
             f"the files in {folder}."
         )
-    command = [sys.executable, "-m", "pluralbench_policies.verl_check", str(folder)]
+    command = [sys.executable, "-m", "pluralbench_policies.verl", str(folder)]
     checked = subprocess.run(command, check=False)  # noqa: S603 - a process, since Hydra and Ray keep global state
     if checked.returncode:
         raise PolicyError(f"verl rejects the files in {folder}; see its output above.")
@@ -228,3 +233,64 @@ def run_verl(folder: Path) -> None:
     ran = subprocess.run([*command, "--config-name", Path(CONFIG).stem], check=False, env=os.environ | log)  # noqa: S603
     if ran.returncode:
         raise PolicyError(f"verl ended with status {ran.returncode}; run it again to resume from its last checkpoint.")
+
+
+def check(folder: Path) -> tuple[Any, Any, Any]:
+    """Load the composed configuration, the dataset and the reward function. Raises verl's own errors."""
+    from hydra import compose, initialize_config_dir
+    from verl.trainer.ppo.reward import get_custom_reward_fn
+    from verl.trainer.ppo.utils import need_critic, need_reference_policy
+    from verl.utils import hf_tokenizer
+    from verl.utils.config import validate_config
+    from verl.utils.dataset.rl_dataset import RLHFDataset
+
+    with initialize_config_dir(str(folder.resolve()), version_base=None):
+        config = compose(Path(CONFIG).stem)
+    validate_config(config, use_reference_policy=need_reference_policy(config), use_critic=need_critic(config))
+    tokenizer = hf_tokenizer(config.actor_rollout_ref.model.path)
+    tasks = RLHFDataset(data_files=str(folder / TASKS), tokenizer=tokenizer, config=config.data)
+    return config, tasks, get_custom_reward_fn(config)
+
+
+def scorer_of(path: Path) -> Callable[..., float]:
+    """Make verl's reward function from a file that describes the reward model."""
+    settings = json.loads(path.read_text(encoding="utf-8"))
+
+    @cache
+    def model() -> RewardModel:
+        kind: Any = resolve_name(settings["description"])
+        description: Any = kind.model_validate(settings["values"])
+        loaded: RewardModel = resolve_name(description.loader)(
+            description, ScoringConfig.model_validate(settings["scoring"])
+        )
+        return loaded
+
+    def compute_score(solution_str: str, extra_info: dict[str, Any], **_: Any) -> float:
+        """Score a completion. Raises `PolicyError` if it has no finite score: verl cannot ignore a completion."""
+        group = group_of(extra_info["group"], solution_str)
+        scored = model().score([group])
+        score = next(iter(scored.scores[0]), math.nan)
+        if not math.isfinite(score):
+            reason = next(iter([*scored.reasons, *scored.dropped.values()]), "it is not finite")
+            raise PolicyError(f"A completion of {group.id} has no score ({reason}).")
+        return score / float(settings["divisor"])
+
+    return compute_score
+
+
+def group_of(text: str, response: str) -> Group:
+    """Parse a task's JSON into a group with this single response."""
+    values = json.loads(text)
+    person = values.pop("person")
+    return Group(**values | {"responses": [response], "person": None if person is None else _person_of(person)})
+
+
+def _person_of(values: dict[str, Any]) -> Person:
+    return Person(**values | {"earlier": tuple(EarlierPair(**pair) for pair in values["earlier"])})
+
+
+if __name__ == "__main__":
+    composed, rows, _function = check(Path(sys.argv[1]))
+    steps = len(rows) // composed.data.train_batch_size
+    sys.stdout.write(f"verl reads {len(rows):,} tasks, {steps:,} steps per epoch.\n")
+    sys.exit(0 if steps else 1)

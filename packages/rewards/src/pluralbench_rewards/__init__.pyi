@@ -1,4 +1,5 @@
 from .contract import (
+    Cached,
     CheckRecord,
     EarlierPair,
     Group,
@@ -20,13 +21,13 @@ from .contract import (
     tolerance_sample,
 )
 from .errors import RewardsError
-from .functions import FunctionModel, as_resumable
-from .identity import model_commit, model_digest
+from .functions import FunctionModel, as_resumable, model_commit, model_digest
 from .judge import Comparison, Judge, scores_of
 from .judge_prompts import Reply
 from .rubric import RubricCase, mean_score, overlap, parse_scores, score_aspects
 
 __all__ = [
+    "Cached",
     "CheckRecord",
     "Comparison",
     "EarlierPair",

@@ -11,6 +11,7 @@ from pluralbench_runs.cluster import ClusterConfig, Workers
 from pluralbench_runs.workers import NamedWorkers
 
 from pluralbench_rewards.contract import (
+    Cached,
     Group,
     MeasuresTolerance,
     ModelConfig,
@@ -56,13 +57,7 @@ class WorkersModel:
         """Return the record of the model; complete after scoring."""
         return self.model_record
 
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        cached: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
+    def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
         """Score every group; see `RewardModel.score`. `work.seconds` is the sum over all workers.
 
         Raises:
@@ -139,7 +134,7 @@ def _score_in_parts(
     num_workers: int,
     groups: Sequence[Group],
     cached: Mapping[int, list[float]],
-    on_scored: OnScored | None,
+    on_scored: OnScored,
 ) -> tuple[Scored, ModelRecord]:
     """Score groups by workers, and return the model's record too."""
     parts = _parts(groups, num_workers)

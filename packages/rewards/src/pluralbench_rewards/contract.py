@@ -14,8 +14,11 @@ from pluralbench_rewards.errors import RewardsError
 Message = dict[str, str]
 """A message with `role` and `content`."""
 
-OnScored = Callable[[int, list[float]], None]
+OnScored = Callable[[int, list[float]], None] | None
 """Called with a group's index and its scores as soon as these are complete."""
+
+Cached = Mapping[int, list[float]] | None
+"""Scores of an interrupted run by index; these groups are not computed again."""
 
 Mode = Literal["fast", "exact"]
 Overflow = Literal["error", "drop", "truncate-left", "truncate-prompt"]
@@ -244,13 +247,7 @@ class RewardModel(Protocol):
     def record(self) -> ModelRecord:
         """Return the identity of the model, for the record of a run."""
 
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        cached: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
+    def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
         """Score the responses of every group.
 
         Args:

@@ -1,16 +1,18 @@
-"""Python functions as reward models."""
+"""Python functions as reward models, and what identifies a model: a digest of its code or files, or a commit."""
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import CodeType
 from typing import Any
 
-from pluralbench_runs import progress
+from pluralbench_calls.model_checks import unreachable_errors
+from pluralbench_runs import digest, file_digest, progress
 
-from pluralbench_rewards.contract import Group, ModelRecord, OnScored, RewardModel, Scored
+from pluralbench_rewards.contract import Cached, Group, ModelRecord, OnScored, RewardModel, Scored
 from pluralbench_rewards.errors import RewardsError
 
 GROUPS_PER_CALL = 64  # an interrupted run keeps the scores of finished calls
@@ -45,13 +47,7 @@ class FunctionModel:
         module = getattr(function, "__module__", None) or type(function).__module__
         return ModelRecord(name=name, kind="function", digest=_code_digest(function), settings={"module": module})
 
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        cached: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
+    def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
         """Score every group. Raises `RewardsError` if the function does not return one number per response."""
         scores = dict(cached or {})
         new = [index for index in range(len(groups)) if index not in scores]
@@ -120,3 +116,36 @@ def _parts(code: CodeType) -> list[str]:
         else:  # the order of a set differs between processes
             parts.append(str(sorted(map(repr, constant))) if isinstance(constant, frozenset) else repr(constant))
     return parts
+
+
+MODEL_FILES = ("*.safetensors", "*.bin", "*.json", "*.model", "*.jinja", "*.py", "*.txt")
+"""Files that determine a model's output: weights, configuration, tokenizer, chat template and custom code."""
+
+
+def model_digest(name: str | Path) -> str | None:
+    """Compute the SHA-256 of the files of a model folder (names and bytes); None if it is not a local folder."""
+    folder = Path(name)
+    if not folder.is_dir():
+        return None
+    paths = sorted({path for pattern in MODEL_FILES for path in folder.glob(pattern)})
+    return digest({path.name: file_digest(path) for path in paths})
+
+
+def model_commit(name: str | Path, revision: str | None = None) -> str | None:
+    """Look up the current commit of a revision of a model on the Hub.
+
+    Returns:
+        The commit; offline, that of the copy in the cache. None for a folder, or if neither is available; loading then
+        reports the problem, as it does another commit than the revision.
+    """
+    if Path(name).exists() or str(name).count("/") != 1:
+        return None
+    from huggingface_hub import HfApi, errors, try_to_load_from_cache
+
+    try:
+        return HfApi().model_info(str(name), revision=revision, timeout=20).sha
+    except (errors.HFValidationError, LookupError, TypeError):  # a missing path such as ./model; no answer of a Hub
+        return None
+    except unreachable_errors():
+        cached = try_to_load_from_cache(str(name), "config.json", revision=revision)
+        return Path(cached).parent.name if isinstance(cached, str) else None

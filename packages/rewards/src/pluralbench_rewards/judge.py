@@ -25,7 +25,7 @@ from pluralbench_calls import (
 from pluralbench_calls.retry import KEEP_TO_FORM
 from pluralbench_calls.verdicts import Choice, parse_choice, parse_pick, parse_rating
 
-from pluralbench_rewards.contract import Group, Message, ModelRecord, OnScored, Scored
+from pluralbench_rewards.contract import Cached, Group, Message, ModelRecord, OnScored, Scored
 from pluralbench_rewards.judge_prompts import (
     LANGUAGE,
     LIST_CRITERIA,
@@ -42,9 +42,9 @@ from pluralbench_rewards.judge_prompts import (
     Reply,
     ReplySchema,
     pick_schema,
+    prompt_text,
     schema_of,
 )
-from pluralbench_rewards.personas import prompt_text
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -209,13 +209,7 @@ class Judge:
         """Return the identity of the judge, for the record of a run."""
         return ModelRecord(name=self.name, kind=self.kind, provider=self.model.provider)
 
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        cached: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
+    def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
         """Rate every response with the text context of its group; see `RewardModel`.
 
         The score is not a number if no reply can be parsed.

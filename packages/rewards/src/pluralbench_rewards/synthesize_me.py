@@ -20,8 +20,7 @@ from pydantic import Field
 
 from pluralbench_rewards.contract import EarlierPair, Person
 from pluralbench_rewards.judge import Comparison, Judge
-from pluralbench_rewards.judge_prompts import SECTION, ReplySchema
-from pluralbench_rewards.personas import WORDINGS, persona_context, prompt_text
+from pluralbench_rewards.judge_prompts import SECTION, WORDINGS, ReplySchema, persona_context, prompt_text
 
 CHOICE_SYSTEM = """\
 You find out what one person values in answers. You see what they asked and two answers, the first and the second; one \

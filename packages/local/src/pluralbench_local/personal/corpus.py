@@ -1,6 +1,5 @@
 """Items as vectors of a frozen backbone: the data of personalized reward models."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -12,6 +11,7 @@ from torch import Tensor
 from pluralbench_local.errors import LocalError, TrainingError
 from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_local.personal.texts import BackboneRecord
+from pluralbench_local.training_job import check_unique_ids
 
 Earlier = tuple[int, int, int]
 """Rows of the prompt, the chosen and the rejected response of an earlier pair."""
@@ -231,18 +231,10 @@ def check_vectors(corpus: Corpus, backbone: BackboneRecord, what: str) -> None:
         )
     finite = corpus.vectors.isfinite().all(dim=1)
     if not finite.all():
-        broken = set(torch.nonzero(~finite).flatten().tolist())
-        example = next((name for item, name in enumerate(corpus.ids) if _rows(corpus, item) & broken), None)
-        where = "" if example is None else f" (item {example})"
         raise LocalError(
-            f"{len(broken):,} of the {len(finite):,} vectors of the {what} are not finite{where}; embed these texts "
+            f"{int((~finite).sum()):,} of the {len(finite):,} vectors of the {what} are not finite; embed the texts "
             'again with `dtype="float32"`.'
         )
-
-
-def _rows(corpus: Corpus, item: int) -> set[int | None]:
-    earlier = {row for pair in corpus.earlier[item] for row in pair}
-    return {corpus.query[item], *corpus.responses[item], corpus.about[item], corpus.persona[item], *earlier}
 
 
 def check_pairs(corpus: Corpus, what: str) -> None:
@@ -255,18 +247,11 @@ def check_pairs(corpus: Corpus, what: str) -> None:
     Raises:
         TrainingError: If ids repeat, there is no pair, or the responses of all pairs have the same vectors.
     """
-    duplicate = next((name for name, count in Counter(corpus.ids).items() if count > 1), None)
-    if duplicate is not None:
-        raise TrainingError(f"Two of the {what} have the id {duplicate}; give each an id of its own.")
+    check_unique_ids(corpus.ids, what)
     pairs = corpus.pairs()
     if not pairs:
         raise TrainingError(
             f"None of the {len(corpus.ids):,} {what} has two responses of different rank, so there is no pair."
-        )
-    if bool((corpus.vectors == corpus.vectors[0]).all()):
-        raise TrainingError(
-            f"All {len(corpus.vectors):,} vectors of the {what} are the same, so there is nothing to learn; check the "
-            "backbone on two different texts."
         )
     better, worse = (
         torch.tensor([corpus.responses[item][indices[side]] for item, *indices in pairs]) for side in range(2)

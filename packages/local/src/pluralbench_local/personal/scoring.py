@@ -3,13 +3,23 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import torch
-from pluralbench_rewards import Group, ModelRecord, OnScored, Person, Scored, ScoringConfig, Work, measured_tolerance
+from pluralbench_rewards import (
+    Cached,
+    Group,
+    ModelRecord,
+    OnScored,
+    Person,
+    Scored,
+    ScoringConfig,
+    Work,
+    measured_tolerance,
+)
 from pluralbench_runs import one_line, open_file, progress, read_small
 from pydantic import ValidationError
 from safetensors import SafetensorError
@@ -176,13 +186,7 @@ class Personal:
         fields = {key: value for key, value in self.backbone.loaded_fields().items() if key != "commit"}
         return self.source.record().model_copy(update=fields)
 
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        cached: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
+    def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
         """Score the responses of every group; see `pluralbench_rewards.RewardModel.score`.
 
         Raises:

@@ -11,7 +11,7 @@ from pluralbench_rewards import Group, Message, Work
 from pluralbench_runs import FrozenModel, digest
 from torch import Tensor
 
-from pluralbench_local.conversations import Template, check_text_size, encode_texts
+from pluralbench_local.conversations import Template, encode_texts
 from pluralbench_local.errors import LocalError
 from pluralbench_local.scoring import RunOptions
 
@@ -150,7 +150,7 @@ def context_tokens(
     Raises:
         LocalError: If the chat template is missing or fails, or alone makes more than `limit` tokens.
     """
-    texts = (check_text_size(context.id, _render(context.text(), template)) for context in contexts)
+    texts = (_render(context.text(), template) for context in contexts)
     for context, ids in zip(contexts, encode_texts(texts, template), strict=True):
         yield (ids, 0) if len(ids) <= limit else _shorten(context, template, limit, len(ids))
 

@@ -8,8 +8,7 @@ from typing import ClassVar
 from pluralbench_calls.loops import run
 from pluralbench_rewards import ModelRecord
 from pluralbench_rewards.served.client import Client
-from pluralbench_rewards.served.engine import ServerError
-from pluralbench_rewards.served.serving import ServingConfig
+from pluralbench_rewards.served.engine import ServerError, ServingConfig
 from pluralbench_rewards.served.site import Server, open_server
 from pluralbench_runs import FrozenModel
 

@@ -6,10 +6,9 @@ from dataclasses import dataclass
 
 import torch
 from pluralbench_calls.loops import run
-from pluralbench_rewards import CheckRecord, Group, ModelRecord, OnScored, Scored, ScoringConfig, ServedRecord
+from pluralbench_rewards import Cached, CheckRecord, Group, ModelRecord, OnScored, Scored, ScoringConfig, ServedRecord
 from pluralbench_rewards.served.engine import Conversation, ServerError
-from pluralbench_rewards.served.pool import Batch, score_batches
-from pluralbench_rewards.served.site import Reward, Server, Site, sum_log_probabilities
+from pluralbench_rewards.served.site import Batch, Reward, Server, Site, score_batches, sum_log_probabilities
 from pluralbench_runs import digest, public_location
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
@@ -51,13 +50,7 @@ class Served:
         }
         return self.model.record().model_copy(update=fields)
 
-    def score(
-        self,
-        groups: Sequence[Group],
-        *,
-        cached: Mapping[int, list[float]] | None = None,
-        on_scored: OnScored | None = None,
-    ) -> Scored:
+    def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
         """Score the responses of every group; see `pluralbench_rewards.RewardModel.score`.
 
         Raises:
@@ -66,9 +59,7 @@ class Served:
         """
         return run(self._score(groups, cached or {}, on_scored))
 
-    async def _score(
-        self, groups: Sequence[Group], known: Mapping[int, list[float]], on_scored: OnScored | None
-    ) -> Scored:
+    async def _score(self, groups: Sequence[Group], known: Mapping[int, list[float]], on_scored: OnScored) -> Scored:
         serving = self.model.serving
         async with AsyncExitStack() as stack:
             sites = await self._sites(stack)
@@ -132,7 +123,7 @@ class Served:
         return rewards
 
     async def _share(
-        self, sites: Sequence[Site], requests: "_Requests", table: ScoreTable, on_scored: OnScored | None
+        self, sites: Sequence[Site], requests: "_Requests", table: ScoreTable, on_scored: OnScored
     ) -> list[str]:
         """Score all remaining conversations, and return the addresses of servers that were left out."""
         serving = self.model.serving

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 from pluralbench_calls.backends.endpoint import Endpoint
 from pluralbench_calls.errors import CallsError
 
-from pluralbench_rewards.served.engine import PAGES, EngineRequest, Pages, ServerError
-from pluralbench_rewards.served.serving import ServingConfig
+from pluralbench_rewards.served.engine import PAGES, EngineRequest, Pages, ServerError, ServingConfig
 
 if TYPE_CHECKING:
     import httpx2
