@@ -143,13 +143,6 @@ def test_each_different_text_is_computed_once(llama: "Backbone") -> None:
     assert work_of(corpus).unique_tokens == work_of(embedded(groups[:1], llama)).unique_tokens
 
 
-def test_texts_that_are_all_the_same_have_one_vector(llama: "Backbone") -> None:
-    corpus = embedded([Group("q", user("tea"), ["tea"] * 4, Person(persona=["tea"]), ["tea"])], llama)
-    assert corpus.responses[0] == [corpus.responses[0][0]] * 4
-    assert corpus.about == corpus.persona
-    assert len(corpus.vectors) == 3  # the prompt, the response, and what is told
-
-
 def test_nothing_told_is_no_vector(llama: "Backbone") -> None:
     corpus = embedded([Group("q", user("tea?"), ["Oolong."], Person("p", persona=[" "]), ["", "\n"])], llama)
     assert (list(corpus.about), list(corpus.persona), list(corpus.earlier)) == ([None], [None], [[]])
@@ -242,22 +235,9 @@ def test_a_conversation_that_is_too_long_is_refused_dropped_or_cut(llama: "Backb
     assert (len(without.earlier[0]), without.pairs_dropped) == (1, 1)
 
 
-def test_vectors_of_half_precision_are_float32(language_models: Folders) -> None:
-    backbone = load_backbone(LocalModel(name=language_models(), dtype="bfloat16"))
-    assert backbone.record.dtype == "bfloat16"
-    vectors = embedded(make_groups(1, number=2), backbone).vectors
-    assert vectors.dtype == torch.float32
-    assert torch.equal(vectors, vectors.bfloat16().float())
-
-
 def test_an_encoder_that_does_not_pool_is_refused(classifiers: Folders) -> None:
     with pytest.raises(LocalError, match=r"is not a decoder but BertForSequenceClassification; give a causal language"):
         load_backbone(classifiers("bert"))
-
-
-def test_a_model_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LocalError, match=r"nowhere is not a model folder"):
-        load_backbone(tmp_path / "nowhere")
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 
 import re
 import weakref
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +10,7 @@ from case_marks import heavy
 from late_imports import RUNNING
 from pluralbench_local import LocalError
 from pluralbench_rewards import Group, Mode
-from reward_models import Folders, differences, load_classifier, make_groups, user, work_of
+from reward_models import differences, make_groups, user, work_of
 
 if RUNNING:
     import torch
@@ -27,7 +26,6 @@ if RUNNING:
     FAULTS = [
         torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
         RuntimeError(CPU),
-        RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 1073741824 bytes."),
         MemoryError(),
     ]
 
@@ -88,13 +86,6 @@ def test_no_batch_is_larger_than_the_budget_but_for_one_conversation(
     assert (len(taken), sum(taken)) == (work_of(scored).batches, work_of(scored).computed_tokens)
 
 
-def test_each_group_is_reported_once_with_its_scores_in_order(llama: "LocalRewardModel") -> None:
-    groups, reported = make_groups(2), list[tuple[int, list[float]]]()
-    scored = score(llama, groups, token_budget=70, on_scored=lambda place, values: reported.append((place, values)))
-    assert Counter(place for place, _ in reported) == Counter(range(len(groups)))
-    assert [values for _, values in sorted(reported)] == scored.scores
-
-
 def test_groups_whose_scores_are_known_are_not_computed_again(llama: "LocalRewardModel") -> None:
     groups, reported = make_groups(2), list[int]()
     whole = score(llama, groups)
@@ -106,7 +97,7 @@ def test_groups_whose_scores_are_known_are_not_computed_again(llama: "LocalRewar
     assert work_of(scored).computed_tokens < work_of(whole).computed_tokens
 
 
-@pytest.mark.parametrize("fault", range(4), ids=["cuda", "cpu", "windows", "python"])
+@pytest.mark.parametrize("fault", range(3), ids=["cuda", "cpu", "python"])
 @pytest.mark.parametrize("mode", ["fast", "exact"])
 def test_when_memory_runs_out_the_budget_is_halved_and_all_is_scored(
     llama: "LocalRewardModel",
@@ -186,18 +177,3 @@ def test_what_is_no_lack_of_memory_is_raised_as_it_is(
     memory(llama.network.body, 0, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
         score(llama, make_groups(0))
-
-
-def test_after_a_failure_the_next_scoring_is_right(
-    classifiers: Folders,
-    llama: "LocalRewardModel",
-    memory: Callable[..., list[int]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    groups = make_groups(0)
-    model = load_classifier(classifiers())
-    memory(model.network.body, 10, MemoryError())
-    with pytest.raises(LocalError):
-        score(model, groups)
-    monkeypatch.undo()
-    assert score(model, groups).scores == score(llama, groups).scores

@@ -171,13 +171,6 @@ def test_the_appended_token_counts_and_survives_cutting(folder: Path) -> None:
     assert scored.scores[0] == pytest.approx([remote.get_score(ids[cut:]) for ids in conversations], abs=1e-4)
 
 
-def test_code_that_fails_is_said_in_a_sentence(folder: Path) -> None:
-    (folder / "tiny_reward.py").write_text("raise RuntimeError('no\\nluck')", encoding="utf-8")
-    with pytest.raises(LocalError, match=rf"^The \w+ of {folder} cannot be loaded: no luck\.$"):
-        load(str(folder), device="cpu", trust_remote_code=True)
-    assert torch.is_grad_enabled()
-
-
 @pytest.mark.parametrize("mode", ["fast", *heavy("exact")])
 @pytest.mark.parametrize("pad", [2, REWARD_TOKEN, None])
 def test_a_model_that_finds_its_last_token_by_padding_is_scored_as_its_own_forward_pass_scores(

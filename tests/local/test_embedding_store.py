@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from killing import killed_when
 from late_imports import RUNNING
-from pluralbench_local import LocalError, LocalModel
+from pluralbench_local import LocalError
 from pluralbench_rewards import Group, ScoringConfig
 from reward_models import Folders, make_groups, user, work_of
 
@@ -16,7 +16,6 @@ if RUNNING:
     import torch
     from pluralbench_local import Backbone, BackboneRecord, EmbeddingStore, embed, load_backbone
     from pluralbench_local.personal import embedding
-    from safetensors.torch import save_file
 
     RECORD = BackboneRecord(name="here/model", digest="ab" * 32, width=3, dtype="float32")
 
@@ -122,19 +121,6 @@ def test_the_store_of_another_backbone_is_refused_by_both_names(
         assert f"{other.record}" in str(error.value)
 
 
-def test_another_precision_is_another_backbone(llama: "Backbone", tmp_path: Path) -> None:
-    EmbeddingStore(tmp_path, llama.record).write([key(1)], torch.zeros(1, llama.record.width))
-    half = load_backbone(LocalModel(name=llama.record.name, dtype="bfloat16"))
-    with pytest.raises(LocalError, match=r"float32.* not of .*bfloat16"):
-        EmbeddingStore(tmp_path, half.record)
-
-
-def test_a_moved_folder_is_the_same_backbone(tmp_path: Path) -> None:
-    EmbeddingStore(tmp_path, RECORD).write([key(1)], torch.zeros(1, 3))
-    moved = RECORD.model_copy(update={"name": "elsewhere/model"})
-    assert key(1) in EmbeddingStore(tmp_path, moved)
-
-
 @pytest.mark.parametrize("kept", [0, 5, 40, -1])
 def test_half_a_file_is_named(tmp_path: Path, kept: int) -> None:
     EmbeddingStore(tmp_path, RECORD).write([key(1)], torch.zeros(1, 3))
@@ -144,19 +130,3 @@ def test_half_a_file_is_named(tmp_path: Path, kept: int) -> None:
         LocalError, match=r"\.safetensors is not a complete shard of an embedding store \(.*\); delete it"
     ):
         EmbeddingStore(tmp_path, RECORD)
-
-
-def test_a_file_that_is_no_shard_is_named(tmp_path: Path) -> None:
-    save_file({"weights": torch.zeros(1, 3)}, tmp_path / "model.safetensors")
-    with pytest.raises(LocalError, match=r"model\.safetensors is not a complete shard of an embedding store"):
-        EmbeddingStore(tmp_path, RECORD)
-
-
-def test_a_name_stands_for_a_backbone_of_which_nothing_else_is_known() -> None:
-    unknown = BackboneRecord(name="a/b", width=3)
-    assert unknown.identity != replace_name(unknown).identity
-    assert RECORD.identity == replace_name(RECORD).identity
-
-
-def replace_name(record: "BackboneRecord") -> "BackboneRecord":
-    return record.model_copy(update={"name": "c/d"})

@@ -25,7 +25,6 @@ from reward_models import (
 )
 
 if RUNNING:
-    import torch
     from pluralbench_local import LocalRewardModel, score
     from transformers import AutoModelForCausalLM
 
@@ -46,14 +45,6 @@ def test_a_language_model_gives_the_log_probability_of_the_response(
         assert max(differences(scored.scores, alone)) < CLOSE
         assert undecided(scored.scores, alone) == 0
         assert model.tolerance(groups, scored) < CLOSE
-
-
-@pytest.mark.parametrize("architecture", ["bloom", *heavy("gpt-oss", "qwen3-next")])
-def test_so_does_one_that_cannot_be_packed(language_models: Folders, architecture: str) -> None:
-    folder, groups = language_models(architecture), make_groups(2)
-    model = load_implicit(folder)
-    assert model.network.unpackable
-    assert max(differences(score(model, groups).scores, implicit_alone(folder, groups))) < CLOSE
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -118,11 +109,3 @@ def test_where_the_template_opens_otherwise_than_it_closes_the_response_begins_w
         ids = conversation_ids(tokenizer, group, response)
         expected.append(log_probability_alone(plain, ids, same_beginning(opening, ids)))
     assert score(model, [group]).scores[0] == pytest.approx(expected, abs=CLOSE)
-
-
-def test_in_bfloat16_the_log_probabilities_stay_within_the_tolerance(language_models: Folders) -> None:
-    model = load_implicit(language_models(), dtype="bfloat16")
-    assert model.network.dtype == torch.bfloat16
-    groups = make_groups(5)
-    fast, exact = (score(model, groups, mode=mode) for mode in MODES)
-    assert max(differences(fast.scores, exact.scores)) <= model.tolerance(groups, fast)

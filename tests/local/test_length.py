@@ -1,6 +1,5 @@
 """Conversations longer than the limit: an error that names them, or dropped, or cut alike for a whole group."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,7 +24,7 @@ from reward_models import (
 
 if RUNNING:
     from pluralbench_local import LocalRewardModel, score
-    from pluralbench_local.conversations import Template, tokenize
+    from pluralbench_local.conversations import tokenize
     from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 
@@ -54,15 +53,6 @@ def test_too_long_is_an_error_that_names_prompts_and_options(llama: "LocalReward
         "`on_overflow=...`."
     )
     assert failed.value.exit_status == 2
-
-
-def test_as_long_as_the_limit_is_not_too_long(llama: "LocalRewardModel") -> None:
-    most = max(lengths(llama, LONG))
-    scored = score(llama, [LONG], max_length=most)
-    assert (scored.tokens_cut, scored.tokens) == ([0], [lengths(llama, LONG)])
-    assert work_of(scored).max_length == most
-    with pytest.raises(LocalError):
-        score(llama, [LONG], max_length=most - 1)
 
 
 def test_a_group_is_dropped_whole_for_one_long_response_with_a_reason(llama: "LocalRewardModel") -> None:
@@ -164,31 +154,6 @@ def test_truncate_prompt_cuts_characters_of_several_tokens(llama: "LocalRewardMo
         [read] = texts(llama, group, limit, "truncate-prompt")
         assert len(llama.template.tokenizer(read, add_special_tokens=False)["input_ids"]) <= limit
         assert "\ufffd" not in read
-
-
-@pytest.mark.heavy
-@pytest.mark.parametrize("overflow", ["error", "drop", "truncate-left", "truncate-prompt"])
-def test_a_prompt_of_two_hundred_thousand_tokens_is_tokenized_a_few_times_only(
-    llama: "LocalRewardModel", overflow: Overflow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = "drumming 中 🍵 " * 35_000
-    group = Group("huge", user(words), ["origami", "drumming"])
-    encode, sizes = Template.encode, list[int]()
-
-    def counted(self: "Template", texts: Sequence[str]) -> Any:
-        sizes.extend(map(len, texts))
-        return encode(self, texts)
-
-    monkeypatch.setattr(Template, "encode", counted)
-    if overflow == "error":
-        with pytest.raises(LocalError, match=r"more than 1,024 tokens, the longest [2-9]\d\d,\d\d\d \(ids huge\)"):
-            score(llama, [group, SHORT])
-    else:
-        scored = score(llama, [group, SHORT], on_overflow=overflow)
-        assert (0 in scored.dropped) == (overflow == "drop")
-        assert max(scored.tokens[0]) <= POSITIONS or overflow == "drop"
-        assert len(scored.scores[1]) == 2
-    assert sum(size > len(words) // 2 for size in sizes) <= 4
 
 
 def limit_of(model: "LocalRewardModel", asked: int | None = None) -> int:

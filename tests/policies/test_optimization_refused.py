@@ -1,15 +1,12 @@
 """What cannot be optimised is said in one sentence, and nothing is left behind."""
 
 import math
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import environment
 from late_imports import RUNNING
 from optimized_runs import LETTERS, TASKS, quick
 from pluralbench_local import LocalError, LocalModel
@@ -64,7 +61,7 @@ def test_a_policy_without_a_chat_template_or_with_one_that_refuses(tmp_path: Pat
 def test_a_policy_that_is_none(base: str, tmp_path: Path) -> None:
     assert "nothing is not a model folder" in refused("nothing", tmp_path / "out")
     reward = save_classifier(tmp_path / "reward", num_hidden_layers=1)
-    assert refused(reward, tmp_path / "out") == f"{reward} has no weights for lm_head.weight; use a language model."
+    assert f"{reward} is not a language model: it has a reward head" in refused(reward, tmp_path / "out")
     assert refused(LocalModel(name=base, kind="implicit"), tmp_path / "out").startswith(
         "Optimizing a policy takes no `kind=...`; remove it."
     )
@@ -117,11 +114,6 @@ def test_a_step_without_any_score_stops_the_run(base: str, tmp_path: Path, algor
     assert said.startswith("The reward model always.<locals>.<lambda> gave no finite score to any of 32 completions; ")
 
 
-def test_a_reward_model_that_fails_says_why_itself(base: str, tmp_path: Path) -> None:
-    wrong = FunctionModel(lambda groups: [[1.0]] * len(groups))
-    assert "returned 1 scores for the 4 responses of" in refused(base, tmp_path / "out", reward=wrong)
-
-
 @pytest.mark.parametrize("algorithm", ["rloo", "ppo"])  # GRPO divides by the scores' deviation
 def test_a_loss_that_is_no_number_stops_the_run(base: str, tmp_path: Path, algorithm: str) -> None:
     odd = FunctionModel(lambda groups: [[1e38 * place for place, _ in enumerate(group.responses)] for group in groups])
@@ -138,14 +130,11 @@ def test_a_loss_that_is_no_number_stops_the_run(base: str, tmp_path: Path, algor
             {"algorithm": "rloo", "num_generations": 1},
             "rloo compares completions of a prompt; set `num_generations=...` to at least 2",
         ),
-        ({"algorithm": "grpo", "num_generations": 1}, "grpo compares completions of a prompt"),
         ({"batch_size": 20}, "`batch_size=20` is not a multiple of `mini_batch_size=16`"),
         (
             {"batch_size": 6, "micro_batch_size": 4},
             "`micro_batch_size=4` does not divide the 6 completions of an update",
         ),
-        ({"algorithm": "dpo"}, "must be one of ppo, rloo, grpo"),
-        ({"temperature": 0}, "greater than 0"),
     ],
 )
 def test_options_that_contradict_each_other(changed: dict[str, Any], said: str) -> None:
@@ -168,9 +157,3 @@ def test_what_is_missing_is_said_with_how_to_install_it(
     assert refused(base, tmp_path / "out") == (
         "Policy optimization by rloo needs trl: `uv sync --inexact --package pluralbench-policies --extra optimize`."
     )
-
-
-@pytest.mark.heavy
-def test_options_and_tasks_are_described_without_torch() -> None:
-    code = "import sys; from pluralbench_policies import OptimizeConfig, Task; sys.exit('torch' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], env=environment({}), check=False).returncode == 0

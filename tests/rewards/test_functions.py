@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_rewards import FunctionModel, Group, Person, RewardModel, RewardsError
+from pluralbench_rewards import FunctionModel, Group, Person, RewardModel, RewardsError, model_commit
 
 SCORES = st.lists(st.lists(st.floats(allow_nan=False), min_size=1, max_size=3), max_size=150)
 
@@ -111,3 +111,9 @@ def test_a_model_that_reads_text_is_told_the_context_before_the_question() -> No
 def test_the_contract_needs_no_torch() -> None:
     code = "import sys, pluralbench_rewards; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["pluralbench/nothing-in-the-cache", "./model"])
+def test_a_hub_that_cannot_be_reached_and_a_path_name_no_commit(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
+    assert model_commit(name) is None

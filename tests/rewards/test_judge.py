@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from asked_judges import ONE_BY_ONE, always, judge, shared_beginning
 from chat_server import Reply, refused_by_reasoning, serve
-from pluralbench_calls import LOCAL_MODEL, CallsError, ChatModel, ConnectionConfig, Ledger, Rule
+from pluralbench_calls import LOCAL_MODEL, CallsError, ChatModel, ConnectionConfig, Ledger
 from pluralbench_rewards import Comparison, Group, RubricCase, score_aspects
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import Criterion, prompts_digest
@@ -106,14 +106,6 @@ def test_small_models_reply_in_json_by_a_schema(tmp_path: Path) -> None:
     assert all(one["schema"]["required"] == [one["name"]] for one in formats)
 
 
-def test_a_brief_judge_gives_no_reasons(tmp_path: Path) -> None:
-    with serve(always("[[A]]")) as server:
-        [settled] = judge(server, tmp_path, reply="brief").compare([PAIR])
-    assert settled.value == "A"
-    assert "Give no reasons." in server.requests[0]["messages"][0]["content"]
-    assert "response_format" not in server.requests[0]
-
-
 def test_a_later_verdict_settles_it(tmp_path: Path) -> None:
     replies = [
         Reply("[[A]] or [[B]]"),
@@ -168,24 +160,6 @@ def test_ratings_are_scores_and_what_cannot_be_parsed_is_no_number(tmp_path: Pat
     assert "<question>\nHobby?\n</question>\n\n<response>\nOrigami\n</response>" in shown
 
 
-def test_ratings_are_told_the_context_of_their_group(tmp_path: Path) -> None:
-    groups = [Group("q1", user("Hobby?"), ["a", "b"]), Group("q2", user("Book?"), ["c"])]
-    with serve(always("[[5]]")) as server:
-        ratings = judge(server, tmp_path).rate(groups, ["Likes paper.", ""])
-    assert [[one.value for one in row] for row in ratings] == [[5.0, 5.0], [5.0]]
-    told = [body["messages"][1]["content"] for body in server.requests if "Likes paper." in str(body)]
-    assert len(told) == 2
-    assert all(text.startswith("<about_the_person>\nLikes paper.\n</about_the_person>") for text in told)
-
-
-def test_loading_a_judge_asks_nothing_and_writes_nothing(tmp_path: Path) -> None:
-    with serve(always("[[A]]")) as server:
-        loaded = judge(server, tmp_path)
-    assert (loaded.name, loaded.kind, loaded.model.provider) == ("judge-1", "generative", "127.0.0.1")
-    assert not server.requests
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_judge_that_cannot_be_reached_is_said_at_once(tmp_path: Path) -> None:
     model = ChatModel(provider="api.example.org", model="j")
     with pytest.raises(CallsError, match=r"^The judge j is not usable: provider .* requires `connection.base_url=...`"):
@@ -225,13 +199,6 @@ def test_the_criterion_says_what_the_judge_goes_by(tmp_path: Path, criterion: Cr
     assert all(goes_by in system for system in systems)
     assert [("helpful" in system) for system in systems] == [criterion == "quality"] * 2
     assert "{" not in "".join(systems)
-
-
-@pytest.mark.parametrize(("rule", "read", "asked"), [("lenient", "B", 1), ("strict", None, 2)])
-def test_the_rule_says_how_a_reply_is_read(tmp_path: Path, rule: Rule, read: str | None, asked: int) -> None:
-    with serve(always("All in all I prefer [[B]].")) as server:
-        [settled] = judge(server, tmp_path, rule=rule, attempts=2).compare([PAIR])
-    assert (settled.value, len(server.requests)) == (read, asked)
 
 
 def test_what_the_endpoint_refuses_is_remembered_from_one_question_to_the_next(tmp_path: Path) -> None:
@@ -277,12 +244,6 @@ def test_a_pick_is_one_call_over_all_responses_of_a_group(tmp_path: Path) -> Non
     assert "[[1]] to [[3]]" in first[0]["content"]
     assert "[[1]] to [[2]]" in second[0]["content"]
     assert "{" not in first[0]["content"]
-
-
-def test_a_pick_that_no_response_has_is_asked_again_and_then_invalid(tmp_path: Path) -> None:
-    with serve(always("[[4]]")) as server:
-        [pick] = judge(server, tmp_path, attempts=2).pick([Group("q", user("?"), ["a", "b", "c"])])
-    assert (pick.value, pick.reason, len(server.requests)) == (None, "a number that no response has", 2)
 
 
 def test_a_structured_pick_is_bounded_by_the_number_of_responses(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from chat_server import serve
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_calls import InvalidAnswer
-from pluralbench_rewards import RubricCase, mean_score, overlap, score_aspects
+from pluralbench_rewards import RubricCase, overlap, score_aspects
 from pluralbench_rewards.rubric import parse_scores
 
 ASPECTS = ["a small purse", "no meat", "little time"]
@@ -29,30 +29,17 @@ def test_a_list_is_read_as_it_was_written(scores: list[int], before: str, after:
     assert parse_scores(f"<think>{before}[2, 2, 2, 2]</think>{written}", len(scores)) == scores
 
 
-@given(on_the_scale, st.integers(1, 12))
-def test_a_list_of_another_length_is_none(scores: list[int], aspects: int) -> None:
-    if len(scores) == aspects:
-        assert len(parse_scores(str(scores), aspects)) == aspects
-        return
-    with pytest.raises(InvalidAnswer) as caught:
-        parse_scores(str(scores), aspects)
-    assert str(caught.value) == f"{len(scores)} scores for {aspects} aspects"
-
-
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
         ("The answer covers all of it.", "no list of scores"),
         ("", "no list of scores"),
-        ("[]", "no list of scores"),
         ("[yes, no, no]", "no list of scores"),
         ("[0, 1, 2", "no list of scores"),
-        ("[0, 1, -1]", "a score off the scale"),
         ("[0, 1, 3]", "a score off the scale"),
+        ("[0, 1]", "2 scores for 3 aspects"),
         ("[0, 1, 1.5]", "a score off the scale"),
         ("[0, 1, true]", "a score off the scale"),
-        ("[0, 1, null]", "a score off the scale"),
-        ("[0, 1, NaN]", "a score off the scale"),
         ('[0, 1, "2"]', "a score off the scale"),
         ("At first [0, 1, 2], no: [0, 1, 1].", "two different lists of scores"),
         ("<think>[0, 1, 2]", "thinking without an answer"),
@@ -112,17 +99,3 @@ def test_overlap_is_twice_the_share_of_an_aspects_words(
     answer: str, aspects: Sequence[str], scores: list[float]
 ) -> None:
     assert overlap(RubricCase("q", "?", answer, aspects)) == pytest.approx(scores)
-
-
-@given(
-    st.lists(st.sampled_from(["cheap", "lentils", "tomatoes", "potatoes", "cooking"]), min_size=1), st.text(max_size=40)
-)
-def test_overlap_is_on_the_scale_and_full_where_all_is_said(words: list[str], more: str) -> None:
-    aspect = " ".join(words)
-    [full] = overlap(RubricCase("q", "?", f"{aspect} {more}", [aspect]))
-    [some] = overlap(RubricCase("q", "?", more, [aspect]))
-    assert (full, 0 <= some <= 2) == (2.0, True)
-
-
-def test_a_score_is_the_mean_over_aspects() -> None:
-    assert mean_score([0.0, 2.0, 2.0, 1.0]) == 1.25

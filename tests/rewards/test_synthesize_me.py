@@ -158,12 +158,6 @@ def test_a_reply_that_says_nothing_is_asked_again_warmer(tmp_path: Path) -> None
     assert (one.persona, one.source, one.reason) == ((), None, "an empty persona")
 
 
-def test_small_models_reply_by_schemas(tmp_path: Path) -> None:
-    _, server = found([Person("p", earlier=[pair(0), pair(1)])], tmp_path, replies(), reply="structured")
-    schemas = [body["response_format"]["json_schema"]["name"] for body in server.requests]
-    assert schemas == ["choice", "persona", "verdict"]
-
-
 @given(st.integers(0, 12), st.floats(0.01, 1))
 def test_the_parts_keep_the_order_and_the_older_one_has_at_least_one(number: int, share: float) -> None:
     pairs = [pair(place) for place in range(number)]

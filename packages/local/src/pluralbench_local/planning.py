@@ -165,34 +165,14 @@ def check_before_loading(
 
 def default_budget(network: ReadableNetwork) -> int:
     """Return the tokens of a batch: on a CPU what was fastest where it was measured, on a GPU the most that fit."""
-    free = free_memory(network.device)
-    return DEFAULT_BUDGETS["cpu"] if free is None else _network_needs(network, free).token_budget
-
-
-def describe_needs(network: ReadableNetwork, tokens: int, token_budget: int) -> str:
-    """Describe in one sentence what scoring on a GPU needs.
-
-    Args:
-        network: The network.
-        tokens: Tokens to compute.
-        token_budget: Tokens of a batch.
-    """
-    sentence = f"{tokens:,} tokens to compute in batches of at most {token_budget:,}"
-    free = free_memory(network.device)
-    if free is None or not _is_plannable(network.model.config):
-        return f"{sentence}."
-    needs = _network_needs(network, math.inf, token_budget)
-    return f"{sentence}: about {needs.total / GB:.1f} GB beside the weights ({free / GB:.1f} GB are free)."
-
-
-def _network_needs(network: ReadableNetwork, free: float, token_budget: int = DEFAULT_BUDGETS["cuda"]) -> Needs:
+    free, config = free_memory(network.device), network.model.config
+    if free is None or not _is_plannable(config):
+        return DEFAULT_BUDGETS["cpu" if free is None else "cuda"]
     weight = getattr(network.head, "weight", None)
     num_logits = 1 if weight is None else len(weight)
-    sizes = {"itemsize": network.dtype.itemsize, "num_logits": num_logits, "prefix_tokens": KEPT_TOKENS}
-    needs = partial(needs_of, network.model.config, **sizes)
-    if not _is_plannable(network.model.config):
-        return Needs(0, 0, 0, 0, token_budget)
-    return largest_fitting(needs, free, token_budget)
+    itemsize = network.dtype.itemsize
+    needs = partial(needs_of, config, itemsize=itemsize, num_logits=num_logits, prefix_tokens=KEPT_TOKENS)
+    return largest_fitting(needs, free).token_budget
 
 
 def _parameters(kind: Any, config: PretrainedConfig) -> int:

@@ -20,11 +20,11 @@ from pluralbench_rewards import (
     Work,
     measured_tolerance,
 )
-from pluralbench_runs import digest, log_status
+from pluralbench_runs import digest
 from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
-from pluralbench_local.batches import Read, ScoreTable, in_batches, tokens_to_compute
+from pluralbench_local.batches import Read, ScoreTable, in_batches
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, tokenize
 from pluralbench_local.errors import LocalError
@@ -38,7 +38,7 @@ from pluralbench_local.network import (
     varies_with_length,
 )
 from pluralbench_local.packing import Tokens
-from pluralbench_local.planning import default_budget, describe_needs
+from pluralbench_local.planning import default_budget
 
 UNLIMITED = 10**9  # tokenizers without a limit report a much larger number
 
@@ -141,9 +141,6 @@ class LocalRewardModel:
         work = work_of(self, limit)
         started = time.perf_counter()
         remaining = {index: list(duplicates) for index, duplicates in table.duplicates.items()}
-        if self.network.device.type == "cuda":
-            tokens = tokens_to_compute(table.tokenized, remaining, work.strategy)
-            log_status(describe_needs(self.network, tokens, work.token_budget))
         with table.recording(on_scored) as record:
             for index, values in in_batches(
                 self.rewards, table.tokenized, remaining, work, [group.id for group in groups]

@@ -24,6 +24,7 @@ from pluralbench_calls import (
 )
 from pluralbench_calls.retry import KEEP_TO_FORM
 from pluralbench_calls.verdicts import Choice, parse_choice, parse_pick, parse_rating
+from pluralbench_runs import Json
 
 from pluralbench_rewards.contract import Cached, Group, Message, ModelRecord, OnScored, Scored
 from pluralbench_rewards.judge_prompts import (
@@ -128,11 +129,7 @@ class Judge:
         """Decide which response is better, "A" or "B", in the order of the comparisons."""
 
         def request(item: Comparison, attempt: int) -> Request:
-            system = PAIR_SYSTEM.format(
-                criterion=PAIR_CRITERIA[self.criterion],
-                language=LANGUAGE if item.language else "",
-                how=PAIR_REPLY[self.reply],
-            )
+            system = self._system(PAIR_SYSTEM, PAIR_CRITERIA, PAIR_REPLY, item.language)
             responses = {"response_a": item.first, "response_b": item.second}
             sections = _prompt_sections(item.prompt, item.context, item.language) | responses
             return self.request(schema_of("verdict"), system, sections, f"the verdict on {item.id}", attempt)
@@ -158,11 +155,7 @@ class Judge:
 
         def request(item: tuple[Group, int, str, str], attempt: int) -> Request:
             group, number, context, language = item
-            system = RATING_SYSTEM.format(
-                criterion=RATING_CRITERIA[self.criterion],
-                language=LANGUAGE if language else "",
-                how=RATING_REPLY[self.reply],
-            )
+            system = self._system(RATING_SYSTEM, RATING_CRITERIA, RATING_REPLY, language)
             sections = _prompt_sections(group.prompt, context, language) | {"response": group.responses[number]}
             label = f"the rating of response {number + 1} to {group.id}"
             return self.request(schema_of("rating"), system, sections, label, attempt)
@@ -190,12 +183,7 @@ class Judge:
         def request(item: tuple[Group, str, str], attempt: int) -> Request:
             group, context, language = item
             count = len(group.responses)
-            system = LIST_SYSTEM.format(
-                count=count,
-                criterion=LIST_CRITERIA[self.criterion],
-                language=LANGUAGE if language else "",
-                how=str(LIST_REPLY[self.reply]).format(count=count),
-            )
+            system = self._system(LIST_SYSTEM, LIST_CRITERIA, LIST_REPLY, language, count)
             responses = {f"response_{number}": text for number, text in enumerate(group.responses, 1)}
             sections = _prompt_sections(group.prompt, context, language) | responses
             return self.request(pick_schema(count), system, sections, f"the pick for {group.id}", attempt)
@@ -204,6 +192,15 @@ class Judge:
             return parse_pick(reply, len(item[0].responses), self.rule)
 
         return self.ask(items, request, parse, "picks")
+
+    def _system(
+        self, system: str, criteria: Mapping[str, Json], replies: Mapping[str, Json], language: str, count: int = 0
+    ) -> str:
+        how = str(replies[self.reply])
+        how = how.format(count=count) if count else how
+        return system.format(
+            criterion=criteria[self.criterion], language=LANGUAGE if language else "", how=how, count=count
+        )
 
     def record(self) -> ModelRecord:
         """Return the identity of the judge, for the record of a run."""
