@@ -199,7 +199,7 @@ if RUNNING:
     ]
 
 
-@pytest.mark.parametrize("case", range(9))
+@pytest.mark.parametrize("case", range(8))
 def test_rankings_that_cannot_be_trained_on_are_said_in_a_sentence(case: int) -> None:
     rankings, sentence = REFUSED[case]
     with pytest.raises(TrainingError) as failed:
