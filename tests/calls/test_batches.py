@@ -40,18 +40,18 @@ def asked(
         return ask(requests(number), ledger, backend(server, **options), limits=limits, label="questions")
 
 
-def said(answers: Any) -> list[tuple[object, ...]]:
+def fields_of(answers: Any) -> list[tuple[object, ...]]:
     return [(a.key, a.text, a.outcome, a.finish_reason, a.model, a.prompt_tokens, a.adapted) for a in answers]
 
 
 def directly(server: BatchServer, folder: Path) -> list[tuple[object, ...]]:
     with Ledger(folder / "direct.sqlite") as ledger:
-        return said(ask(requests(), ledger, OpenAIChat(server.base_url)))
+        return fields_of(ask(requests(), ledger, OpenAIChat(server.base_url)))
 
 
 def test_a_batch_gives_what_direct_calls_give_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with serve_batches() as server:
-        assert said(asked(server, tmp_path)) == directly(server, tmp_path)
+        assert fields_of(asked(server, tmp_path)) == directly(server, tmp_path)
         assert [len(lines) for lines in server.inputs()] == [CALLS]
     assert not (tmp_path / "ledger.batches").exists()
 
@@ -113,7 +113,7 @@ def test_killed_at_any_moment_nothing_is_paid_twice(tmp_path: Path, monkeypatch:
                     died = True
                 else:
                     died = False
-            assert said(asked(server, folder)) == whole
+            assert fields_of(asked(server, folder)) == whole
             assert {*server.worked.values()} == {1}, (moment, server.steps)
         if not died:
             break
@@ -178,7 +178,9 @@ def test_what_the_model_refuses_is_left_out_of_the_next_batch(tmp_path: Path) ->
 
     with serve_batches(script=reasoning) as server, Ledger(tmp_path / "l") as ledger, Ledger(tmp_path / "d") as direct:
         answers = ask(requests(max_tokens=9, temperature=0.5), ledger, backend(server))
-        assert said(answers) == said(ask(requests(max_tokens=9, temperature=0.5), direct, OpenAIChat(server.base_url)))
+        assert fields_of(answers) == fields_of(
+            ask(requests(max_tokens=9, temperature=0.5), direct, OpenAIChat(server.base_url))
+        )
     assert {answer.adapted for answer in answers} == {"max_tokens as max_completion_tokens, without temperature"}
 
 

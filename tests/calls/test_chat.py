@@ -36,12 +36,12 @@ def test_a_price_in_a_table_stays_one() -> None:
 def test_what_is_no_price_is_said_with_its_field(price: str) -> None:
     with pytest.raises(RecipeError) as refused:
         connected(price)
-    said = f"Recipe r.toml: `connection.price`: {price!r} is not of the form IN/OUT, such as 0.25/2."
-    assert str(refused.value) == said
+    message = f"Recipe r.toml: `connection.price`: {price!r} is not of the form IN/OUT, such as 0.25/2."
+    assert str(refused.value) == message
 
 
 @pytest.mark.parametrize(
-    ("provider", "connection", "said"),
+    ("provider", "connection", "message"),
     [
         ("api.example.org", {}, "provider 'api.example.org' requires `connection.base_url=...`"),
         ("api.example.org", {"base_url": "ftp://x"}, "The base URL is not of the form https://HOST/v1."),
@@ -59,10 +59,10 @@ def test_what_is_no_price_is_said_with_its_field(price: str) -> None:
         ("local", {"max_cost": 1}, "`connection.max_cost=...` requires `connection.price=...`"),
     ],
 )
-def test_a_connection_that_does_not_fit_is_said(provider: str, connection: dict[str, Any], said: str) -> None:
+def test_a_connection_that_does_not_fit_is_said(provider: str, connection: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=r".") as refused:
         check_connection(ChatModel(provider=provider, model="m"), ConnectionConfig(**connection))
-    assert str(refused.value) == said
+    assert str(refused.value) == message
 
 
 def test_a_request_holds_what_the_model_says() -> None:

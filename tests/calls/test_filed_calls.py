@@ -51,7 +51,7 @@ def filed(folder: Path, requests: Sequence[Request], *results: Path, pending: bo
         return ask(requests, ledger, chat_backend(MODEL, connection), label="answers")
 
 
-def said(folder: Path, kind: type[CallsError], requests: Sequence[Request], *results: Path) -> str:
+def message(folder: Path, kind: type[CallsError], requests: Sequence[Request], *results: Path) -> str:
     """How asking stops."""
     with pytest.raises(kind) as stopped:
         filed(folder, requests, *results)
@@ -69,7 +69,7 @@ def recorded(folder: Path) -> int:
 
 def test_what_is_missing_is_written_and_what_came_is_taken_once(tmp_path: Path) -> None:
     requests = three()
-    assert said(tmp_path, CallsPending, requests) == (
+    assert message(tmp_path, CallsPending, requests) == (
         "The missing answers are written to calls.jsonl (3 calls). Run them, then rerun the same command with "
         "`connection.results=...`. 0 of 3 answers are recorded."
     )
@@ -82,7 +82,7 @@ def test_what_is_missing_is_written_and_what_came_is_taken_once(tmp_path: Path) 
     }
     some = write_results(tmp_path / "some.jsonl", {requests[0].key: Reply("one")})
     for _ in range(2):  # a file taken twice changes nothing
-        assert "1 of 3 answers are recorded" in said(tmp_path, CallsPending, requests, some)
+        assert "1 of 3 answers are recorded" in message(tmp_path, CallsPending, requests, some)
         assert [line["custom_id"] for line in written(tmp_path)] == [requests[1].key, requests[2].key]
     rest = work_through(tmp_path / "calls.jsonl", tmp_path / "rest.jsonl", lambda body, _: Reply(f"{body}"))
     answers = filed(tmp_path, requests, some, rest)
@@ -94,7 +94,7 @@ def test_what_is_missing_is_written_and_what_came_is_taken_once(tmp_path: Path) 
 def test_a_folder_of_results_is_all_that_is_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "results"
     folder.mkdir()
-    said(tmp_path, CallsPending, three(), folder)
+    message(tmp_path, CallsPending, three(), folder)
     assert capsys.readouterr().err.endswith("/results has no results yet (no .jsonl files).\n")
     for request in three():
         write_results(folder / f"{request.key}.jsonl", {request.key: Reply("fine")})
@@ -157,10 +157,10 @@ def test_what_was_not_answered_is_asked_again_but_not_for_ever(
     requests = three()
     keys = [request.key for request in requests]
     one = write_results(tmp_path / "one.jsonl", {keys[0]: Reply("fine"), keys[1]: reply}, kind)
-    said(tmp_path, CallsPending, requests, one)
+    message(tmp_path, CallsPending, requests, one)
     assert capsys.readouterr().err == f"1 result is not usable, and will be requested again: {why}.\n"
     two = write_results(tmp_path / "two.jsonl", {keys[1]: reply, keys[2]: reply}, kind)
-    assert said(tmp_path, PermanentError, requests, two) == (
+    assert message(tmp_path, PermanentError, requests, two) == (
         f"The results have no new answer ({why}); fix the cause before you run the calls again. The "
         "missing answers are written to calls.jsonl (2 calls). 1 of 3 answers are recorded."
     )
@@ -170,7 +170,7 @@ def test_what_a_model_refuses_is_left_out_of_what_is_written_next(tmp_path: Path
     requests = [question("1?", max_tokens=7, temperature=0.5), question("2?", max_tokens=7)]
     later = question("3?", max_tokens=9, temperature=0.5)
     for number in range(3):
-        said(tmp_path, CallsPending, requests, *([tmp_path / f"{number - 1}.jsonl"] if number else []))
+        message(tmp_path, CallsPending, requests, *([tmp_path / f"{number - 1}.jsonl"] if number else []))
         work_through(
             tmp_path / "calls.jsonl",
             tmp_path / f"{number}.jsonl",
@@ -181,7 +181,7 @@ def test_what_a_model_refuses_is_left_out_of_what_is_written_next(tmp_path: Path
         "max_tokens as max_completion_tokens, without temperature",
         "max_tokens as max_completion_tokens",
     ]
-    said(tmp_path, CallsPending, [later])
+    message(tmp_path, CallsPending, [later])
     [line] = written(tmp_path)
     assert line["custom_id"] == later.key
     assert line["body"].keys() == {"model", "messages", "max_completion_tokens"}
@@ -190,12 +190,12 @@ def test_what_a_model_refuses_is_left_out_of_what_is_written_next(tmp_path: Path
 def test_results_of_another_build_are_refused_or_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = question("of another build")
     foreign = write_results(tmp_path / "f.jsonl", {other.key: Reply("fine")})
-    assert said(tmp_path, PermanentError, three(), foreign) == (
+    assert message(tmp_path, PermanentError, three(), foreign) == (
         f"None of the 1 results in f.jsonl belongs to a call of this command (one is of {other.key[:12]}…); are "
         "they of another build, or of other settings? 0 of 3 answers are recorded."
     )
     mixed = write_results(tmp_path / "m.jsonl", {other.key: Reply("fine"), three()[0].key: Reply("fine")})
-    said(tmp_path, CallsPending, three(), mixed)
+    message(tmp_path, CallsPending, three(), mixed)
     assert capsys.readouterr().err == (
         f"1 of 2 results belong to other calls, such as {other.key[:12]}…, and are ignored.\n"
     )
@@ -216,14 +216,14 @@ def test_a_line_that_is_no_result_is_named_and_nothing_is_taken(tmp_path: Path, 
     results = write_results(tmp_path / "r.jsonl", {three()[0].key: Reply("fine")})
     with results.open("a") as file:
         file.write(f"\n{line}")
-    assert said(tmp_path, PermanentError, three(), results).startswith(f"r.jsonl, line 3: {fault}")
+    assert message(tmp_path, PermanentError, three(), results).startswith(f"r.jsonl, line 3: {fault}")
     assert recorded(tmp_path) == 0
 
 
 def test_files_that_cannot_be_read_or_written_are_named(tmp_path: Path) -> None:
-    assert said(tmp_path, PermanentError, three(), tmp_path / "none").startswith("The results none cannot be read: ")
+    assert message(tmp_path, PermanentError, three(), tmp_path / "none").startswith("The results none cannot be read: ")
     (tmp_path / "calls.jsonl").write_text('{"text": "mine"}')
-    assert said(tmp_path, PermanentError, three()).startswith(
+    assert message(tmp_path, PermanentError, three()).startswith(
         "calls.jsonl exists and is not a file of calls; choose another name."
     )
     assert (tmp_path / "calls.jsonl").read_text() == '{"text": "mine"}'

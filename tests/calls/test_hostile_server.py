@@ -67,7 +67,7 @@ def always(*pieces: bytes) -> Callable[[int], Iterable[bytes]]:
 
 
 @pytest.mark.parametrize(
-    ("answering", "seconds", "said"),
+    ("answering", "seconds", "sentence"),
     [
         (dripping, 0.3, "did not answer completely within 0.3 s, in 1 try"),
         (endless_headers, 20, "cannot be reached ("),
@@ -88,12 +88,12 @@ def always(*pieces: bytes) -> Callable[[int], Iterable[bytes]]:
     ids=lambda value: value.__name__ if callable(value) else None,
 )
 def test_what_is_no_answer_is_said_in_a_short_sentence(
-    tmp_path: Path, answering: Callable[[int], Iterable[bytes]], seconds: float, said: str
+    tmp_path: Path, answering: Callable[[int], Iterable[bytes]], seconds: float, sentence: str
 ) -> None:
     with serve_raw(answering) as server, pytest.raises(CallsError) as failed:
         asked(server, tmp_path, seconds=seconds)
     assert str(failed.value).startswith("127.0.0.1 ")
-    assert said in str(failed.value)
+    assert sentence in str(failed.value)
     assert len(str(failed.value)) < 400
     assert "\n" not in str(failed.value)
 
@@ -226,11 +226,11 @@ def test_an_environment_that_the_client_cannot_take_is_named_without_its_secrets
     monkeypatch.setenv(name, value)
     with Ledger(tmp_path / "ledger") as ledger, pytest.raises(CallsError) as failed:
         ask([question()], ledger, OpenAIChat("https://example.org/v1"))
-    said = str(failed.value)
-    assert said.startswith("No connection to example.org can be set up (")
-    assert f"; check {name} in the environment." in said
-    assert "somebody" not in said
-    assert "hunter22" not in said
+    sentence = str(failed.value)
+    assert sentence.startswith("No connection to example.org can be set up (")
+    assert f"; check {name} in the environment." in sentence
+    assert "somebody" not in sentence
+    assert "hunter22" not in sentence
 
 
 def test_a_host_that_there_is_not_is_tried_twice_and_one_that_was_there_again_and_again(tmp_path: Path) -> None:

@@ -157,9 +157,9 @@ def test_a_ledger_of_another_format_is_refused(tmp_path: Path) -> None:
     read_ledger(path).write_parquet(tmp_path / "theirs.parquet", metadata={FORMAT_KEY: "2"})
     with closing(sqlite3.connect(path)) as database:
         database.execute("PRAGMA user_version = 2")
-    said = r"theirs.* has format 2, and this version reads format 1; install the version"
+    message = r"theirs.* has format 2, and this version reads format 1; install the version"
     for read, file in ((read_ledger, path), (Ledger, path), (read_ledger, tmp_path / "theirs.parquet")):
-        with pytest.raises(LedgerError, match=said):
+        with pytest.raises(LedgerError, match=message):
             read(file)
 
 

@@ -89,14 +89,14 @@ def test_the_ceiling_stops_and_raising_it_goes_on(tmp_path: Path) -> None:
             ask(requests, ledger, chat, limits=Limits(price=CENT, max_cost=2.0))
         sent = len(server.requests)
         assert 0 < sent < 6
-        said = str(stopped.value)
+        message = str(stopped.value)
         for part in [
             "ceiling of $2.00",
             f"${sent * 0.15:.4f} is spent",
             "raise `connection.max_cost=...`",
             f"{sent} of 6 calls",
         ]:
-            assert part in said
+            assert part in message
         ask(requests, ledger, chat, limits=Limits(price=CENT, max_cost=5.0))
     assert len(server.requests) == 6
 

@@ -59,7 +59,7 @@ def test_ctrl_c_says_what_is_recorded_whatever_loop_runs(tmp_path: Path, ctrl_c:
             ctrl_c()
         return Reply(delay=1.0 if number == 3 else 0.0)
 
-    said: list[str] = []
+    message: list[str] = []
 
     def interrupted(ledger: Ledger, base_url: str) -> str:
         requests = [question(str(number)) for number in range(20)]
@@ -69,12 +69,12 @@ def test_ctrl_c_says_what_is_recorded_whatever_loop_runs(tmp_path: Path, ctrl_c:
         return str(stopped.value)
 
     async def inside(ledger: Ledger, base_url: str) -> None:
-        said.append(interrupted(ledger, base_url))
+        message.append(interrupted(ledger, base_url))
 
     with serve(stop_at_the_fourth) as server, Ledger(tmp_path / "ledger") as ledger:
         match loop:
             case "none":
-                said.append(interrupted(ledger, server.base_url))
+                message.append(interrupted(ledger, server.base_url))
             case "asyncio.run's":
                 with pytest.raises(KeyboardInterrupt):  # which it raises itself in the end
                     asyncio.run(inside(ledger, server.base_url))
@@ -82,5 +82,5 @@ def test_ctrl_c_says_what_is_recorded_whatever_loop_runs(tmp_path: Path, ctrl_c:
                 with closing(asyncio.new_event_loop()) as running:
                     running.run_until_complete(inside(ledger, server.base_url))
         assert len(ledger) == 3
-    assert said == ["Interrupted. 3 of 20 calls are recorded; rerun the same command to resume."]
+    assert message == ["Interrupted. 3 of 20 calls are recorded; rerun the same command to resume."]
     assert len(server.requests) == 4

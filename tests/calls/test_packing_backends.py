@@ -145,9 +145,9 @@ def test_a_ledger_holds_work_when_something_was_asked_for(tmp_path: Path) -> Non
 
 def test_a_message_that_fails_keeps_the_others_recorded(tmp_path: Path) -> None:
     requests = numbered(9)
-    said = r"^The server is gone\. 3 of 9 texts are recorded; rerun the same command to resume\.$"
+    sentence = r"^The server is gone\. 3 of 9 texts are recorded; rerun the same command to resume\.$"
     with Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(CallsError, match=said):
+        with pytest.raises(CallsError, match=sentence):
             ask(requests, ledger, Packing(before=failing("text 4")), limits=ONE_BY_ONE, label="texts")
         assert ledger.find(request.key for request in requests).keys() == {request.key for request in requests[:3]}
         backend = Packing()

@@ -31,13 +31,13 @@ def reasoning(body: dict[str, Any], _: int) -> Reply:
     return refused_by_reasoning(body) or Reply("fine")
 
 
-def rejected(said: str, requests: list[Request], ledger: Ledger, chat: OpenAIChat, **options: Any) -> None:
+def rejected(message: str, requests: list[Request], ledger: Ledger, chat: OpenAIChat, **options: Any) -> None:
     """Asking stops with what the server said, and with what becomes of the run."""
     with pytest.raises(CallsError) as stopped:
         ask(requests, ledger, chat, label="votes", **options)
     assert stopped.value.exit_status == 2
     assert str(stopped.value) == (
-        f"127.0.0.1 rejects these requests: {said} "
+        f"127.0.0.1 rejects these requests: {message} "
         f"0 of {len(requests)} votes are recorded; rerun the same command to resume."
     )
 
@@ -69,16 +69,16 @@ def test_what_one_model_refuses_another_is_still_sent(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
         'This server does not support "max_tokens".',
         "`max_tokens` is deprecated for this model.",
     ],
 )
-def test_the_sentence_alone_may_name_the_parameter(tmp_path: Path, said: str) -> None:
+def test_the_sentence_alone_may_name_the_parameter(tmp_path: Path, message: str) -> None:
     def refuse(body: dict[str, Any], _: int) -> Reply:
-        return Reply(said, status=400) if "max_tokens" in body else Reply()
+        return Reply(message, status=400) if "max_tokens" in body else Reply()
 
     with serve(refuse) as server, Ledger(tmp_path / "ledger") as ledger:
         [answer] = ask([question("a", max_tokens=7)], ledger, OpenAIChat(server.base_url))
@@ -86,7 +86,7 @@ def test_the_sentence_alone_may_name_the_parameter(tmp_path: Path, said: str) ->
 
 
 @pytest.mark.parametrize(
-    ("said", "parameter", "times"),
+    ("message", "parameter", "times"),
     [
         ("Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got 3.", "temperature", 1),
         ("max_tokens is too large: 100000. This model supports at most 16384 completion tokens.", "max_tokens", 1),
@@ -96,12 +96,12 @@ def test_the_sentence_alone_may_name_the_parameter(tmp_path: Path, said: str) ->
     ],
 )
 def test_a_value_or_another_parameter_that_is_wrong_is_not_left_out(
-    tmp_path: Path, said: str, parameter: str | None, times: int
+    tmp_path: Path, message: str, parameter: str | None, times: int
 ) -> None:
-    reply = Reply(said, status=400, error={"param": parameter, "code": "invalid_value"})
+    reply = Reply(message, status=400, error={"param": parameter, "code": "invalid_value"})
     with serve(lambda *_: reply) as server, Ledger(tmp_path / "ledger") as ledger:
         request = question("a", **SAMPLING, logprobs=True)
-        rejected(said, [request], ledger, OpenAIChat(server.base_url))
+        rejected(message, [request], ledger, OpenAIChat(server.base_url))
     assert len(server.requests) == times
 
 

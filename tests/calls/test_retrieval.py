@@ -85,7 +85,7 @@ def test_a_missing_extra_says_how_to_install_it(
 
 
 @pytest.mark.parametrize(
-    ("kind", "model", "said"),
+    ("kind", "model", "message"),
     [
         (
             "contriever",
@@ -96,14 +96,15 @@ def test_a_missing_extra_says_how_to_install_it(
     ],
 )
 def test_a_model_that_is_not_here_names_what_would_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, model: str, said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, model: str, message: str
 ) -> None:
     pytest.importorskip("torch", reason="needs the extras")
     monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")
     with pytest.raises(RetrievalError) as caught:
         scores(f"{kind}:{model}", "q", POSTS, tmp_path / "l")
     assert str(caught.value) == (
-        f"{said}`retriever=...` to `{kind}:FOLDER` with a local copy of the model, or to `bm25`, which needs no model."
+        f"{message}`retriever=...` to `{kind}:FOLDER` with a local copy of the model, or to `bm25`, which needs no "
+        "model."
     )
 
 

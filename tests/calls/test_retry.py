@@ -100,10 +100,10 @@ def test_a_replay_answers_from_the_ledger_and_names_what_is_missing(tmp_path: Pa
         assert ask([known, known], ledger, Replay()) == recorded * 2
         with pytest.raises(PermanentError) as stopped:
             ask([known, missing, other], ledger, Replay(), label="answers")
-    said = str(stopped.value)
+    message = str(stopped.value)
     for part in ["answer for 缺, attempt 1", "model m at 127.0.0.1", missing.key[:12], "1 of 3 answers are recorded"]:
-        assert part in said
-    assert "again" not in said  # the same command would fail again
+        assert part in message
+    assert "again" not in message  # the same command would fail again
     assert not stopped.value.resumable
 
 

@@ -26,17 +26,17 @@ def test_a_key_that_the_server_repeats_is_not_repeated(
     monkeypatch.setenv(VARIABLE, KEY)
     caplog.set_level(logging.DEBUG)
     reply = Reply(ECHO.text, status=status, headers=ECHO.headers)
-    said = ""
+    message = ""
     with serve(lambda *_: reply) as server, Ledger(tmp_path / "ledger") as ledger:
         try:
             ask([question()], ledger, OpenAIChat(server.base_url, api_key_env=VARIABLE, max_retries=1))
         except CallsError as error:
-            said = "".join(traceback.format_exception(error))
+            message = "".join(traceback.format_exception(error))
         ledger.export(tmp_path / "ledger.parquet")
         assert_nowhere(tmp_path)
     rows = str(read_ledger(tmp_path / "ledger.parquet").rows())
-    assert "[key]" in said + rows
-    assert KEY not in said + rows
+    assert "[key]" in message + rows
+    assert KEY not in message + rows
     assert KEY not in caplog.text
     assert_nowhere(tmp_path)
 

@@ -27,26 +27,6 @@ requests = [
 with Ledger(Path(path)) as ledger:
     ask(requests, ledger, OpenAIChat(base_url), limits=Limits(concurrency=int(concurrency)))
 """
-OPENING = """
-import functools, itertools, os, signal, sqlite3, sys
-from pathlib import Path
-from pluralbench_calls import Ledger
-
-class Killed(sqlite3.Connection):
-    def execute(self, *words):
-        if next(statements) == deadly:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return super().execute(*words)
-
-sqlite3.connect = functools.partial(sqlite3.connect, factory=Killed)
-for deadly in range(50):
-    statements = itertools.count()
-    if (child := os.fork()) == 0:
-        Ledger(Path(sys.argv[1]) / f"killed-at-{deadly:02}").__exit__()
-        os._exit(0)
-    if os.waitpid(child, 0)[1] == 0:
-        break
-"""
 
 
 def requests() -> list[Request]:
@@ -96,13 +76,3 @@ def test_a_kill_loses_no_answer_and_none_is_asked_again(tmp_path: Path) -> None:
         assert after.keys() == digests.keys()
         # A kill costs at most what was in flight.
         assert len(server.requests) <= CALLS + CONCURRENCY
-
-
-@pytest.mark.heavy
-def test_a_ledger_that_was_killed_at_birth_can_be_opened(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-c", OPENING, str(tmp_path)], env=environment(), timeout=60, check=True)
-    paths = sorted(tmp_path.glob("killed-at-??"))
-    assert 2 <= len(paths) < 50
-    for path in paths:
-        with Ledger(path) as ledger:
-            assert len(ledger) == 0

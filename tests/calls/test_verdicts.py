@@ -177,9 +177,9 @@ UNCERTAIN = {
 }
 
 
-@pytest.mark.parametrize(("reply", "said"), CERTAIN.items())
-def test_choices_with_a_certainty(reply: str, said: tuple[str, int]) -> None:
-    assert parse_certain_choice(reply) == said
+@pytest.mark.parametrize(("reply", "message"), CERTAIN.items())
+def test_choices_with_a_certainty(reply: str, message: tuple[str, int]) -> None:
+    assert parse_certain_choice(reply) == message
 
 
 @pytest.mark.parametrize(("reply", "reason"), UNCERTAIN.items())
@@ -293,15 +293,15 @@ def test_ratings_by_the_lenient_rule(reply: str, rating: float | None) -> None:
 
 
 @pytest.mark.parametrize(
-    ("reply", "said"),
+    ("reply", "message"),
     [
         ("I choose [[A]] with a certainty of [[85]].", ("A", 85)),
         ("I choose [[B]].\nCertainty: [[60%]].", ("B", 60)),
         ("On tone [[A]].\nStill, [[B]], and I am [[70/100]] sure.", ("B", 70)),
     ],
 )
-def test_certain_choices_by_the_lenient_rule(reply: str, said: tuple[str, int]) -> None:
-    assert parse_certain_choice(reply, "lenient") == said
+def test_certain_choices_by_the_lenient_rule(reply: str, message: tuple[str, int]) -> None:
+    assert parse_certain_choice(reply, "lenient") == message
 
 
 @pytest.mark.parametrize(

@@ -42,13 +42,13 @@ def found(benchmark: Sequence[float], downstream: Sequence[float]) -> dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("downstream", "told"),
+    ("downstream", "problem"),
     [(BEST_OF_N, (0.9180, 0.5732, 0.3409, 0.2571)), (PPO, (0.9265, 0.5732, 0.4793, 0.3714))],
     ids=["best of n", "ppo"],
 )
-def test_the_rows_of_the_papers_table_3(downstream: list[float], told: tuple[float, ...]) -> None:
+def test_the_rows_of_the_papers_table_3(downstream: list[float], problem: tuple[float, ...]) -> None:
     values = found(BENCHMARK, downstream)
-    assert tuple(round(values[name], 4) for name in PAPER) == told
+    assert tuple(round(values[name], 4) for name in PAPER) == problem
 
 
 def by_list(first: Sequence[int], second: Sequence[int]) -> dict[str, float]:
@@ -148,14 +148,14 @@ def test_sampled_p_values_are_near_those_of_scipy_and_a_matter_of_the_seed() -> 
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "said"),
+    ("first", "second", "message"),
     [
         ([1.0], [1.0], "A correlation needs at least two models."),
         ([1.0, 2.0], [1.0, 2.0, 3.0], "The two rankings have different numbers of models: 2 and 3."),
         ([1.0, float("nan")], [1.0, 2.0], "The scores contain a value that is not a finite number."),
     ],
 )
-def test_what_has_no_correlation_is_refused(first: list[float], second: list[float], said: str) -> None:
+def test_what_has_no_correlation_is_refused(first: list[float], second: list[float], message: str) -> None:
     with pytest.raises(MeasuresError) as refused:
         rank_statistics(np.array(first), np.array(second))
-    assert str(refused.value) == said
+    assert str(refused.value) == message

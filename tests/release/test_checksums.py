@@ -41,23 +41,23 @@ def test_every_changed_byte_is_told(release: Make) -> None:
 
     @settings(max_examples=20)
     @given(st.data())
-    def told(data: st.DataObject) -> None:
+    def expected(data: st.DataObject) -> None:
         path = data.draw(st.sampled_from(sorted(known)))
         place = data.draw(st.integers(0, len(known[path]) - 1))
         old, rest = known[path][place : place + 1], known[path][place + 1 :]
         new = data.draw(st.binary(max_size=2).filter(lambda new: new + rest != old + rest))
         (directory / path).write_bytes(known[path][:place] + new + rest)
-        said = problems(directory)
+        message = problems(directory)
         (directory / path).write_bytes(known[path])
-        assert said
-        assert all("\n" not in problem for problem in said)
+        assert message
+        assert all("\n" not in problem for problem in message)
 
-    told()
+    expected()
     assert verify(directory) == []
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "expected"),
     [
         (lambda text: text.upper(), "SHA256SUMS does not list README.md."),
         (lambda text: text.replace("\n", "\r\n"), "SHA256SUMS is not in the format of `sha256sum`: "),
@@ -69,10 +69,10 @@ def test_every_changed_byte_is_told(release: Make) -> None:
         (lambda text: "", "SHA256SUMS does not list README.md."),
     ],
 )
-def test_a_list_of_another_form_is_told(release: Make, text: Callable[[str], str], told: str) -> None:
+def test_a_list_of_another_form_is_told(release: Make, text: Callable[[str], str], expected: str) -> None:
     path = release() / "SHA256SUMS"
     path.write_bytes(text(path.read_text(encoding="utf-8")).encode())
-    assert verify(path.parent)[0].startswith(told)
+    assert verify(path.parent)[0].startswith(expected)
 
 
 def test_a_release_from_before_the_list_is_told_so(run: Run, release: Make) -> None:
@@ -119,7 +119,7 @@ def test_what_git_and_the_hub_put_there_is_left_alone_but_no_link(release: Make)
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "expected"),
     [
         (lambda values: values["tables"][0].update(config="../x"), "`tables.0.config`: the name '../x' "),
         (
@@ -134,11 +134,11 @@ def test_what_git_and_the_hub_put_there_is_left_alone_but_no_link(release: Make)
     ],
 )
 def test_a_manifest_with_a_name_that_leads_elsewhere_is_refused(
-    run: Run, release: Make, change: Callable[[dict[str, object]], object], told: str
+    run: Run, release: Make, change: Callable[[dict[str, object]], object], expected: str
 ) -> None:
     directory = release()
     edit_manifest(directory, change)
     for words in (("verify", directory), ("diff", directory, directory), ("rebuild", directory)):
-        status, said = run(*words)
-        assert (status, said.count("\n")) == (2, 1), said
-        assert f"manifest.json is damaged or has another format version ({told}" in said
+        status, message = run(*words)
+        assert (status, message.count("\n")) == (2, 1), message
+        assert f"manifest.json is damaged or has another format version ({expected}" in message

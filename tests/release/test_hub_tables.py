@@ -102,8 +102,8 @@ def test_the_cache_serves_each_commit_without_a_network(asked: tuple[str, str, C
     assert (found["rows"], found["license"]) == ({"default": [{"id": "q1", "n": 7}]}, None)
     fix = r"use a local copy, or try again online\.$"
     for commit, config in ((old, "Zen"), (BAD, "Art")):
-        said = f"^{NAME} at {commit[:12]} is not in the cache, and the Hub cannot be reached; {fix}"
-        with pytest.raises(TablesError, match=said):
+        message = f"^{NAME} at {commit[:12]} is not in the cache, and the Hub cannot be reached; {fix}"
+        with pytest.raises(TablesError, match=message):
             read(f"{NAME}@{commit}", configs=[config])
     with pytest.raises(TablesError, match=rf"^The Hub cannot be reached for {NAME} \(.*\); {fix}"):
         read(NAME)
@@ -127,10 +127,10 @@ def test_what_the_hub_does_not_give_is_said_in_a_sentence(asked: tuple[str, str,
     for location, words, sentence in refusals:
         with pytest.raises(TablesError) as refused:
             read_tables(location, **words)
-        said = str(refused.value)
-        assert said.startswith(sentence)
-        assert said.endswith(".")
-        assert "\n" not in said
+        message = str(refused.value)
+        assert message.startswith(sentence)
+        assert message.endswith(".")
+        assert "\n" not in message
 
 
 def test_a_dataset_of_another_commit_than_asked_for_is_not_read(

@@ -60,11 +60,11 @@ def test_a_release_is_sent_whole_and_tagged(run: Run, release: Make, hub: Hub) -
     directory = release()
     before = release_digest(directory)
     (directory / ".gitattributes").write_text("*.parquet filter=lfs", encoding="utf-8")  # what a clone of it has
-    status, said = run("publish", directory, "org/name", "--private", "--create")
-    assert status == 0, said
+    status, output = run("publish", directory, "org/name", "--private", "--create")
+    assert status == 0, output
     digest = release_digest(directory)
     assert digest != before
-    assert said.splitlines() == [
+    assert output.splitlines() == [
         f"{directory} is published as v0.1.0: {hub.url}/datasets/org/name/tree/v0.1.0",
         "- The first published version: 6 rows in 2 tables.",
         f"Release digest: {digest}",
@@ -93,8 +93,8 @@ def test_the_same_again_changes_nothing(run: Run, release: Make, hub: Hub) -> No
     wrote = hub.wrote()
     again = release("again/first")  # built anew, it says nothing of where it is published
     for words in ((), ("--tag", "v1.0.0")):
-        status, said = run("publish", again, "org/name", *words)
-        assert (status, said.splitlines()[0]) == (
+        status, output = run("publish", again, "org/name", *words)
+        assert (status, output.splitlines()[0]) == (
             0,
             f"{again} is already published as v1.0.0: {hub.url}/datasets/org/name/tree/v1.0.0",
         )
@@ -111,8 +111,8 @@ def test_versions_follow_from_what_changed(run: Run, release: Make, pairs: Pairs
     assert (other.version, len(other.changes)) == (Version(1, 1, 1), 1)
     # A table less: its file goes in the same commit.
     directory = release("d", pairs("q1", "q2", "q3", rejected="Other.").filter(pl.col("id") != "q2"))
-    status, said = run("publish", directory, "org/name")
-    assert (status, said.splitlines()[1:3]) == (
+    status, output = run("publish", directory, "org/name")
+    assert (status, output.splitlines()[1:3]) == (
         0,
         [
             "- `Art/test`: 1 row removed (`q2`), `rejected` changed in 2 rows (`q1`, `q3`).",
@@ -192,12 +192,12 @@ def test_a_stale_parent_is_taken_up_again_once(run: Run, release: Make, pairs: P
     hub.faults.append(Fault("POST", "/commit/", first=somebody, times=times))
     directory = release("b", pairs("q1", "q2"))
     before = files_of(directory)
-    status, said = run("publish", directory, "org/name")
+    status, output = run("publish", directory, "org/name")
     if times == 1:
-        assert (status, published(hub, "v1.1.0")) == (0, files_of(directory)), said
+        assert (status, published(hub, "v1.1.0")) == (0, files_of(directory)), output
         assert published(hub)["README.md"].decode().count("\n## Note ") == 1
     else:
-        assert (status, said) == (
+        assert (status, output) == (
             2,
             "Error: Two other commits to org/name arrived during the upload, so nothing was changed; rerun the same "
             "command when they are done.\n",
@@ -220,15 +220,15 @@ def test_what_was_interrupted_is_finished_by_the_same_command(
     publish(release("a", pairs("q1")), "org/name", tag="v1.0.0", create=True)
     hub.faults.append(CASES[what])
     directory = release("b", pairs("q1", "q2"))
-    status, said = run("publish", directory, "org/name")
-    assert (status, said.count("\n")) == (2, 1), said
-    assert said.startswith("Error: The request to the Hub for org/name failed: ")
-    assert said.endswith(
+    status, output = run("publish", directory, "org/name")
+    assert (status, output.count("\n")) == (2, 1), output
+    assert output.startswith("Error: The request to the Hub for org/name failed: ")
+    assert output.endswith(
         "and rerun the same command.\n" if "refused" in what else "rerun the same command to resume.\n"
     )
     hub.faults.clear()
-    status, said = run("publish", directory, "org/name")
-    assert status == 0, said
+    status, output = run("publish", directory, "org/name")
+    assert status == 0, output
     repository = hub.repository("org/name")
     assert [*repository.tags] == ["v1.0.0", "v1.1.0"]
     assert len(repository.messages()) == 3
@@ -256,11 +256,11 @@ def test_who_may_not_is_told_so(
     parts: list[str],
 ) -> None:
     point_clients(monkeypatch, hub, tmp_path / "home", token)
-    status, said = run("publish", release(), "org/name", *["--create"][: int(create)])
-    assert (status, said.count("\n")) == (2, 1), said
+    status, output = run("publish", release(), "org/name", *["--create"][: int(create)])
+    assert (status, output.count("\n")) == (2, 1), output
     for part in parts:
-        assert part in said
-    assert token is None or token not in said
+        assert part in output
+    assert token is None or token not in output
     assert hub.repositories == {}
 
 
@@ -276,22 +276,22 @@ def test_the_token_that_a_server_repeats_is_not_printed(
     hub.tokens["hf_somebody_else"] = {"org"}
     (tmp_path / "home").mkdir(exist_ok=True)
     (tmp_path / "home/token").write_text("hf_somebody_else\n", encoding="utf-8")
-    for code, said in (done, run("publish", directory, "org/name")):
-        assert (code, said.count("\n"), "Not with Bearer [key], x" in said) == (2, 1, True), said
-        assert "hf_" not in said
+    for code, output in (done, run("publish", directory, "org/name")):
+        assert (code, output.count("\n"), "Not with Bearer [key], x" in output) == (2, 1, True), output
+        assert "hf_" not in output
 
 
 def test_a_secret_in_a_release_is_told_and_not_published(
     run: Run, release: Make, pairs: Pairs, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    key, told = "sk-0123456789 and more", "contains a key, token or password of this environment; do not share"
+    key, expected = "sk-0123456789 and more", "contains a key, token or password of this environment; do not share"
     directory = release("leaky", pairs("q1", profile=[{"id": "p", "category": None, "text": f"It is {key * 9}!"}]))
     assert key.encode() not in (directory / "data/Art/test.parquet").read_bytes() or verify(directory) == []
     monkeypatch.setenv("TINY_API_KEY", key)
     [problem] = verify(directory)
-    assert problem.startswith(f"data/Art/test.parquet {told}")
-    status, said = run("publish", directory, "org/name", "--create")
-    assert (status, told in said, key in said, hub.asked) == (2, True, False, [])
+    assert problem.startswith(f"data/Art/test.parquet {expected}")
+    status, output = run("publish", directory, "org/name", "--create")
+    assert (status, expected in output, key in output, hub.asked) == (2, True, False, [])
     monkeypatch.delenv("TINY_API_KEY")
     assert verify(directory) == []
     monkeypatch.setenv("MY_LLM", key)  # a name that says nothing, but the recipe names it
@@ -313,11 +313,16 @@ def test_releases_on_the_hub_are_verified_and_compared(run: Run, release: Make, 
         f"org/name@v0.1.0: 2 rows in 1 table match the manifest.\nRelease digest: {digests[0]}\n",
     )
     assert run("verify", "org/name", "--digest", digests[1])[0] == 0
-    status, said = run("verify", "org/name@v1.0.0", "--digest", digests[0])
-    assert (status, said) == (1, f"The release digest is {digests[1]}, but {digests[0]} was expected.\n")
+    status, output = run("verify", "org/name@v1.0.0", "--digest", digests[0])
+    assert (status, output) == (1, f"The release digest is {digests[1]}, but {digests[0]} was expected.\n")
     for a, b in (("org/name@v0.1.0", new), (old, "org/name@v1.0.0"), ("org/name@v0.1.0", "org/name")):
-        status, said = run("diff", a, b)
-        assert (status, "1 added" in said, "1 removed" in said, "q3" in said) == (1, True, True, True), said
+        status, output = run("diff", a, b)
+        assert (status, "1 added" in output, "1 removed" in output, "q3" in output) == (
+            1,
+            True,
+            True,
+            True,
+        ), output
     assert run("diff", "org/name@v1.0.0", new)[0] == 0
     with release_at("org/name@v0.1.0") as folder:
         assert files_of(folder) == published(hub, "v0.1.0")
@@ -336,5 +341,5 @@ def test_what_is_no_release_on_the_hub_is_told(run: Run, hub: Hub, place: str, s
     hub.create("org/name")
     hub.create("org/plain")
     for words in (("verify", place), ("diff", place, place), ("rebuild", place)):
-        status, said = run(*words)
-        assert (status, said.startswith(f"Error: {sentence}")) == (2, True), said
+        status, output = run(*words)
+        assert (status, output.startswith(f"Error: {sentence}")) == (2, True), output

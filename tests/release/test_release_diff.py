@@ -61,20 +61,20 @@ def test_the_command_prints_some_ids_or_all_as_json(run: Run, release: Make, pai
     a = release("a")
     b = release("b", pairs("q1", "q2", "q3", *(f"新{number}" for number in range(1200))), pairs("ש1", "中2"))
     assert run("diff", a, a) == (0, SAME)
-    status, said = run("diff", a, b)
+    status, message = run("diff", a, b)
     assert status == 1
-    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in said.splitlines() if "│" in line]
+    cells = [[cell.strip() for cell in line.split("│")[1:-1]] for line in message.splitlines() if "│" in line]
     assert cells == [
         ["Art/test", "1,200 added", "新0, 新1, 新10, 新100, 新1000, … (1,195 more)"],
         ["Art/test", "1 removed", "q4"],
     ]
-    status, said = run("diff", a, b, "--json")
+    status, message = run("diff", a, b, "--json")
     assert status == 1
-    art, same_table = json.loads(said)
+    art, same_table = json.loads(message)
     assert len(art["added"]) == 1200
     assert art["removed"] == ["q4"]
     assert same_table == {"config": "no", "split": "test", "added": [], "removed": [], "changed": {}}
-    assert "新0" in said
+    assert "新0" in message
 
 
 @pytest.mark.parametrize(
@@ -117,8 +117,8 @@ def test_an_installed_builder_rebuilds(
     assert run("rebuild", directory, "--out", tmp_path / "again") == (0, plan + SAME)
     assert directory.joinpath("README.md").read_bytes() == (tmp_path / "again/README.md").read_bytes()
     assert rebuild(directory, tmp_path / "third") == [TableDiff("Art", "test"), TableDiff("no", "test")]
-    status, said = run("rebuild", directory, "--source", other)
-    assert (status, "1 removed" in said, "q4" in said) == (1, True, True)
+    status, message = run("rebuild", directory, "--source", other)
+    assert (status, "1 removed" in message, "q4" in message) == (1, True, True)
 
     edit_manifest(directory, lambda values: values["builder"].update(version="1.2.2"))
     plan += "The release was built with version 1.2.2, so its rows may differ.\n"
@@ -132,5 +132,5 @@ def test_a_recipe_that_was_changed_is_not_rebuilt(
     directory = by_tiny(release())
     recipe = directory / RECIPE
     recipe.write_text(recipe.read_text(encoding="utf-8").replace("中文", "English"), encoding="utf-8")
-    told = f"Error: {recipe} does not match the manifest; run `pluralbench-release verify {directory}`.\n"
-    assert run("rebuild", directory) == (2, told)
+    problem = f"Error: {recipe} does not match the manifest; run `pluralbench-release verify {directory}`.\n"
+    assert run("rebuild", directory) == (2, problem)

@@ -65,15 +65,6 @@ def test_a_file_is_a_config_of_its_own_name(tmp_path: Path, suffix: str) -> None
     assert read_tables(str(path)).license is None
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
-def test_parts_are_put_together_in_the_order_of_their_names(tmp_path: Path, suffix: str) -> None:
-    for part in (11, 2, 0, 1, 3, 4, 5, 6, 7, 8, 9, 10):
-        rows: list[Row] = [{"id": f"q{part}", "n": part}, {"n": part, "id": f"r{part}"}]
-        write(tmp_path / "Art" / f"test-{part:05}-of-00012{suffix}", rows if part % 2 else rows[::-1])
-    expected = [name for part in range(12) for name in ([f"q{part}", f"r{part}"][:: 1 if part % 2 else -1])]
-    assert read(tmp_path) == {"Art": expected}
-
-
 def test_other_splits_are_left_alone(tmp_path: Path) -> None:
     for name in ("Art_train", "Art_test", "Art_validation", "Law/test", "Law/test_hard", "Law/train-00000-of-00001"):
         write(tmp_path / f"{name}.jsonl", ids(name))

@@ -70,13 +70,13 @@ def test_parts_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("card", "said"),
+    ("card", "message"),
     [
         (b"---\nlicense: [\n---\n", "The YAML of README.md cannot be read ("),
         (b"---\nlicense: mit\n---\ncaf\xe9\n", "README.md is not UTF-8 text (invalid continuation byte at byte 24)."),
     ],
 )
-def test_a_card_that_cannot_be_read_is_named(tmp_path: Path, card: bytes, said: str) -> None:
+def test_a_card_that_cannot_be_read_is_named(tmp_path: Path, card: bytes, message: str) -> None:
     write(tmp_path / "Art.jsonl", ids("q1"))
     (tmp_path / "README.md").write_bytes(card)
-    assert refused(tmp_path).startswith(f"{tmp_path}: {said}")
+    assert refused(tmp_path).startswith(f"{tmp_path}: {message}")

@@ -67,14 +67,14 @@ def test_the_latest_is_the_highest_by_numbers(versions: set[Version], others: se
 )
 def test_a_changelog_has_each_version_once_and_the_newest_first(entries: list[tuple[Version, list[str]]]) -> None:
     text: str | None = None
-    said: dict[Version, list[str]] = {}
+    message: dict[Version, list[str]] = {}
     for version, lines in entries:
         text = with_entry(text, version, lines)
         assert with_entry(text, version, lines) == text
-        said = {version: lines} | {key: value for key, value in said.items() if key != version}
+        message = {version: lines} | {key: value for key, value in message.items() if key != version}
     found = [part for part in parts(text or "") if part.title is not None]
-    assert [part.title for part in found] == [str(version) for version in said]
-    assert [part.text.count("\n- ") for part in found] == [len(lines) for lines in said.values()]
+    assert [part.title for part in found] == [str(version) for version in message]
+    assert [part.text.count("\n- ") for part in found] == [len(lines) for lines in message.values()]
 
 
 TITLES = st.lists(st.sampled_from(["Columns", "Uses", "Thanks", "Notes", "Old"]), unique=True)

@@ -81,11 +81,11 @@ def test_names_of_any_script_pass(name: str) -> None:
 def test_any_other_name_is_refused_with_what_is_wrong(name: str, fault: str) -> None:
     with pytest.raises(UserError) as refused:
         check_path_name(name, "The benchmark")
-    said = str(refused.value)
-    assert fault in said
-    assert said.startswith("The benchmark is named '")
-    assert said.endswith("; rename it.")
-    assert "\0" not in said
+    message = str(refused.value)
+    assert fault in message
+    assert message.startswith("The benchmark is named '")
+    assert message.endswith("; rename it.")
+    assert "\0" not in message
     with pytest.raises(
         RecipeError, match=r"^Recipe r.toml: `name`(: the name '.*; choose another| has a null character)\.$"
     ):

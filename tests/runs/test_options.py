@@ -93,8 +93,8 @@ def given(ask: Callable[..., Ask], tmp_path: Path) -> Ask:
     answer = ask(command)
 
     def result(*words: str) -> Any:
-        said = answer(*(words or ["--help"]))
-        return found.pop() if found else said
+        sentence = answer(*(words or ["--help"]))
+        return found.pop() if found else sentence
 
     return result
 

@@ -288,8 +288,8 @@ def test_what_others_put_into_a_directory_is_kept_beside_its_new_version(
     build(target, TWO, fresh=True)
     [kept] = target.parent.glob("out.kept-*")
     assert (kept / ".git" / "config").read_text(encoding="utf-8") == "mine"
-    said = " ".join(capsys.readouterr().err.split())
-    assert f"The old {target} had files that the new one has not (.git); they are in {kept} now." in said
+    message = " ".join(capsys.readouterr().err.split())
+    assert f"The old {target} had files that the new one has not (.git); they are in {kept} now." in message
     build(target, ONE, fresh=True)
     assert [*target.parent.glob("out.kept-*")] == [kept]
 

@@ -121,7 +121,7 @@ class Made(Recipe):
 
 
 @pytest.mark.parametrize(
-    ("theirs", "said"),
+    ("theirs", "sentence"),
     [
         (Made(), ""),
         (Made(seed=3), "seed 3, now 0"),
@@ -138,8 +138,8 @@ class Made(Recipe):
         ),
     ],
 )
-def test_what_differs_is_said_in_few_words(theirs: Made, said: str) -> None:
-    assert describe_difference(Made(), theirs) == said
+def test_what_differs_is_said_in_few_words(theirs: Made, sentence: str) -> None:
+    assert describe_difference(Made(), theirs) == sentence
 
 
 class Scoring(FrozenModel):

@@ -20,7 +20,7 @@ from pluralbench_runs import UserError, run
 
 FULL = ". Recorded work is not lost; free some space and rerun the same command.\n"
 MENDS = "; choose another place, or change its permissions.\n"
-Told = Callable[[Callable[[], object]], tuple[int, str]]
+Outcome = Callable[[Callable[[], object]], tuple[int, str]]
 
 
 class Spent(UserError):
@@ -34,7 +34,7 @@ class Broken(ValueError):
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Told:
+def outcome(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Outcome:
     """What a command that does some work exits with and writes."""
     monkeypatch.delenv("PLURALBENCH_DEBUG", raising=False)
 
@@ -59,13 +59,13 @@ def raising(error: BaseException) -> Callable[[], None]:
     return work
 
 
-def test_success_is_zero(told: Told) -> None:
-    assert told(lambda: typer.echo("done")) == (0, "done\n")
+def test_success_is_zero(outcome: Outcome) -> None:
+    assert outcome(lambda: typer.echo("done")) == (0, "done\n")
 
 
 @pytest.mark.parametrize("status", [0, 1, 5])
-def test_a_command_may_exit_with_a_status_of_its_own(told: Told, status: int) -> None:
-    assert told(raising(typer.Exit(status))) == (status, "")
+def test_a_command_may_exit_with_a_status_of_its_own(outcome: Outcome, status: int) -> None:
+    assert outcome(raising(typer.Exit(status))) == (status, "")
 
 
 def of_sqlite(code: str, message: str) -> sqlite3.Error:
@@ -111,8 +111,8 @@ def of_sqlite(code: str, message: str) -> sqlite3.Error:
         (of_sqlite("SQLITE_FULL", "full"), 2, "The disk is full (while writing)" + FULL),
     ],
 )
-def test_what_a_user_can_mend_is_one_sentence(told: Told, error: Exception, status: int, sentence: str) -> None:
-    assert told(raising(error)) == (status, f"Error: {sentence}")
+def test_what_a_user_can_mend_is_one_sentence(outcome: Outcome, error: Exception, status: int, sentence: str) -> None:
+    assert outcome(raising(error)) == (status, f"Error: {sentence}")
 
 
 FAULTS = [
@@ -124,30 +124,30 @@ FAULTS = [
 
 @pytest.mark.parametrize(("work", "kind"), FAULTS)
 def test_a_fault_of_ours_is_a_sentence_with_a_status_of_its_own(
-    told: Told, monkeypatch: pytest.MonkeyPatch, work: Callable[[], None], kind: str
+    outcome: Outcome, monkeypatch: pytest.MonkeyPatch, work: Callable[[], None], kind: str
 ) -> None:
-    status, said = told(work)
+    status, output = outcome(work)
     assert status == 70
-    assert said.startswith("Error: Internal error in pluralbench-runs (")
-    assert kind in said
-    assert said.count("\n") == 1
-    assert "PLURALBENCH_DEBUG=1" in said
-    assert "Traceback" not in said
+    assert output.startswith("Error: Internal error in pluralbench-runs (")
+    assert kind in output
+    assert output.count("\n") == 1
+    assert "PLURALBENCH_DEBUG=1" in output
+    assert "Traceback" not in output
     monkeypatch.setenv("PLURALBENCH_DEBUG", "1")
-    status, more = told(work)
+    status, more = outcome(work)
     assert status == 70
     assert more.startswith("Traceback (most recent call last):")
-    assert more.endswith(said)
+    assert more.endswith(output)
 
 
-def test_neither_sentence_nor_traceback_shows_a_secret(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_neither_sentence_nor_traceback_shows_a_secret(outcome: Outcome, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOME_API_KEY", "sk-12345678")
     monkeypatch.setenv("PLURALBENCH_DEBUG", "1")
     for error in (KeyError("Bearer sk-12345678"), UserError("No: sk-12345678.")):
-        _, said = told(raising(error))
-        assert "sk-12345678" not in said
-        assert said.count("[key]") == 2
-    assert "me:pw" not in told(raising(KeyError("http://me:pw@host")))[1]
+        _, output = outcome(raising(error))
+        assert "sk-12345678" not in output
+        assert output.count("[key]") == 2
+    assert "me:pw" not in outcome(raising(KeyError("http://me:pw@host")))[1]
 
 
 def test_a_wrong_option_is_a_users_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,14 +163,14 @@ def test_a_wrong_option_is_a_users_mistake(monkeypatch: pytest.MonkeyPatch) -> N
         assert exit_.value.code == 2, part
 
 
-def test_an_interrupt_is_no_traceback(told: Told) -> None:
-    assert told(raising(KeyboardInterrupt())) == (130, "")
+def test_an_interrupt_is_no_traceback(outcome: Outcome) -> None:
+    assert outcome(raising(KeyboardInterrupt())) == (130, "")
     counted = UserError("Interrupted. 3 of 20 calls are recorded.")
     counted.__cause__ = KeyboardInterrupt()  # which was announced when it arrived
-    assert told(raising(counted)) == (130, "")
+    assert outcome(raising(counted)) == (130, "")
 
 
-def test_what_an_interrupt_becomes_is_one(told: Told) -> None:
+def test_what_an_interrupt_becomes_is_one(outcome: Outcome) -> None:
     """Such as a panic of polars while it calls Python."""
 
     def work() -> None:
@@ -180,11 +180,11 @@ def test_what_an_interrupt_becomes_is_one(told: Told) -> None:
         except KeyboardInterrupt:
             raise pl.exceptions.PanicException("in Python") from None
 
-    assert told(work) == (143, "Interrupted.\n")
+    assert outcome(work) == (143, "Interrupted.\n")
 
 
 @pytest.mark.parametrize("interruptible", [True, False])
-def test_sigterm_ends_the_work_as_an_interrupt_does(told: Told, *, interruptible: bool) -> None:
+def test_sigterm_ends_the_work_as_an_interrupt_does(outcome: Outcome, *, interruptible: bool) -> None:
     """A shell lets a command that runs in the background ignore Ctrl-C."""
     done = []
 
@@ -204,9 +204,9 @@ def test_sigterm_ends_the_work_as_an_interrupt_does(told: Told, *, interruptible
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler if interruptible else signal.SIG_IGN)
     try:
-        assert told(work) == (143, "Interrupted.\n")
+        assert outcome(work) == (143, "Interrupted.\n")
         assert done.pop() == "cleaned up"
-        assert told(lambda: asyncio.run(waiting())) == (143, "Interrupted.\n")
+        assert outcome(lambda: asyncio.run(waiting())) == (143, "Interrupted.\n")
         assert done == ["ended"]
     finally:
         signal.signal(signal.SIGINT, before)
@@ -230,7 +230,7 @@ run(app, "pluralbench-runs")
 
 # One operation like those of torch, in which no signal is handled, and work that Ctrl-C ends at once.
 @pytest.mark.parametrize(
-    ("work", "kept", "said"),
+    ("work", "kept", "output"),
     [
         *heavy(
             (
@@ -246,7 +246,7 @@ run(app, "pluralbench-runs")
         ),
     ],
 )
-def test_ctrl_c_says_at_once_what_is_kept_and_how_to_resume(work: str, kept: str, said: str, tmp_path: Path) -> None:
+def test_ctrl_c_says_at_once_what_is_kept_and_how_to_resume(work: str, kept: str, output: str, tmp_path: Path) -> None:
     words = [sys.executable, "-c", INTERRUPTED.replace("WORK", work).replace("KEPT", kept)]
     with subprocess.Popen(
         words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -258,8 +258,8 @@ def test_ctrl_c_says_at_once_what_is_kept_and_how_to_resume(work: str, kept: str
         sentence = process.stderr.readline()
         assert process.poll() is None or "while" in work, "it says so before the operation ends"
         assert process.wait() == 130
-    assert sentence == f"Interrupted at 66 of 224 (scoring). {said}\n"
-    assert (tmp_path / "mine.work").exists() == ("Finished" in said)
+    assert sentence == f"Interrupted at 66 of 224 (scoring). {output}\n"
+    assert (tmp_path / "mine.work").exists() == ("Finished" in output)
 
 
 PRINTS = """
@@ -292,7 +292,7 @@ def prints(times: int, shell: str, **env: str) -> "subprocess.CompletedProcess[b
 def test_text_that_the_output_cannot_hold_is_printed_all_the_same(env: dict[str, str]) -> None:
     result = prints(1, "", **env)
     assert (result.returncode, result.stderr) == (0, b"")
-    assert any(said in result.stdout for said in ("中文".encode(), "中文".encode("gbk"), rb"\u4e2d\u6587"))
+    assert any(output in result.stdout for output in ("中文".encode(), "中文".encode("gbk"), rb"\u4e2d\u6587"))
 
 
 def test_whoever_reads_no_further_sees_no_error() -> None:

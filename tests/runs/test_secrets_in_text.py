@@ -52,8 +52,8 @@ def test_a_short_value_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["HTTPS_PROXY", "http_proxy", "ALL_PROXY"])
 def test_the_password_of_a_proxy_is_a_secret_and_its_user_is_a_word(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "http://somebody:pass%2Fword@host:notaport")
-    said = redact("somebody at http://somebody:pass%2Fword@host:notaport with pass/word")
-    assert said == "somebody at http://[key]@host:notaport with [key]"
+    message = redact("somebody at http://somebody:pass%2Fword@host:notaport with pass/word")
+    assert message == "somebody at http://[key]@host:notaport with [key]"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_what_is_within_the_limits_is_read_as_it_is(values: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a = " + "[" * 5000, "tables or lists are nested deeper than 32"),
         ("a = " + "[" * (MAX_DEPTH + 1) + "]" * (MAX_DEPTH + 1), "tables or lists are nested deeper than 32"),
@@ -50,23 +50,23 @@ def test_what_is_within_the_limits_is_read_as_it_is(values: dict[str, Any]) -> N
     ],
     ids=range(11),
 )
-def test_what_is_beyond_the_limits_is_named(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_beyond_the_limits_is_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ValueError, match=r"\w") as refused:
         parse_toml(text)
-    assert str(refused.value) == said
+    assert str(refused.value) == message
     path = tmp_path / "r.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(RecipeError) as unread:
         read_recipe(Asked, path)
     larger = f"The recipe {path} is larger than 500,000 bytes; shorten it."
-    assert str(unread.value) in {f"The recipe {path} is not valid TOML: {said}.", larger}
+    assert str(unread.value) in {f"The recipe {path} is not valid TOML: {message}.", larger}
 
 
 def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "gbk.toml").write_bytes("a = 1\nb = '中'".encode("gbk"))
     (tmp_path / "loop.toml").symlink_to("loop.toml")
     os.mkfifo(tmp_path / "pipe.toml")
-    for name, said in {
+    for name, message in {
         "": f"The taxonomy {tmp_path} is a folder; give a file.",
         "none.toml": f"There is no taxonomy {tmp_path}/none.toml.",
         "gbk.toml": f"The taxonomy {tmp_path}/gbk.toml is not UTF-8 (line 2); save it as UTF-8.",
@@ -77,7 +77,7 @@ def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(UserError) as refused:
             read_toml(tmp_path / name, "taxonomy", UserError)
-        assert said in str(refused.value)
+        assert message in str(refused.value)
     (tmp_path / "marked.toml").write_bytes("a = '中'".encode("utf-8-sig"))
     assert read_toml(tmp_path / "marked.toml") == {"a": "中"}
 

@@ -79,8 +79,8 @@ def test_workers_end_with_their_parent(tmp_path: Path, number: int) -> None:
         os.killpg(parent.pid, number)
     else:
         parent.kill()
-    said = parent.communicate(timeout=60)[1]  # which ends when the last worker has closed its standard error
-    assert said.count("Traceback") == said.count("KeyboardInterrupt") == (number == signal.SIGINT)  # the parent's
+    message = parent.communicate(timeout=60)[1]  # which ends when the last worker has closed its standard error
+    assert message.count("Traceback") == message.count("KeyboardInterrupt") == (number == signal.SIGINT)  # the parent's
     until = time.monotonic() + 30
     while _left(parent.pid) and time.monotonic() < until:
         time.sleep(0.05)

@@ -36,7 +36,7 @@ def ranks(*places: tuple[str, int]) -> list[Values]:
     return [{"id": name, "rank": rank} for name, rank in places]
 
 
-def said(role: str, content: str | None = "said") -> Values:
+def chat_message(role: str, content: str | None = "chat_message") -> Values:
     return {"role": role, "content": content}
 
 
@@ -117,7 +117,7 @@ ROWS: dict[str, Values] = {
     },
     "PersonalizedPreferences": {
         "user_id": "a",
-        "prompt": [said("user", "Which tea?")],
+        "prompt": [chat_message("user", "Which tea?")],
         "chosen": "Green.",
         "rejected": "Any.",
         "profile": [post("a-2", "When to harvest?")],
@@ -185,7 +185,7 @@ KEPT: list[tuple[str, Values]] = [
     ("RankedResponses", {"sys_prompt": "回答要简短。", "category": ["知识"], "annotations": [], "order": []}),
     ("RankedResponses", {"judgements": 0, "conflicts": 0}),
     ("PersonaItems", {"truth": "tie", "gap": None, "context": "", "persona": [], "option_a": "[[B]] 90"}),
-    ("PersonalizedPreferences", {"prompt": [said(role) for role in ("system", "user", "assistant", "user")]}),
+    ("PersonalizedPreferences", {"prompt": [chat_message(role) for role in ("system", "user", "assistant", "user")]}),
     ("PersonalizedPreferences", {"profile": [], "persona": None, "persona_call": None}),
 ]
 
@@ -278,10 +278,10 @@ RULES: list[tuple[list[str], str, Any, str]] = [
     (["PersonaItems"], "rank_calls", ["abc"], NO_KEYS),
     *((["PersonalizedPreferences"], column, "\n", TEXT) for column in ("user_id", "persona")),
     *(
-        (["PersonalizedPreferences"], "prompt", [value, said("user")], MESSAGES)
-        for value in (said("human"), said("user", " "), said("user", None))
+        (["PersonalizedPreferences"], "prompt", [value, chat_message("user")], MESSAGES)
+        for value in (chat_message("human"), chat_message("user", " "), chat_message("user", None))
     ),
-    (["PersonalizedPreferences"], "prompt", [said("assistant")], "must end with a message of the user"),
+    (["PersonalizedPreferences"], "prompt", [chat_message("assistant")], "must end with a message of the user"),
     (["PersonalizedPreferences"], "prompt", [], "must end with a message of the user"),
     (["PersonalizedPreferences"], "rejected", "Green.", DIFFERENT),
     (["PersonalizedPreferences"], "profile", [post("p", "")], POSTS),

@@ -28,8 +28,8 @@ def made(folder: Path, *, seed: int = 0, fresh: bool = False) -> bool:
     settings = StudyRecipe(annotators=["an", "bo"], annotators_per_item=2, seed=seed)
     guide = folder.parent / "guide.md"
     guide.write_text("# How\n", encoding="utf-8")
-    said = write_study(folder, settings, ITEMS.join(KEY, on="item"), ["side"], FORM, guide, fresh=fresh)
-    return "sheets written" in said
+    message = write_study(folder, settings, ITEMS.join(KEY, on="item"), ["side"], FORM, guide, fresh=fresh)
+    return "sheets written" in message
 
 
 def read(folder: Path, *files: Path) -> tuple[Study[StudyRecipe], Answers]:

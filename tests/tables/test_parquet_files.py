@@ -86,7 +86,7 @@ def values_of_a_row(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("write", "said"),
+    ("write", "message"),
     [
         (lambda path: repeated(path, 50_000, 2000), "unpacks to more than 50,000,000 bytes, the maximum; split it."),
         (lambda path: repeated(path, 1, 100_001), "has 100,001 values; the maximum is 100,000; split it."),
@@ -95,11 +95,11 @@ def values_of_a_row(path: Path) -> None:
     ids=["texts", "rows", "a list"],
 )
 def test_what_would_fill_all_memory_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], object], said: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, write: Callable[[Path], object], message: str
 ) -> None:
     monkeypatch.setattr("pluralbench_tables.parquet_files.MEMORY_BYTES", 50_000_000)
     monkeypatch.setattr("pluralbench_tables.parquet_files.CELLS", 100_000)
     path = tmp_path / "rows.parquet"
     write(path)
     assert path.stat().st_size < 100_000
-    assert refused(path) == f"rows.parquet {said}"
+    assert refused(path) == f"rows.parquet {message}"

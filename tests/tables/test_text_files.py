@@ -96,10 +96,10 @@ def test_text_that_is_not_chinese_is_never_called_gbk(data: st.DataObject, tmp_p
     encoding, words = data.draw(st.sampled_from([("cp1252", WESTERN), *OTHERS]))
     chosen = data.draw(st.lists(st.sampled_from(words), min_size=1, max_size=9))
     path = file(tmp_path_factory.getbasetemp(), b'{"input": "' + " ".join(chosen).encode(encoding) + b'"}\n')
-    said = refused(path)
-    assert "GBK" not in said
+    message = refused(path)
+    assert "GBK" not in message
     if encoding in SHOWN and len(chosen[0]) < 6:
-        assert re.search(f"`{re.escape(chosen[0].split()[-1])}[^`]*` in {SHOWN[encoding]}", said)
+        assert re.search(f"`{re.escape(chosen[0].split()[-1])}[^`]*` in {SHOWN[encoding]}", message)
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
