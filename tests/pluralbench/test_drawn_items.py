@@ -27,9 +27,9 @@ from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.metrics.accuracy import accuracy_estimates, resampled_accuracies
 from pluralbench.metrics.decided import Decided
-from pluralbench.reports.report import render
 from pluralbench.results import Run
 from pluralbench_measures.bootstrap import Estimate, Resampled
+from rendered import render
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]

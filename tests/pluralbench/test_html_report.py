@@ -83,7 +83,7 @@ def test_a_long_list_keeps_what_tells_most_and_says_how_many_it_keeps(folder: Pa
     page = Read(str(browsed.shown) + "".join(map(str, browsed.blocks)))
     whole = decided_items(sheet.runs)
     index = page.block("items-index")
-    assert whole.keys[orders_of(whole)["worst"][0]][1] in index["id"]
+    assert whole["id"][orders_of(whole)["worst"][0]] in index["id"]
     assert (len(index["id"]), len(index["title"]), index["items"]) == (5, 5, 12)
     assert all(max(places) < 5 for places in index["orders"].values())
     assert "5 of 12 items are here, the most informative, with their texts." in page.words

@@ -13,12 +13,12 @@ from pluralbench import find_benchmark
 from pluralbench.errors import BenchmarkError
 from pluralbench.publishing.model_card import eval_results
 from pluralbench.reports.html.page import html_report
-from pluralbench.reports.report import render
 from pluralbench.reports.runs import details
 from pluralbench.results import Run
 from pluralbench.results.checks import CheckResult, finding_lines
 from pluralbench.results.finding import FoundRuns
 from pluralbench.results.run_files import METRICS_FILE
+from rendered import render
 from written_tables import write
 
 decision = partial(made, config="default")

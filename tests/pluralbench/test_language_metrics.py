@@ -11,12 +11,12 @@ import pytest
 from made_runs import decision, run_of
 from pluralbench import find_benchmark
 from pluralbench.data.decisions import DECISIONS
-from pluralbench.reports.report import render
 from pluralbench.reports.runs import details
 from pluralbench.reports.writing import texts_of
 from pluralbench.results import Run
 from pluralbench.results.numbers import number, points
 from pluralbench_schemas import LANGUAGES
+from rendered import render
 from rich.console import Console
 
 BENCHMARK = find_benchmark("multilingual")

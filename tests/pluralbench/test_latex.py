@@ -11,12 +11,12 @@ import pytest
 from figure_runs import benchmark_run, with_references
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench.reports.report import render
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report, format_report
 from pluralbench.results.numbers import three_digits
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_schemas import LANGUAGES
+from rendered import render
 
 NAMES = [punctuation, "[x] a--b 'c' ''d''", "*starred", "50%_of&{c} $m$ #1 ~^\\", "Größe ñ ł ő – † … − ≥ ρ"]
 LONG = "Skywork-Reward-V2-Llama-3.1-8B-finetuned-on-the-preferences-of-people"

@@ -17,8 +17,8 @@ from made_runs import by
 from pluralbench.data.decisions import decisions_of
 from pluralbench.errors import EvaluationError
 from pluralbench.leaderboard.checks import check_submission
-from pluralbench.reports.report import render
 from pluralbench.results import Run
+from rendered import render
 from verbs import judging, value
 from written_tables import write
 

@@ -12,12 +12,12 @@ from persona_tables import item, knows, persona, release, rows, shown
 from pluralbench import compare
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.errors import RunError
-from pluralbench.reports.report import render, report_frame
-from pluralbench.reports.runs import details
+from pluralbench.reports.runs import details, report_frame
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench.results import Run
 from pluralbench.results.evaluations import PersonaJudgeResult, WithoutPersona
 from pluralbench_calls import read_ledger
+from rendered import render
 from verbs import judge_personas, judging, value
 
 Judged = tuple[Run, list[dict[str, Any]]]

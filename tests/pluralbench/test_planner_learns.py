@@ -13,7 +13,7 @@ from learning_table import LEARNED
 from planned_users import by_words_told, people
 from pluralbench import DataConfig, LocalModel
 from pluralbench.config import PlanConfig, PlannerConfig
-from pluralbench.reports.report import render
+from rendered import render
 from verbs import score
 from written_tables import write
 

@@ -17,7 +17,7 @@ from made_runs import scored
 from pluralbench.commands.app import main
 from pluralbench.errors import RunError
 from pluralbench.publishing import fetch_results, push_results, write_model_card
-from pluralbench.reports.report import report_frame
+from pluralbench.reports.runs import report_frame
 from pluralbench.results.finding import find_runs
 from pluralbench.results.runs import Run
 

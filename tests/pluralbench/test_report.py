@@ -19,11 +19,11 @@ from pluralbench.errors import EvaluationError
 from pluralbench.metrics.frame import NUMBERS
 from pluralbench.reports import items
 from pluralbench.reports.comparison import comparison_notes
-from pluralbench.reports.report import render, report_frame
-from pluralbench.reports.runs import details, run_header
+from pluralbench.reports.runs import details, report_frame, run_header
 from pluralbench.results import Run
 from pluralbench.results.record import CostRecord
 from pluralbench_calls import Price
+from rendered import render
 from rich.console import Console
 
 Command = Callable[..., tuple[int, str, str]]

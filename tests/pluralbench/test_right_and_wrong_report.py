@@ -15,8 +15,8 @@ from pluralbench.data.benchmarks import benchmark_entries
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.leaderboard.comparisons import notes_of
 from pluralbench.reports.benchmarks import benchmark_rows
-from pluralbench.reports.report import render
 from pluralbench.results import Run
+from rendered import render
 from rich.console import Console
 from verbs import by_length, by_text, score
 from written_tables import write

@@ -23,11 +23,11 @@ from persona_tables import release, rows
 from pluralbench import load_run
 from pluralbench.data.shards import Shard, shard_groups
 from pluralbench.errors import RunError
-from pluralbench.reports.report import render
 from pluralbench.results import Run
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench_calls import Price, read_ledger
 from pluralbench_runs import UserError
+from rendered import render
 from verbs import by_text, judging, scoring
 from written_tables import write
 

@@ -305,7 +305,7 @@ def test_flipped_are_those_whose_label_is_another_in_english(
     }
     assert "; in English " in run("show", made.path, "--flipped", "--limit", "1")[1]
     orders = orders_of(decided := decided_items([made]), [made])
-    assert {decided.keys[place][:2] for place in orders["flipped"]} == expected.keys()
+    assert {decided.select("config", "id").row(place) for place in orders["flipped"]} == expected.keys()
     alone = score("pairs", write(tmp_path / "p.jsonl", pairs(3)))
     status, _, error = run("show", alone.path, "--flipped")
     assert (status, error.strip()) == (

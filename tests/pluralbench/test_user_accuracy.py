@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 import verbs
-from pluralbench.reports.report import render
+from rendered import render
 from written_tables import write
 
 

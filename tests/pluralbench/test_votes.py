@@ -19,8 +19,8 @@ from pluralbench.leaderboard.checks import check_submission
 from pluralbench.metrics import measure
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.metrics.position import position_of_pairs
-from pluralbench.reports.report import render
 from pluralbench.results import Run
+from rendered import render
 from verbs import value
 from written_tables import write
 

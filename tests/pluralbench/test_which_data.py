@@ -13,10 +13,10 @@ from pluralbench.errors import RunError
 from pluralbench.publishing.model_card import eval_results
 from pluralbench.reports.figures.report import draw
 from pluralbench.reports.html.page import html_report
-from pluralbench.reports.report import render
 from pluralbench.results import Run
 from pluralbench.results.checks import CheckResult, finding_lines
 from pluralbench.results.finding import FoundRuns
+from rendered import render
 
 Score = Callable[..., Run]
 Command = Callable[..., tuple[int, str, str]]

@@ -188,10 +188,10 @@ def print_planner(trained: Any, *, benchmark: str) -> None:
 
 def print_plans(plans: "Plans", *, benchmark: str) -> None:
     """Print the evaluation of plans, and how to use them."""
-    from pluralbench.reports.plans import plan_lines
+    from pluralbench.reports.plans import plan_notes
 
     console.print()
-    for line in plan_lines(plans):
+    for line in (*plan_notes(plans), f"{plans.path}: plans.jsonl, items.parquet, metrics.json, run.json"):
         console.print(line)
     print_next("score", "MODEL", "--benchmark", benchmark, "--profile", "plan", "--plans", plans.path, "--data", "...")
 

@@ -42,7 +42,7 @@ def report(
         without: Also show the overall numbers without these items, such as those of `contamination --out`.
         private: Make a new repository private.
         create: Create the repository if it does not exist.
-        detail: Add a row for each config, section, subset and category, and list ids in notes.
+        detail: Add a row for each config, section, subset and category, and further notes.
         wide: Use as many columns as needed instead of 80, and show intervals of the parts.
 
     Examples:

@@ -6,13 +6,11 @@ import polars as pl
 from pluralbench_runs import plural
 
 from pluralbench.data.texts import first_ids
-from pluralbench.evaluation.agree import Agreement, Side
-from pluralbench.evaluation.causes import Diagnosis
+from pluralbench.evaluation.agree import Agreement
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report
 from pluralbench.results.numbers import four_digits
 
-THREE_DIGITS = "{:.3g}".format
 ROUGHLY = 0.1  # of the largest difference: by how much scores may change when they are scored again
 
 
@@ -23,59 +21,40 @@ def hundredths(value: float) -> str:
 
 def report_agreement(agreement: Agreement) -> Report:
     """Report an agreement: both accuracies, correlations, what differs, and the items that were scored again."""
-    tables = [_accuracies(agreement)]
+    sides = {"first": agreement.first, "second": agreement.second}
+    stated = any(side.stated is not None for side in sides.values())
+    columns = [Column("items"), Column("accuracy", hundredths), *[Column("results in the file", hundredths)] * stated]
+    rows = [Row(name, [side.items, side.accuracy, *[side.stated] * stated]) for name, side in sides.items()]
+    tables = [Table(f"{agreement.items:,} matched items", "scores", columns, rows)]
     if agreement.scores.n:
-        tables.append(_correlations(agreement))
-    if agreement.diagnosis is not None:
-        tables.append(_variants(agreement.diagnosis))
+        columns = [Column("n"), Column("Pearson", four_digits), Column("Spearman", four_digits)]
+        found = {"scores": agreement.scores, "margins": agreement.margins}
+        rows = [Row(name, [one.n, one.pearson, one.spearman]) for name, one in found.items() if one.n]
+        tables.append(Table("Correlation", "of", columns, rows))
+    if (diagnosis := agreement.diagnosis) is not None:
+        names = ("mean difference", "largest difference", "change of own scores")
+        variants = (diagnosis.before, *diagnosis.variants)
+        title = f"{plural(len(diagnosis.ids), 'item')} scored again, against the second scores"
+        rows = [Row(one.name, [one.mean, one.largest, one.moved]) for one in variants]
+        tables.append(Table(title, "read", [Column(name, "{:.3g}".format) for name in names], rows))
     frame = pl.DataFrame(
         [vars(decision) for decision in agreement.changed],
         dict.fromkeys(("id", "chosen", "rejected", "first", "second"), pl.String),
     )
-    return Report(tables, [*_notes(agreement)], frame, [agreement.as_dict()])
-
-
-def _accuracies(agreement: Agreement) -> Table:
-    sides = [("first", agreement.first), ("second", agreement.second)]
-    columns = [Column("items"), Column("accuracy", hundredths)]
-    stated = any(side.stated is not None for _, side in sides)
-    rows = [Row(name, [side.items, side.accuracy, *([side.stated] if stated else [])]) for name, side in sides]
-    title = f"{agreement.items:,} matched items"
-    return Table(title, "scores", [*columns, *([Column("results in the file", hundredths)] if stated else [])], rows)
-
-
-def _correlations(agreement: Agreement) -> Table:
-    rows = [
-        Row(name, [values.n, values.pearson, values.spearman])
-        for name, values in (("scores", agreement.scores), ("margins", agreement.margins))
-        if values.n
-    ]
-    return Table(
-        "Correlation", "of", [Column("n"), Column("Pearson", four_digits), Column("Spearman", four_digits)], rows
-    )
-
-
-def _variants(diagnosis: Diagnosis) -> Table:
-    columns = [Column(name, THREE_DIGITS) for name in ("mean difference", "largest difference", "change of own scores")]
-    rows = [
-        Row(variant.name, [variant.mean, variant.largest, variant.moved])
-        for variant in (diagnosis.before, *diagnosis.variants)
-    ]
-    return Table(f"{plural(len(diagnosis.ids), 'item')} scored again, against the second scores", "read", columns, rows)
+    return Report(tables, [*_notes(agreement), *_cause(agreement)], frame, [agreement.as_dict()])
 
 
 def _notes(agreement: Agreement) -> Iterator[str]:
-    for name, side in (("First", agreement.first), ("Second", agreement.second)):
-        yield f"{name}: {side.where} ({side.shape})."
-    for name, side in (("first", agreement.first), ("second", agreement.second)):
-        if side.missing:
-            yield f"Only in the {name}: {_items(side.missing)}."
+    sides = {"first": agreement.first, "second": agreement.second}
+    yield from (f"{name.capitalize()}: {side.where} ({side.shape})." for name, side in sides.items())
+    yield from (f"Only in the {name}: {_items(side.missing)}." for name, side in sides.items() if side.missing)
     if agreement.unequal:
         yield f"Not compared, since the responses cannot be matched: {_items(agreement.unequal)}."
     if agreement.unlabeled:
         yield f"Without known right and wrong responses: {plural(agreement.unlabeled, 'item')}, in no accuracy."
-    if agreement.scores.n:
-        yield from _without_score(agreement)
+    counts = [f"{side.unscored:,} of the {name}" for name, side in sides.items() if side.unscored]
+    if counts and agreement.scores.n:
+        yield f"Responses without a finite score: {', '.join(counts)}."
     equal = "" if agreement.second_on_ties else " Equal scores are not right."  # the rule says what decides them
     yield f"Accuracy, in % on the matched items: {agreement.rule}.{equal}"
     largest = agreement.largest
@@ -90,18 +69,10 @@ def _notes(agreement: Agreement) -> Iterator[str]:
     ids = tuple(dict.fromkeys(decision.id for decision in agreement.changed))
     named = f" (ids {first_ids(ids)})" if ids else ""
     yield f"Decisions that differ: {len(agreement.changed):,} of {agreement.decisions:,}{named}."
-    yield from _cause(agreement)
 
 
 def _items(ids: tuple[str, ...]) -> str:
     return f"{plural(len(ids), 'item')} (ids {first_ids(ids)})"
-
-
-def _without_score(agreement: Agreement) -> Iterator[str]:
-    sides: list[tuple[str, Side]] = [("first", agreement.first), ("second", agreement.second)]
-    counts = [f"{side.unscored:,} of the {name}" for name, side in sides if side.unscored]
-    if counts:
-        yield f"Responses without a finite score: {', '.join(counts)}."
 
 
 def _cause(agreement: Agreement) -> Iterator[str]:

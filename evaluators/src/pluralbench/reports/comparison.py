@@ -13,13 +13,7 @@ from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.results.numbers import p_value, points
 
 METRICS = {"exact_match": "exact match"}
-COLUMNS = (
-    Column("A"),
-    Column("B"),
-    Column("B minus A", points),
-    Column("p", p_value),
-    Column("Holm", p_value),
-)
+COLUMNS = (Column("A"), Column("B"), Column("B minus A", points), Column("p", p_value), Column("Holm", p_value))
 MAX_UNTESTED = 8
 """Largest number of parts without a test that a note names."""
 

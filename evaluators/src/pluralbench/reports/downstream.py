@@ -4,7 +4,7 @@ The tables by reward model and config have the layout of Personalized RewardBenc
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from pluralbench_runs import plural
 
 from pluralbench.metrics.metric import START
 from pluralbench.reports.layout import first_words
-from pluralbench.reports.notes import NAMED, list_ids
+from pluralbench.reports.notes import NAMED, list_names
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report, long_frame
 from pluralbench.results.numbers import (
@@ -84,27 +84,26 @@ def level_note(run: Downstream) -> str:
 
 def downstream_notes(run: Downstream) -> list[str]:
     """Write the notes on the table, a sentence or two each."""
-    return [note for part in NOTES for note in part(run)]
+    parts = (_outcome_notes, people_notes, _curve_notes, _sampling_notes, _reward_notes)
+    return [note for part in parts for note in part(run)]
 
 
 def _outcome_notes(run: Downstream) -> Iterator[str]:
-    outcome, rewards = run.result.outcome, run.result.rewards
-    if run.verb == "optimize":
-        for name in rewards:
-            yield f"Optimized against {name}: {level_note(run)}"
-    if outcome is None and run.verb == "optimize":
-        return
+    outcome, rewards, sampled = run.result.outcome, run.result.rewards, run.verb == "best-of-n"
+    if not sampled:
+        yield from (f"Optimized against {name}: {level_note(run)}" for name in rewards)
     if outcome is None:
-        yield (
-            "The candidates were not judged: these are the reward models' own estimates of their gain, in standard "
-            "deviations within prompts."
-        )
+        if sampled:
+            yield (
+                "The candidates were not judged: these are the reward models' own estimates of their gain, in standard "
+                "deviations within prompts."
+            )
         return
-    level = with_interval(run.estimate("outcome"), three_digits)
-    if level and run.verb == "best-of-n":
-        yield f"The policy by itself: {level}, over {plural(run.estimate('outcome').n or 0, 'prompt')}."
+    level = run.estimate("outcome")
+    if level.value is not None and sampled:
+        yield f"The policy by itself: {with_interval(level, three_digits)}, over {plural(level.n or 0, 'prompt')}."
     yield f"Values, judged by {outcome.judge.name}: {outcome.scale}."
-    if rewards and run.verb == "best-of-n":
+    if rewards and sampled:
         expectation = outcome.judged and _complete(run)
         over = "in expectation over all sets of k candidates" if expectation else "of the first k candidates"
         yield (
@@ -112,24 +111,27 @@ def _outcome_notes(run: Downstream) -> Iterator[str]:
             "intervals over prompts or users."
         )
     yield from invalid_notes(run)
-    prompts = run.estimate("outcome").n or 0
     gains = {name: one.n or 0 for name, one in of_rewards(run, "outcome_gain").items()}
-    fewer = ", ".join(f"{name} {count:,}" for name, count in gains.items() if 0 < count < prompts)
+    fewer = ", ".join(f"{name} {count:,}" for name, count in gains.items() if 0 < count < (level.n or 0))
     if fewer:
-        yield f"The gain is over those of the {prompts:,} prompts where both have a value: {fewer}."
+        yield f"The gain is over those of the {level.n or 0:,} prompts where both have a value: {fewer}."
 
 
 def invalid_notes(run: Downstream) -> Iterator[str]:
     """Count the candidates whose judgment cannot be read, and say how that biases the best of k."""
     outcome = run.result.outcome
     if outcome is not None and outcome.invalid:
-        reasons = ", ".join(f"{reason} ({count:,})" for reason, count in outcome.invalid_reasons.items())
+        reasons = _counts(outcome.invalid_reasons)
         yield f"{outcome.invalid:,} of {outcome.judged:,} candidates have no valid value and are excluded: {reasons}."
         if run.verb == "best-of-n" and _complete(run):
             yield (
                 "Best of k may therefore be biased: it averages only sets whose best candidate has a value, and "
                 "candidates without one may be worse than the rest."
             )
+
+
+def _counts(reasons: Mapping[str, int]) -> str:
+    return ", ".join(f"{reason} ({count:,})" for reason, count in list(reasons.items())[:NAMED])
 
 
 def _complete(run: Downstream) -> bool:
@@ -139,8 +141,6 @@ def _complete(run: Downstream) -> bool:
 
 def _curve_notes(run: Downstream) -> Iterator[str]:
     """Whether more selection made the outcome worse: over-optimization (Gao et al., 2023)."""
-    if run.result.outcome is None:
-        return
     last = run.result.sampling.sizes[-1]
     for row in run.metrics.filter(metric="since_best").iter_rows(named=True):
         if row["high"] is not None and row["high"] < 0:
@@ -149,37 +149,32 @@ def _curve_notes(run: Downstream) -> Iterator[str]:
                 f"{row['model']} is over-optimized: from best of {row['k']} to best of {last} the outcome "
                 f"changes by {fall} while its own reward rises."
             )
-    if run.verb == "optimize":
-        return
-    promised, realized = of_rewards(run, "promised"), of_rewards(run, "realized")
-    gains = [
-        f"{model} {signed(gain)} of {two_digits(promise.value)}"
-        for model, promise in promised.items()
-        if promise.value is not None and (gain := realized[model].value) is not None
-    ]
-    if gains:
-        yield (
-            f"Realized of promised gain at best of {last}, in standard deviations within prompts: {', '.join(gains)}. "
-            "Agreement: mean rank correlation of reward and outcome within prompts."
-        )
+    if run.verb == "best-of-n" and run.result.outcome is not None:
+        realized = of_rewards(run, "realized")
+        gains = [
+            f"{model} {signed(gain)} of {two_digits(promise.value)}"
+            for model, promise in of_rewards(run, "promised").items()
+            if promise.value is not None and (gain := realized[model].value) is not None
+        ]
+        if gains:
+            yield (
+                f"Realized of promised gain at best of {last}, in standard deviations within prompts: "
+                f"{', '.join(gains)}. Agreement: mean rank correlation of reward and outcome within prompts."
+            )
 
 
 def _sampling_notes(run: Downstream) -> Iterator[str]:
     sampling = run.result.sampling
-    candidates = sum(sampling.outcomes.values())
-    truncated = sampling.outcomes.get("length", 0)
-    if truncated:
-        limit = run.config.sampling.max_tokens
+    candidates, lost = sum(sampling.outcomes.values()), sum(sampling.reasons.values())
+    if truncated := sampling.outcomes.get("length", 0):
         yield (
-            f"{truncated:,} of {candidates:,} candidates were truncated at {limit:,} tokens, the maximum of "
-            "this run, and are judged as they are."
+            f"{truncated:,} of {candidates:,} candidates were truncated at {run.config.sampling.max_tokens:,} tokens, "
+            "the maximum of this run, and are judged as they are."
         )
-    lost = sum(sampling.reasons.values())
     if lost:
-        reasons = "; ".join(f"{reason} ({count:,})" for reason, count in list(sampling.reasons.items())[:NAMED])
-        yield f"{lost:,} of {candidates:,} candidates have no text and are never selected: {reasons}."
+        yield f"{lost:,} of {candidates:,} candidates have no text and are never selected: {_counts(sampling.reasons)}."
     if sampling.without_text:
-        ids = list_ids(sampling.without_text, len(sampling.without_text))
+        ids = list_names(sampling.without_text)
         yield f"{len(sampling.without_text):,} of {sampling.prompts:,} prompts have no candidates (ids {ids})."
     if not sampling.seeded:
         yield "Samples were requested without a seed; only the recorded calls can be replayed."
@@ -188,11 +183,9 @@ def _sampling_notes(run: Downstream) -> Iterator[str]:
 def _reward_notes(run: Downstream) -> Iterator[str]:
     for name, rewarded in run.result.rewards.items():
         if rewarded.missing:
-            reasons = ", ".join(f"{why} ({count:,})" for why, count in rewarded.scoring.invalid_reasons.items())
-            yield (
-                f"{name}: {rewarded.missing:,} candidates have no reward and are never selected"
-                f"{f' ({reasons})' if reasons else ''}."
-            )
+            reasons = _counts(rewarded.scoring.invalid_reasons)
+            why = f" ({reasons})" if reasons else ""
+            yield f"{name}: {rewarded.missing:,} candidates have no reward and are never selected{why}."
         if rewarded.identical:
             yield (
                 f"{name}: in {rewarded.identical:,} of {run.result.sampling.prompts:,} prompts all candidates have the "
@@ -213,9 +206,6 @@ def people_notes(run: Downstream) -> Iterator[str]:
             f"Raters {agree}call {100 * (ties.value or 0):.0f}% ties, and of the others prefer the answer shown first "
             f"in {with_interval(first, whole_percent) or DASH}%."
         )
-
-
-NOTES = (_outcome_notes, people_notes, _curve_notes, _sampling_notes, _reward_notes)
 
 
 def finding_of(run: Downstream) -> str:
@@ -240,7 +230,8 @@ def report_downstream(runs: Sequence[Downstream]) -> Report:
     tables = outcome_tables(runs)
     notes = [" ".join([f"{run.path}: {finding_of(run)}", *people_notes(run), *invalid_notes(run)]) for run in runs]
     if tables:
-        notes += [f"Values, judged by {judge}: {scale}." for judge, scale in dict.fromkeys(_judges(runs))]
+        judged = [run.result.outcome for run in runs if run.result.outcome is not None]
+        notes += dict.fromkeys(f"Values, judged by {one.judge.name}: {one.scale}." for one in judged)
     last = {table.columns[-1].text for table in tables}
     notes += [note for heading, note in ((RANK, RANKED), (PROMPTS, UNEVEN)) if heading in last]
     return Report(tables, notes, long_frame((run.path, run.metrics) for run in runs))
@@ -278,22 +269,24 @@ def _settings(run: Downstream) -> str:
 def _table(runs: Sequence[Downstream]) -> Table:
     config, result = runs[0].config, runs[0].result
     configs = [*config.data.rows] if len(config.data.rows) > 1 else []
-    overall = "Mean" if config.benchmark.description.overall != "items" else "All"
-    levels = dict(_rows(runs, configs))
-    overall_values = [value for own in levels.values() if (value := own[-1].value) is not None]
-    base = [_base(runs[0], name) for name in (*configs, None)]
-    prompts = {one.n for one in (base[-1], *(own[-1] for own in levels.values())) if one.value is not None}
-    last = RANK if len(prompts) < 2 else PROMPTS
-    rows = (
-        [Row("Base", (*base, None if last == RANK else base[-1].n), quiet=True)] if base[-1].value is not None else []
-    )
-    rows += [
-        Row(name, (*own, _rank(own[-1].value, overall_values) if last == RANK else own[-1].n))
-        for name, own in levels.items()
-    ]
+    places = (*configs, None)
+    names = Counter(name for run in runs for name in run.result.rewards)
+    levels = {
+        name if names[name] == 1 else f"{name} ({run.path.name})": [_outcome(run, name, place) for place in places]
+        for run in runs
+        for name in run.result.rewards
+    }
+    start = START if runs[0].verb == "optimize" else None
+    base = [runs[0].estimate("outcome", config=place, policy=start) for place in places]
+    overall = [own[-1] for own in levels.values()]
+    prompts = {one.n for one in (base[-1], *overall) if one.value is not None}
+    ranked = len(prompts) < 2
+    rows = [Row(name, (*own, _rank(own[-1], overall) if ranked else own[-1].n)) for name, own in levels.items()]
+    if base[-1].value is not None:
+        rows.insert(0, Row("Base", (*base, None if ranked else base[-1].n), quiet=True))
     columns = [Column(text, four_digits, bounds=False, part=True) for text in first_words(configs)]
-    columns += [Column(overall, four_digits), Column(last)]
-    assert result.outcome is not None  # noqa: S101 - `outcome_tables` checked it
+    all_configs = "Mean" if config.benchmark.description.overall != "items" else "All"
+    columns += [Column(all_configs, four_digits), Column(RANK if ranked else PROMPTS)]
     method = f"best of {result.sampling.sizes[-1]} answers of"
     if result.optimization is not None:
         method = f"{result.optimization['settings']['options']['algorithm'].upper()} of"
@@ -301,25 +294,6 @@ def _table(runs: Sequence[Downstream]) -> Table:
     return Table(title, "reward model", columns, rows)
 
 
-def _rows(runs: Sequence[Downstream], configs: Sequence[str]) -> Iterator[tuple[str, list[Estimate]]]:
-    """The outcomes by each reward model in each config and overall, under a unique row name."""
-    names = Counter(name for run in runs for name in run.result.rewards)
-    for run in runs:
-        for name in run.result.rewards:
-            own = [_outcome(run, name, config) for config in (*configs, None)]
-            yield name if names[name] == 1 else f"{name} ({run.path.name})", own
-
-
-def _base(run: Downstream, config: str | None) -> Estimate:
-    """The outcome of the policy by itself; for `optimize`, before optimization."""
-    return run.estimate("outcome", config=config, policy=START if run.verb == "optimize" else None)
-
-
-def _rank(value: float | None, values: Sequence[float]) -> int | None:
-    return None if value is None else 1 + sum(other > value for other in values)
-
-
-def _judges(runs: Sequence[Downstream]) -> Iterator[tuple[str, str]]:
-    for run in runs:
-        if run.result.outcome is not None:
-            yield run.result.outcome.judge.name, run.result.outcome.scale
+def _rank(one: Estimate, every: Sequence[Estimate]) -> int | None:
+    value = one.value
+    return None if value is None else 1 + sum(other.value is not None and other.value > value for other in every)

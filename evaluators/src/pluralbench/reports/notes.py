@@ -148,11 +148,6 @@ def list_names(names: Sequence[str]) -> str:
     return ", ".join([*names[:NAMED], *more])
 
 
-def list_ids(ids: Sequence[str], total: int) -> str:
-    """List the first ids, with an ellipsis if there are more."""
-    return ", ".join(ids[:NAMED]) + (", …" if total > NAMED else "")
-
-
 def _number(count: int | None) -> str:
     return f"{count:,}" if count else ""
 

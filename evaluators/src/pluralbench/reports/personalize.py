@@ -3,15 +3,15 @@
 The first table has the layout of Personalized RewardBench, Table 6; the others have the differences with intervals.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 
-from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_runs import plural
 
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.metrics.personalize import COMPARED
 from pluralbench.reports.layout import first_words
-from pluralbench.reports.tables import Column, Row, Table, Value
+from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report, long_frame
 from pluralbench.results.numbers import p_value, percent, points, with_interval
 from pluralbench.results.personalize import KNOWN, NEW, PersonalizeResult, SetRecord
@@ -20,6 +20,14 @@ from pluralbench.results.runs import Personalized
 METHODS = {"bt": "Bradley-Terry", "gpo": "GPO", "vpl": "VPL", "pal": "PAL", "synthesizeme": "SynthesizeMe"}
 CONDITIONS = {"without": "w/o", "posts": "posts", "with": "w/", "shuffled": "other's"}
 CONTEXTS = {"raw": "posts of the user", "persona": "a summary of the user"}
+ABOUT = {
+    "posts": (
+        "posts: the model gets only posts of the user. Personalized RewardBench describes its Table 6 in two ways: "
+        "w/ against w/o (appendix A.3) and w/ against posts (appendix B; there GPO gets no posts in either)."
+    ),
+    "without": "w/o: no user context, in training and evaluation.",
+    "shuffled": "other's: the models of w/, evaluated with the context of a random other user.",
+}
 COMPARISONS = {"posts": ", user summary against posts alone", "shuffled": ", own profile against another user's"}
 
 
@@ -41,45 +49,36 @@ def tables_of(run: Personalized) -> Iterator[Table]:
         if described.by_config and len(described.configs) > 1:
             yield _by_config(run, name, described)
         if not compared:
-            columns = [Column(CONDITIONS[one], part=True) for one in conditions]
-            yield _table(run, described.title, columns, partial(_levels, run, name, conditions))
+            yield _table(run, name, described.title, [_level(condition) for condition in conditions])
     for first, second in compared:
-        levels = [Column(CONDITIONS[one], part=True) for one in (first, second)]
-        columns = [*levels, Column("gain", points, part=True), Column("p", p_value, bounds=False, part=True)]
+        gain, p = (MetricKey(metric, condition=f"{second}-{first}") for metric in ("gain", "p_holm"))
+        columns = [_level(first), _level(second), Column("gain", points, part=True, key=gain)]
+        columns.append(Column("p", p_value, bounds=False, part=True, key=p))
         for name, described in run.result.sets.items():
-            title = described.title + COMPARISONS.get(first, "")
-            yield _table(run, title, columns, partial(_gain, run, name, first, second))
+            yield _table(run, name, described.title + COMPARISONS.get(first, ""), columns)
+
+
+def _level(condition: str) -> Column:
+    return Column(CONDITIONS[condition], part=True, key=MetricKey("accuracy", condition=condition))
 
 
 def _by_config(run: Personalized, name: str, described: SetRecord) -> Table:
-    conditions = [one for one in run.result.conditions if one != "shuffled"]
-    places = dict(zip(described.configs, first_words(described.configs), strict=True)) | {None: "Mean"}
-    shown = [(config, text, condition) for config, text in places.items() for condition in conditions]
-    columns = [Column(f"{text}: {CONDITIONS[one]}", bounds=False, part=True) for _, text, one in shown]
-
-    def values(method: str) -> list[Estimate]:
-        return [
-            run.estimate("accuracy", config=config, set=name, method=method, condition=condition)
-            for config, _, condition in shown
-        ]
-
-    return _table(run, f"{described.title}, by config", columns, values)
+    places = {None: "Mean"} | dict(zip(described.configs, first_words(described.configs), strict=True))
+    shown = [_level(one) for one in run.result.conditions if one != "shuffled"]
+    columns = [
+        one._replace(text=f"{places[config]}: {one.text}", bounds=False, key=one.key._replace(config=config))
+        for config in (*described.configs, None)
+        for one in shown
+    ]
+    return _table(run, name, f"{described.title}, by config", columns)
 
 
-def _table(run: Personalized, title: str, columns: Sequence[Column], values: Callable[[str], Sequence[Value]]) -> Table:
-    methods = run.config.personalizing.methods
-    return Table(title, "method", columns, [Row(METHODS[method], values(method)) for method in methods])
-
-
-def _levels(run: Personalized, name: str, conditions: Sequence[str], method: str) -> list[Estimate]:
-    return [run.estimate("accuracy", set=name, method=method, condition=one) for one in conditions]
-
-
-def _gain(run: Personalized, name: str, first: str, second: str, method: str) -> list[Value]:
-    """Both accuracies, the difference and its test."""
-    place = {"set": name, "method": method, "condition": f"{second}-{first}"}
-    gain, p = (run.estimate(metric, **place) for metric in ("gain", "p_holm"))
-    return [*_levels(run, name, (first, second), method), gain, p]
+def _table(run: Personalized, name: str, title: str, columns: Sequence[Column]) -> Table:
+    rows = [
+        Row(METHODS[method], [run.at(column.key._replace(set=name, method=method)) for column in columns])
+        for method in run.config.personalizing.methods
+    ]
+    return Table(title, "method", columns, rows)
 
 
 SMALL = 0.05
@@ -149,15 +148,7 @@ def _condition_notes(run: Personalized) -> Iterator[str]:
         summary = ", plus a summary of the user" if config.personalizing.persona else ""
         yield f"w/: the model gets {'; '.join(contexts)}{summary}."
         yield from _without_personas(result)
-    if "posts" in result.conditions:
-        yield (
-            "posts: the model gets only posts of the user. Personalized RewardBench describes its Table 6 in two ways: "
-            "w/ against w/o (appendix A.3) and w/ against posts (appendix B; there GPO gets no posts in either)."
-        )
-    if "without" in result.conditions:
-        yield "w/o: no user context, in training and evaluation."
-    if "shuffled" in result.conditions:
-        yield "other's: the models of w/, evaluated with the context of a random other user."
+    yield from (text for condition, text in ABOUT.items() if condition in result.conditions)
 
 
 def _without_personas(result: PersonalizeResult) -> Iterator[str]:

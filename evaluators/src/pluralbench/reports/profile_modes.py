@@ -7,11 +7,11 @@ with the same settings except for the profile.
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
+from pluralbench_measures.bootstrap import CONFIDENCE
 
 from pluralbench.evaluation.compare import Difference, compare
 from pluralbench.reports.sheets import Sheet
-from pluralbench.reports.tables import Column, Row, Table, Value
+from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.names import OTHER_SETTINGS, applied_overflow, row_names
 from pluralbench.results.numbers import p_value, points
@@ -95,24 +95,17 @@ def _rule(run: Run) -> str | None:
 def mode_table(sheet: Sheet, models: Sequence[Sequence[ModeRun]]) -> Table:
     """Make a row for each model and mode: the overall number, and the paired difference to no user context."""
     modes = [mode for own in models for mode in own]
-    names = row_names([mode.run for mode in modes])
-    rows = [
-        Row(name, (mode.run.headline, *_values(mode.against_none))) for name, mode in zip(names, modes, strict=True)
-    ]
+    rows = []
+    for name, mode in zip(row_names([mode.run for mode in modes]), modes, strict=True):
+        gain = mode.against_none
+        known = gain is not None and gain.difference is not None
+        rows.append(Row(name, (mode.run.headline, *((gain.estimate, gain.p_value) if known else ("", "")))))
     columns = (Column("overall"), Column("against none", points), Column("p", p_value))
     return Table(f"{sheet.heading}: user context", "model", columns, rows)
-
-
-def _values(gain: Difference | None) -> tuple[Value, Value]:
-    if gain is None or gain.difference is None:
-        return "", ""
-    return Estimate(gain.difference, gain.low, gain.high), gain.p_value
 
 
 def mode_fields(models: Sequence[Sequence[ModeRun]]) -> dict[str, dict[str, Any]]:
     """Return the difference to the run without user context, by a run's directory, as JSON has it."""
     gains = {str(mode.run.path): mode.against_none for own in models for mode in own if mode.against_none is not None}
-    return {
-        path: {"difference": gain.difference, "low": gain.low, "high": gain.high, "p_value": gain.p_value}
-        for path, gain in gains.items()
-    }
+    fields = ("difference", "low", "high", "p_value")
+    return {path: {name: getattr(gain, name) for name in fields} for path, gain in gains.items()}

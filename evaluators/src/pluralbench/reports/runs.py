@@ -17,7 +17,7 @@ from pluralbench.metrics.frame import METRICS as FRAME
 from pluralbench.metrics.frame import number_fields
 from pluralbench.metrics.metric import BASELINES, DECIDED, SHOWN_COUNTS, MetricKey
 from pluralbench.metrics.table import METRICS
-from pluralbench.reports.notes import list_ids, notes
+from pluralbench.reports.notes import list_names, notes
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_fields, mode_table, modes_of
 from pluralbench.reports.sheets import UNREADABLE, Sheet, language_tables, levels_of, sheets_of, table_of
 from pluralbench.reports.tables import Column, Row, Table, Value
@@ -250,7 +250,7 @@ def run_header(run: Run) -> list[str]:
         f"items with an empty prompt or response were {action}": data.empty,
         "prompts contain the full text of the better response": data.answered,
     }
-    lines += [f"{len(ids):,} {what} (ids {list_ids(ids, len(ids))})." for what, ids in counts.items() if ids]
+    lines += [f"{len(ids):,} {what} (ids {list_names(ids)})." for what, ids in counts.items() if ids]
     if data.shard is not None:
         items, total = run.items.select("config", "id").n_unique(), data.shard.partition("/")[2]
         lines.append(

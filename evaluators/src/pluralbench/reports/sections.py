@@ -74,7 +74,7 @@ def other_results(runs: FoundRuns, models: Sequence[str]) -> Iterator[Result]:
     yield from map(loaded_study_result, runs.studies)
     if runs.plans:
         report = plans.report_plans(runs.plans)
-        yield Result("Plans", plans.plan_findings(runs.plans), report.tables, report.notes, runs=runs.plans)
+        yield Result("Plans", [], report.tables, report.notes, runs=runs.plans)
     yield from map(personalized_result, runs.personalized)
     # The section of a study shows its steps.
     yield from (

@@ -39,7 +39,9 @@ def report_suites(suites: Sequence[SuiteRun]) -> Report:
         tables += [_table_of_row(same), *(_table_of_benchmarks(one) for one in same if one.runs)]
     rows = [_fields(one) for one in suites]
     frame = pl.json_normalize(rows, infer_schema_length=None)
-    return Report(tables, [*_notes(suites)], frame, rows)
+    runs = {run.path: run for done in reversed(suites) for run in done.runs.values()}  # one of those without items
+    sheets = [one._replace(rows=tuple(row for row in one.rows if not row.quiet)) for one in sheets_of([*runs.values()])]
+    return Report(tables, [*_mean_notes(suites), *(notes(sheets) if sheets else [])], frame, rows)
 
 
 def suite_tables(suites: Sequence[SuiteRun]) -> tuple[list[Table], list[str]]:
@@ -56,8 +58,7 @@ def _by_suite(suites: Sequence[SuiteRun]) -> list[list[SuiteRun]]:
 
 
 def _table_of_row(suites: Sequence[SuiteRun]) -> Table:
-    means = [one.mean for one in suites]
-    columns = suites[0].suite.columns
+    means, columns = [one.mean for one in suites], suites[0].suite.columns
     shares = {f"mean of {mean.columns} of {mean.total}" for mean in means}
     heads = [*(column.name for column in columns), shares.pop() if len(shares) == 1 else "mean"]
     rows = [
@@ -83,14 +84,6 @@ def _table_of_benchmarks(done: SuiteRun) -> Table:
     return Table(title, "benchmark", [Column(name) for name in ("overall", "items", *counted)], rows)
 
 
-def _notes(suites: Sequence[SuiteRun]) -> Iterator[str]:
-    yield from _mean_notes(suites)
-    runs = {run.path: run for done in reversed(suites) for run in done.runs.values()}  # one of those without items
-    if runs:
-        sheets = sheets_of([*runs.values()])
-        yield from notes([one._replace(rows=tuple(row for row in one.rows if not row.quiet)) for one in sheets])
-
-
 def _mean_notes(suites: Sequence[SuiteRun]) -> Iterator[str]:
     means: dict[str, list[str]] = {}
     for done, name in zip(suites, _names(suites), strict=True):
@@ -103,15 +96,15 @@ def _mean_notes(suites: Sequence[SuiteRun]) -> Iterator[str]:
         yield f"Mean{models} over {share}, unweighted."
     for done in suites:
         of = f"of {clean(_names([done])[0])} " if len(suites) > 1 else ""
-        missing = [_missing(done, column) for column in done.suite.columns if done.missing(column)]
-        if missing:
-            yield f"Columns {of}without a number, because benchmarks were not run: {'; '.join(missing)}."
-        unreadable = [f"{key} ({run.unreadable})" for key, run in done.runs.items() if run.unreadable]
+        absent = "; ".join(_missing(done, column) for column in done.suite.columns if done.missing(column))
+        if absent:
+            yield f"Columns {of}without a number, because benchmarks were not run: {absent}."
+        unreadable = ", ".join(f"{key} ({run.unreadable})" for key, run in done.runs.items() if run.unreadable)
         if unreadable:
-            yield f"Benchmarks {of}without an overall number, because most scores are invalid: {', '.join(unreadable)}."
-        undefined = [key for key, run in done.runs.items() if run.headline.value is None and not run.unreadable]
-        if undefined:
-            yield f"Benchmarks {of}without an overall number, because a part has no items: {', '.join(undefined)}."
+            yield f"Benchmarks {of}without an overall number, because most scores are invalid: {unreadable}."
+        empty = [key for key, run in done.runs.items() if run.headline.value is None and not run.unreadable]
+        if empty:
+            yield f"Benchmarks {of}without an overall number, because a part has no items: {', '.join(empty)}."
     if any(len(column.benchmarks) > 1 for done in suites for column in done.suite.columns):
         yield "A column of several benchmarks is the unweighted mean of their overall numbers."
     yield MEANS
@@ -125,29 +118,26 @@ def _missing(done: SuiteRun, column: SuiteColumn) -> str:
 
 
 def _fields(done: SuiteRun) -> dict[str, Any]:
-    mean = done.mean
-    first: Run | None = next(iter(done.runs.values()), None)
+    mean, runs = done.mean, [*done.runs.values()]
     return {
         "suite": done.suite.title,
         "model": done.model,
-        "kind": done.record.model.kind if first is None else first.result.model.kind,
+        "kind": runs[0].result.model.kind if runs else done.record.model.kind,
         "path": str(done.path),
         "mean": number_fields(mean.estimate) | {"columns": mean.columns, "of": mean.total},
-        "columns": {column.name: _column(done, column) for column in done.suite.columns},
-    }
-
-
-def _column(done: SuiteRun, column: SuiteColumn) -> dict[str, Any]:
-    return {
-        **number_fields(done.column(column)),
-        "items": done.items(column),
-        "benchmarks": {one.key: _benchmark(done.runs.get(one.key)) for one in column.benchmarks},
+        "columns": {
+            column.name: {
+                **number_fields(done.column(column)),
+                "items": done.items(column),
+                "benchmarks": {one.key: _benchmark(done.runs.get(one.key)) for one in column.benchmarks},
+            }
+            for column in done.suite.columns
+        },
     }
 
 
 def _benchmark(run: Run | None) -> dict[str, Any]:
-    counts = ("items", *SHOWN_COUNTS)
     if run is None:
-        return number_fields(MISSING) | dict.fromkeys(counts) | {"run": None}
-    numbers = {name: run.count(name) for name in SHOWN_COUNTS}
-    return number_fields(run.headline) | {"items": run.items_counted} | numbers | {"run": str(run.path)}
+        return number_fields(MISSING) | dict.fromkeys(("items", *SHOWN_COUNTS, "run"))
+    counts = {name: run.count(name) for name in SHOWN_COUNTS}
+    return number_fields(run.headline) | {"items": run.items_counted} | counts | {"run": str(run.path)}

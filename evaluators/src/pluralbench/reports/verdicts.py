@@ -50,42 +50,25 @@ def _names(row: Mapping[str, Any]) -> tuple[str, ...]:
 def report_verdicts(rows: Rows) -> Report:
     """Report the rows of `verdict_rows` as tables in percent, with notes; JSON and CSV have the rows."""
     at = f"{rows[0]['threshold']:g}"
-    certain = [row for row in rows if row["by_certainty"]]
-    compared = [row for row in rows if row["against_none"]]
-    people = [row for row in rows if row["human"]]
-    tables = [
-        _table(
-            "Verdicts (%)",
-            ["n", "invalid", "accuracy", "of valid", "coverage", "share of A"],
-            [(row, _verdicts(row)) for row in rows],
+    tables = {
+        "Verdicts (%)": (("n", "invalid", "accuracy", "of valid", "coverage", "share of A"), _verdicts),
+        f"Certainty: high is at least {at} (%)": ((f"≥ {at}", f"< {at}", f"> {at}", "ECE", "AURC"), _certainty),
+        "With and without a persona (%)": (("n", "with", "without", "difference"), _persona),
+        "Judges and human annotators on the same items (%)": (
+            ("open", "items", "accuracy", "majority", "difference", f"≥ {at}", f"majority ≥ {at}"),
+            _people,
         ),
-        _table(
-            f"Certainty: high is at least {at} (%)",
-            [f"≥ {at}", f"< {at}", f"> {at}", "ECE", "AURC"],
-            [(row, _certainty(row)) for row in certain],
-        ),
-        _table(
-            "With and without a persona (%)",
-            ["n", "with", "without", "difference"],
-            [(row, _persona(row["against_none"])) for row in compared],
-        ),
-        _table(
-            "Judges and human annotators on the same items (%)",
-            ["open", "items", "accuracy", "majority", "difference", f"≥ {at}", f"majority ≥ {at}"],
-            [(row, _people(row["human"])) for row in people],
-        ),
-    ]
-    frame = pl.DataFrame(rows, infer_schema_length=None)
-    return Report([table for table in tables if table.rows], notes_of(rows), frame, list(map(dict, rows)))
-
-
-def _table(title: str, heads: Sequence[str], rows: Sequence[tuple[Mapping[str, Any], Sequence[Value]]]) -> Table:
-    columns = [Column(head, points if head == "difference" else percent) for head in heads]
-    table_rows = [
-        Row(row["judge"], values, group=f"{row['task']}, {row['setting']}, {row['persona_variables']}")
-        for row, values in rows
-    ]
-    return Table(title, "judge", columns, table_rows, "task, setting, variables")
+    }
+    shown = []
+    for title, (heads, values_of) in tables.items():
+        columns = [Column(head, points if head == "difference" else percent) for head in heads]
+        own = [
+            Row(row["judge"], values, group=f"{row['task']}, {row['setting']}, {row['persona_variables']}")
+            for row in rows
+            if (values := values_of(row))
+        ]
+        shown += [Table(title, "judge", columns, own, "task, setting, variables")] if own else []
+    return Report(shown, notes_of(rows), pl.DataFrame(rows, infer_schema_length=None), list(map(dict, rows)))
 
 
 def _verdicts(row: Mapping[str, Any]) -> list[Value]:
@@ -94,22 +77,27 @@ def _verdicts(row: Mapping[str, Any]) -> list[Value]:
 
 
 def _certainty(row: Mapping[str, Any]) -> list[Value]:
+    if not row["by_certainty"]:
+        return []
     high, low, above = _counted(row, "high"), _counted(row, "low"), _counted(row["above"], "high")
     return [high, low, above, _share(row, "calibration_error"), _share(row, "risk_coverage_area")]
 
 
-def _persona(comparison: Mapping[str, Any]) -> list[Value]:
+def _persona(row: Mapping[str, Any]) -> list[Value]:
+    comparison = row["against_none"]
     shares = ("accuracy", "accuracy_without", "difference")
-    return [comparison["n"], *(_share(comparison, name) for name in shares)]
+    return [comparison["n"], *(_share(comparison, name) for name in shares)] if comparison else []
 
 
-def _people(comparison: Mapping[str, Any]) -> list[Value]:
-    no_majority, items = comparison["no_majority"], comparison["items"]
-    if not items:
-        return [no_majority, 0, None, None, None, None, None]
+def _people(row: Mapping[str, Any]) -> list[Value]:
+    if not (comparison := row["human"]):
+        return []
+    if not comparison["items"]:
+        return [comparison["no_majority"], 0, *[None] * 5]
     verdicts, majority = comparison["verdicts"], comparison["majority"]
     shares = [_share(verdicts, "accuracy"), _share(majority, "accuracy"), _share(comparison, "difference")]
-    return [no_majority, items, *shares, _counted(verdicts, "high"), _counted(majority, "high")]
+    counts = [_counted(verdicts, "high"), _counted(majority, "high")]
+    return [comparison["no_majority"], comparison["items"], *shares, *counts]
 
 
 def _share(row: Mapping[str, Any], name: str) -> Estimate:
@@ -117,8 +105,7 @@ def _share(row: Mapping[str, Any], name: str) -> Estimate:
 
 
 def _counted(row: Mapping[str, Any], which: str) -> str | None:
-    cell = row[which]
-    share = number(_share(row, f"{which}_accuracy"))
+    cell, share = row[which], number(_share(row, f"{which}_accuracy"))
     return f"{cell['correct']:,}/{cell['total']:,} {share}" if cell["total"] else None
 
 

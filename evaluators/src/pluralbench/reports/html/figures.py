@@ -3,9 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 from io import StringIO
-from xml.etree import ElementTree as ET
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from pluralbench.reports.figures import Figure
 from pluralbench.reports.figures.chart import Chart
@@ -13,9 +12,10 @@ from pluralbench.reports.figures.draw import figure_of
 from pluralbench.reports.figures.theme import with_variables
 from pluralbench.reports.html.parts import part
 
-SVG, XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
-DROPPED = {f"{{{SVG}}}metadata", f"{{{SVG}}}style"}  # the page's own style covers all figures
-TO_ID = re.compile(r"url\(#([^()]+)\)")
+DROPPED = re.compile(r"<metadata>.*?</metadata>|<style.*?</style>", re.DOTALL)  # the page's style covers all figures
+TAG = re.compile(r"<[^<>]+>")
+REFERENCE = re.compile(r'((?<= id=")|(?<=url\(#)|(?<=href="#))')
+SIZE = re.compile(r'\b(width|height)="([\d.]+)pt"')
 PER_POINT = 4 / 3  # of a page's pixels
 
 
@@ -49,36 +49,10 @@ def inlined_figures(key: str, charts: Mapping[str, Chart]) -> Iterator[Markup]:
 
 
 def _inline_svg(svg: str, key: str, title: str, note: str) -> Markup:
-    """An SVG file as an element of a page, with a title for screen readers."""
-    root = ET.fromstring(svg)  # noqa: S314 - matplotlib has just drawn it
-    for child in [child for child in root if child.tag in DROPPED]:
-        root.remove(child)
-    for element in root.iter():
-        _prefix_ids(element, key)
-    _set_size(root)
-    for index, (tag, text) in enumerate((("title", title), ("desc", note))):
-        label = ET.Element(f"{{{SVG}}}{tag}", {"id": f"{key}-{tag}"})
-        label.text = text
-        root.insert(index, label)
-    root.attrib |= {"role": "img", "aria-labelledby": f"{key}-title", "aria-describedby": f"{key}-desc"}
-    ET.register_namespace("", SVG)
-    ET.register_namespace("xlink", XLINK)
-    return Markup(ET.tostring(root, encoding="unicode"))  # noqa: S704 - an element tree escapes its texts
-
-
-def _prefix_ids(element: ET.Element, key: str) -> None:
-    """Prefix an element's id and its references with the key."""
-    link = f"{{{XLINK}}}href"
-    for name, value in element.attrib.items():
-        if name == "id":
-            element.set(name, f"{key}-{value}")
-        elif name == link and value.startswith("#"):
-            element.set(name, f"#{key}-{value[1:]}")
-        elif "url(#" in value:
-            element.set(name, TO_ID.sub(rf"url(#{key}-\1)", value))
-
-
-def _set_size(root: ET.Element) -> None:
-    """Give the size in pixels, without a unit, so that a page can scale it."""
-    for side in ("width", "height"):
-        root.set(side, f"{float(root.get(side, '0').removesuffix('pt')) * PER_POINT:.0f}")
+    """An SVG file of matplotlib as an element of a page: unique ids, a size in pixels, and a title and description."""
+    body = DROPPED.sub("", svg[svg.index("<svg") :])
+    body = TAG.sub(lambda tag: REFERENCE.sub(rf"\1{key}-", tag[0]), body)
+    body = SIZE.sub(lambda side: f'{side[1]}="{float(side[2]) * PER_POINT:.0f}"', body, count=2)
+    described = f' role="img" aria-labelledby="{key}-title" aria-describedby="{key}-desc">'
+    labels = f'<title id="{key}-title">{escape(title)}</title><desc id="{key}-desc">{escape(note)}</desc>'
+    return Markup(body.replace(">", described + labels, 1))  # noqa: S704 - matplotlib has just drawn it

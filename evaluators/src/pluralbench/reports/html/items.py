@@ -53,37 +53,6 @@ ORDERS = {
 FLAGS = ("tie", "invalid", "truncated")
 
 
-class Decided(NamedTuple):
-    """The outcomes of a sheet's items.
-
-    Attributes:
-        keys: The items.
-        subsets: The subset of each item.
-        of: Number of decisions of each item.
-        right: Number of correct decisions, shape (runs, items); NaN if no decision counts.
-        margin: Margin of items with one decision, shape (runs, items); NaN for others.
-        flags: Whether any decision of a run is a tie, invalid or truncated, by name (`FLAGS`), shape (items,).
-    """
-
-    keys: list[Key]
-    subsets: list[str | None]
-    of: Floats
-    right: Floats
-    margin: Floats
-    flags: Mapping[str, NDArray[np.bool_]]
-
-    def at(self, places: Sequence[int]) -> "Decided":
-        """Return the items at these indices."""
-        return Decided(
-            [self.keys[place] for place in places],
-            [self.subsets[place] for place in places],
-            self.of[places],
-            self.right[:, places],
-            self.margin[:, places],
-            {name: values[places] for name, values in self.flags.items()},
-        )
-
-
 class Browsed(NamedTuple):
     """The item browser of a sheet.
 
@@ -109,82 +78,76 @@ def browse(key: str, name: str, sheet: Sheet, budget: int, listed: int = LISTED)
         listed: Maximum number of items.
     """
     whole = decided_items(sheet.runs)
-    kept = sorted(_most_informative(whole, orders_of(whole, sheet.runs))[:listed])
-    outcomes = whole.at(kept)
-    orders = orders_of(outcomes, sheet.runs)
-    wanted = _most_informative(outcomes, orders)[:TEXTS]
+    items = whole[sorted(_most_informative(whole, orders_of(whole, sheet.runs))[:listed])]
+    orders = orders_of(items, sheet.runs)
     texts, note = _texts(sheet.runs)
     blocks: list[Markup] = []
     where: dict[int, int] = {}
     size = 0
-    if texts is not None:
-        for places, data in _chunks(sheet, outcomes, wanted, texts):
-            markup = block(f"{key}-texts-{len(blocks)}", data)
-            if size + len(markup) > budget:
-                break
-            where |= dict.fromkeys(places, len(blocks))
-            blocks.append(markup)
-            size += len(markup)
-    index = _index(sheet, outcomes, orders, where) | {"title": _titles(outcomes, texts), "items": len(whole.keys)}
+    for places, data in () if texts is None else _chunks(sheet, items, _most_informative(items, orders)[:TEXTS], texts):
+        markup = block(f"{key}-texts-{len(blocks)}", data)
+        if size + len(markup) > budget:
+            break
+        where |= dict.fromkeys(places, len(blocks))
+        blocks.append(markup)
+        size += len(markup)
+    known = {} if texts is None else texts.items
+    rows = [known.get(item[1:]) for item in items.select(KEYS).rows()]
+    titles = ["" if row is None else question_of(messages_of(row), TITLE) for row in rows]
+    index = _index(sheet, items) | {"orders": orders, "texts": where, "title": titles, "items": whole.height}
     blocks.append(block(f"{key}-index", _json(index)))
-    text = " ".join(filter(None, (_contents_note(len(where), len(kept), len(whole.keys)), note)))
-    titles = {order: ORDERS[order] for order in orders}
-    return Browsed(part("browser", key, name, sheet.heading, titles, text), blocks, note, size)
+    about = " ".join(filter(None, (_contents_note(len(where), items.height, whole.height), note)))
+    shown = part("browser", key, name, sheet.heading, {order: ORDERS[order] for order in orders}, about)
+    return Browsed(shown, blocks, note, size)
 
 
-def _most_informative(outcomes: Decided, orders: Mapping[str, Sequence[int]]) -> list[int]:
+def _most_informative(items: pl.DataFrame, orders: Mapping[str, Sequence[int]]) -> list[int]:
     """The indices of all items: the first of each order in turn, then the others in the order of the data."""
     mixed = chain.from_iterable(zip_longest(*orders.values()))
-    return list(dict.fromkeys(place for place in chain(mixed, range(len(outcomes.keys))) if place is not None))
+    return list(dict.fromkeys(place for place in chain(mixed, range(items.height)) if place is not None))
 
 
-def _titles(outcomes: Decided, texts: ItemTexts | None) -> list[str]:
-    """The first words of each item's question; empty if its text is not known."""
-    known = {} if texts is None else texts.items
-    rows = (known.get(key[1:]) for key in outcomes.keys)
-    return ["" if row is None else question_of(messages_of(row), TITLE) for row in rows]
+def decided_items(runs: Sequence[Run]) -> pl.DataFrame:
+    """Collect the outcomes of the runs' items, in the order of the first run's data.
 
-
-def decided_items(runs: Sequence[Run]) -> Decided:
-    """Collect the outcomes of the runs' items, in the order of the first run's data."""
-    frames = [_by_item(run) for run in runs]
-    items = frames[0].select(*KEYS, "subset", "of")
-    for frame in frames[1:]:
-        items = pl.concat([items, frame.join(items, on=KEYS, how="anti").select(items.columns)])
-    own = [items.select(KEYS).join(frame, on=KEYS, how="left", maintain_order="left") for frame in frames]
-    return Decided(
-        keys=[(config, item, digest) for config, item, digest in items.select(KEYS).rows()],
-        subsets=items["subset"].to_list(),
-        of=items["of"].to_numpy().astype(np.float64),
-        right=np.array([frame["right"].cast(pl.Float64).to_numpy() for frame in own]),
-        margin=np.array([frame["margin"].cast(pl.Float64).to_numpy() for frame in own]),
-        flags={name: np.any([frame[name].fill_null(value=False).to_numpy() for frame in own], 0) for name in FLAGS},
-    )
-
-
-def _by_item(run: Run) -> pl.DataFrame:
+    Returns:
+        The columns of `KEYS`, `subset` and `of` (number of decisions), those of `FLAGS` (whether any decision of a run
+        is such), and of each run "right N" (number of correct decisions; null if none counts) and "margin N" (of items
+        with one decision).
+    """
     outcome = pl.col("outcome")
-    return (
+    frames = [
         decisions_of(run.items)
         .group_by(KEYS, maintain_order=True)
         .agg(
             pl.col("subset").cast(pl.String).first(),
             of=pl.len(),
-            counted=outcome.is_in(COUNTED).sum(),
-            right=(outcome == "win").sum(),
-            margin=pl.when(pl.len() == 1).then(pl.col("margin").first()),
+            right=pl.when(outcome.is_in(COUNTED).any()).then((outcome == "win").sum().cast(pl.Float64)),
+            margin=pl.when(pl.len() == 1).then(pl.col("margin").first()).cast(pl.Float64),
             tie=(outcome == "tie").any(),
             invalid=(outcome == "invalid").any(),
             truncated=pl.col("truncated").any(),
         )
-        .with_columns(right=pl.when(pl.col("counted") > 0).then("right"))
-    )
+        for run in runs
+    ]
+    together = pl.concat(frames).group_by(KEYS, maintain_order=True)
+    items = together.agg(pl.col("subset", "of").first(), pl.col(FLAGS).any())
+    for number, frame in enumerate(frames):
+        own = frame.select(*KEYS, pl.col("right", "margin").name.suffix(f" {number}"))
+        items = items.join(own, on=KEYS, how="left", maintain_order="left")
+    return items
 
 
-def orders_of(outcomes: Decided, runs: Sequence[Run] = ()) -> dict[str, list[int]]:
+def _by_run(items: pl.DataFrame, name: str) -> Floats:
+    """A value of each run's items, NaN if it is missing, shape (runs, items)."""
+    return items.select(pl.col(f"^{name} \\d+$").fill_null(float("nan"))).to_numpy().T
+
+
+def orders_of(items: pl.DataFrame, runs: Sequence[Run] = ()) -> dict[str, list[int]]:
     """Sort the items by how informative they are.
 
     Args:
+        items: As `decided_items` returns them.
         runs: Runs whose items are compared to the same items in English.
 
     Returns:
@@ -193,29 +156,20 @@ def orders_of(outcomes: Decided, runs: Sequence[Run] = ()) -> dict[str, list[int
         evenly the models split into right and wrong; `flipped`, by the number of models that decided differently in
         English.
     """
-    shares = outcomes.right / outcomes.of
-    models = (~np.isnan(shares)).sum(0)
+    shares, margins = _by_run(items, "right") / items["of"].to_numpy(), _by_run(items, "margin")
+    models, decided = (~np.isnan(shares)).sum(0), ~np.isnan(margins)
     share = np.where(models > 0, np.nansum(shares, 0) / np.maximum(models, 1), np.nan)
-    distance, margin = _margins(outcomes.margin)
-    orders = {"worst": _first(share, margin)}
-    if not np.isnan(distance).all():
-        orders["closest"] = _first(distance)
-    if len(outcomes.right) > 1:
-        # An item that only one model decided is not contested.
-        orders["contested"] = _first(np.where(models > 1, np.abs(share - 0.5), np.nan))
+    spread = np.sqrt(np.nansum(margins**2, 1, keepdims=True) / np.maximum(decided.sum(1, keepdims=True), 1))
+    scaled, counts = margins / np.where(spread > 0, spread, 1.0), np.maximum(decided.sum(0), 1)
     flips = Counter(key for run in runs for key in flipped(run))
-    orders["flipped"] = _first(np.array([-flips[key] if key in flips else np.nan for key in outcomes.keys]))
+    orders = {
+        "worst": _first(share, np.nansum(scaled, 0) / counts),
+        "closest": _first(np.where(decided.any(0), np.nansum(np.abs(scaled), 0) / counts, np.nan)),
+        # An item that only one model decided is not contested.
+        "contested": _first(np.where(models > 1, np.abs(share - 0.5), np.nan)),
+        "flipped": _first(np.array([-flips[key] if key in flips else np.nan for key in items.select(KEYS).rows()])),
+    }
     return {name: places for name, places in orders.items() if places}
-
-
-def _margins(margin: Floats) -> tuple[Floats, Floats]:
-    """The mean absolute and the mean signed margin of each item over models, in units of each model's spread."""
-    defined = ~np.isnan(margin)
-    counts = np.maximum(defined.sum(1, keepdims=True), 1)
-    spread = np.sqrt(np.nansum(margin**2, 1, keepdims=True) / counts)
-    scaled = margin / np.where(spread > 0, spread, 1.0)
-    models = np.where(defined.any(0), defined.sum(0), np.nan)
-    return np.nansum(np.abs(scaled), 0) / models, np.nansum(scaled, 0) / np.maximum(defined.sum(0), 1)
 
 
 def _first(values: Floats, then: Floats | None = None) -> list[int]:
@@ -236,14 +190,15 @@ def _texts(runs: Sequence[Run]) -> tuple[ItemTexts | None, str]:
 
 
 def _chunks(
-    sheet: Sheet, outcomes: Decided, wanted: Sequence[int], texts: ItemTexts
+    sheet: Sheet, items: pl.DataFrame, wanted: Sequence[int], texts: ItemTexts
 ) -> Iterator[tuple[Sequence[int], bytes]]:
     """Blocks of items with their texts."""
-    available = [place for place in wanted if outcomes.keys[place][1:] in texts.items]
-    by_run = [_examples(run, [outcomes.keys[place] for place in available], texts) for run in sheet.runs]
+    keys = items.select(KEYS).rows()
+    available = [place for place in wanted if keys[place][1:] in texts.items]
+    by_run = [_examples(run, [keys[place] for place in available], texts) for run in sheet.runs]
     for start in range(0, len(available), TOGETHER):
         places = available[start : start + TOGETHER]
-        yield places, _json({place: _merge([one.get(outcomes.keys[place]) for one in by_run]) for place in places})
+        yield places, _json({place: _merge([one.get(keys[place]) for one in by_run]) for place in places})
 
 
 def _examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> dict[Key, Mapping[str, Any]]:
@@ -316,27 +271,22 @@ def _verdicts(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str
                 yield which, cut(reply["text"], LONG_REPLY)
 
 
-def _index(
-    sheet: Sheet, outcomes: Decided, orders: Mapping[str, Sequence[int]], where: Mapping[int, int]
-) -> dict[str, Any]:
-    """The index of all items: names, outcomes by model, and the blocks that have their texts."""
-    configs = list(dict.fromkeys(config for config, _, _ in outcomes.keys))
-    subsets = list(dict.fromkeys(one for one in outcomes.subsets if one is not None))
-    place = {name: number for number, name in enumerate(configs)}
+def _index(sheet: Sheet, items: pl.DataFrame) -> dict[str, Any]:
+    """The index of all items: names and outcomes by model."""
+    configs, subsets = (items[name].drop_nulls().unique(maintain_order=True).to_list() for name in ("config", "subset"))
     inside = {name: number for number, name in enumerate(subsets)} | {None: -1}
+    right, margin = _by_run(items, "right"), _by_run(items, "margin")
     return {
         "models": [clean(row.name) for row in sheet.rows if not row.quiet],
         "configs": configs,
         "subsets": subsets,
-        "id": [item for _, item, _ in outcomes.keys],
-        "config": [place[config] for config, _, _ in outcomes.keys],
-        "subset": [inside[one] for one in outcomes.subsets],
-        "of": outcomes.of.astype(int).tolist(),
-        "right": np.where(np.isnan(outcomes.right), -1, outcomes.right).astype(int).tolist(),
-        "margin": [[None if np.isnan(one) else float(f"{one:.3g}") for one in row] for row in outcomes.margin],
-        "orders": orders,
-        "texts": where,
-        "flags": {name: np.flatnonzero(values).tolist() for name, values in outcomes.flags.items()},
+        "id": items["id"].to_list(),
+        "config": [configs.index(config) for config in items["config"]],
+        "subset": [inside[subset] for subset in items["subset"]],
+        "of": items["of"].to_list(),
+        "right": np.where(np.isnan(right), -1, right).astype(int).tolist(),
+        "margin": [[None if np.isnan(one) else float(f"{one:.3g}") for one in row] for row in margin],
+        "flags": {name: items[name].arg_true().to_list() for name in FLAGS},
         "labels": OUTCOMES,
     }
 
