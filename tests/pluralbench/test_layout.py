@@ -76,20 +76,6 @@ def test_words_are_never_broken(text: str, width: int) -> None:
     assert all(cell_len(line) <= width or not re.search(r"[-_/ :].", line) for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("names", "told"),
-    [
-        (["a" * 30 + "1", "a" * 30 + "2"], ["aaaaaaaa…aaaaaa1", "aaaaaaaa…aaaaaa2"]),
-        (["x" + "a" * 40, "y" + "a" * 40], ["xaaaaaaa…aaaaaaa", "yaaaaaaa…aaaaaaa"]),
-        (["a" * 12 + "1" + "a" * 20, "a" * 12 + "2" + "a" * 20], ["aaaaaaaaaaaa1…aa", "aaaaaaaaaaaa2…aa"]),
-        (["a" * 20 + "1" + "a" * 20, "a" * 20 + "2" + "a" * 20], ["1: aaaaaa…aaaaaa", "2: aaaaaa…aaaaaa"]),
-    ],
-    ids=["end", "start", "before the middle", "nowhere that is kept"],
-)
-def test_the_cut_is_where_names_stay_unlike(names: list[str], told: list[str]) -> None:
-    assert shortened(names, 16) == told
-
-
 @pytest.mark.parametrize("count", [1, 2, 5])
 @pytest.mark.parametrize(
     "parts",

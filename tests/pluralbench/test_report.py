@@ -209,27 +209,6 @@ def test_ten_runs_on_four_benchmarks_fit_a_page(ten_runs: list[Run]) -> None:
         assert sheet.split(",")[0] in " ".join(text.split())
 
 
-@pytest.mark.heavy
-@pytest.mark.parametrize("benchmark", ["personalized", "chinese", "multilingual", "pairs"])
-def test_one_or_twelve_models_fit_with_names_and_numbers_whole(benchmark: str) -> None:
-    subsets = [("win", "hep-go"), ("loss", "donotanswer"), ("tie", "mt-bench-hard")] * 4
-    rows = [
-        decision(n, outcome, config=config, subset=subset)
-        for config in ("Lifestyle_and_Personal_Development", "Art_and_Entertainment", "eng_Latn")
-        for n, (outcome, subset) in enumerate(subsets)
-    ]
-    one = run_of(rows, benchmark, model="org/model-0", path="runs/0")
-    twelve = [changed(replace(one, path=Path(f"runs/{n}")), model__name=f"org/model-{n}") for n in range(12)]
-    for runs, options in (([one], {}), (twelve, {}), ([one], {"detail": True}), (twelve, {"detail": True})):
-        text = text_of(runs, **options)
-        assert max(map(len, text.splitlines())) <= 80
-        for n in range(len(runs)):
-            assert re.search(rf"(?m)(?:^|\s)model-{n}\b", text)
-        table = text[: text.rindex("\n\n")]
-        shares = {f"{100 * value:.1f}" for value in one.metrics["value"].drop_nulls() if -1 <= value <= 1}
-        assert set(re.findall(r"(?<![\[\d.])\d+\.\d\b(?![\],†])", table)) <= shares
-
-
 def test_wide_tables_have_every_interval(ten_runs: list[Run]) -> None:
     narrow, wide = text_of(ten_runs), text_of(ten_runs, wide=True)
     assert max(map(len, wide.splitlines())) > 100

@@ -11,7 +11,7 @@ from pluralbench_measures.bootstrap import CONFIDENCE
 
 from pluralbench.evaluation.compare import Difference, compare
 from pluralbench.reports.sheets import Sheet
-from pluralbench.reports.tables import Column, Row, Table
+from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.names import OTHER_SETTINGS, applied_overflow, row_names
 from pluralbench.results.numbers import p_value, points
@@ -98,8 +98,10 @@ def mode_table(sheet: Sheet, models: Sequence[Sequence[ModeRun]]) -> Table:
     rows = []
     for name, mode in zip(row_names([mode.run for mode in modes]), modes, strict=True):
         gain = mode.against_none
-        known = gain is not None and gain.difference is not None
-        rows.append(Row(name, (mode.run.headline, *((gain.estimate, gain.p_value) if known else ("", "")))))
+        values: tuple[Value, Value] = ("", "")
+        if gain is not None and gain.difference is not None:
+            values = gain.estimate, gain.p_value
+        rows.append(Row(name, (mode.run.headline, *values)))
     columns = (Column("overall"), Column("against none", points), Column("p", p_value))
     return Table(f"{sheet.heading}: user context", "model", columns, rows)
 

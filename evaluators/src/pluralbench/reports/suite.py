@@ -96,9 +96,9 @@ def _mean_notes(suites: Sequence[SuiteRun]) -> Iterator[str]:
         yield f"Mean{models} over {share}, unweighted."
     for done in suites:
         of = f"of {clean(_names([done])[0])} " if len(suites) > 1 else ""
-        absent = "; ".join(_missing(done, column) for column in done.suite.columns if done.missing(column))
-        if absent:
-            yield f"Columns {of}without a number, because benchmarks were not run: {absent}."
+        not_run = "; ".join(_missing(done, column) for column in done.suite.columns if done.missing(column))
+        if not_run:
+            yield f"Columns {of}without a number, because benchmarks were not run: {not_run}."
         unreadable = ", ".join(f"{key} ({run.unreadable})" for key, run in done.runs.items() if run.unreadable)
         if unreadable:
             yield f"Benchmarks {of}without an overall number, because most scores are invalid: {unreadable}."

@@ -1,73 +1,66 @@
 """Provenance of a run: its models, data, prompts, software and command."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from pluralbench.reports.costs import cost_summary
-from pluralbench.results.evaluations import EvaluationRunConfig, ScoreRunConfig
-from pluralbench.results.record import DataRecord
+from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.runs import Run
 
-DIGITS = 16  # of a digest
+FACTS = {
+    "Directory": "path",
+    "Model": "result.model.name",
+    "Kind": "result.model.kind",
+    "Parameters": "result.model.parameters",
+    "Model commit": "result.model.commit",
+    "Model digest": "result.model.digest",
+    "Provider": "result.model.provider",
+    "Device": "result.model.device",
+    "Type of numbers": "result.model.dtype",
+    "Mode": "config.scoring.mode",
+    "Policy": "result.policy.name",
+    "Planner": "result.planner.name",
+    "Backbone": "config.backbone.name",
+    "Judge": "result.outcome.judge.name",
+    "Data": "config.data.location",
+    "Revision": "config.data.revision",
+    "Data digest": "config.data.digest",
+    "License": "config.data.license",
+    "Split": "config.data.split",
+    "Limit per config": "config.data.limit",
+    "Drawn items": "config.data.items",
+    "Drawn by seed": "config.data.items_seed",
+    "Profile": "config.prompt.profile",
+    "Prompts": "config.prompts_version",
+    "Prompts digest": "config.prompts_digest",
+    "Wordings digest": "config.prompt.wordings_digest",
+    "Seed": "config.seed",
+    "Finished": "provenance.finished",
+    "Python": "provenance.python",
+    "Platform": "provenance.platform",
+    "Commit": "provenance.git.commit",
+}
+"""Attributes of runs of any kind, by their titles."""
 JUDGE = ("reply_format", "orders", "criterion", "temperature", "attempts", "setting", "variables")
 
 
 def facts_of(run: Run[Any, Any]) -> list[tuple[str, str]]:
     """Return names and values that say how a run was made."""
-    config, result, made = run.config, run.result, run.provenance
-    facts = {"Directory": str(run.path)}
-    if isinstance(config, EvaluationRunConfig):
-        model = result.model
-        facts |= {
-            "Model": f"{model.name} ({model.kind})",
-            "Parameters": "" if model.parameters is None else f"{model.parameters:,}",
-            "Model commit": model.commit or "",
-            "Model digest": (model.digest or "")[:DIGITS],
-            "Provider": model.provider or "",
-            "Device": ", ".join(filter(None, (model.device, model.dtype))),
-            "Mode": config.scoring.mode
-            if isinstance(config, ScoreRunConfig) and run.scored and run.scored.work
-            else "",
-            "Judge settings": _settings({name: config.judge_setting(name) for name in JUDGE}),
-            "Profile": config.prompt.profile or "",
-            "Prompts": getattr(config, "prompts_version", ""),
-            "Prompts digest": (getattr(config, "prompts_digest", "") or config.prompt.wordings_digest or "")[:DIGITS],
-            "Cost": cost_summary([run]),
-        }
-    else:
-        named = {
-            name: getattr(result, name, None) or getattr(config, name, None)
-            for name in ("policy", "planner", "backbone")
-        }
-        facts |= {name.capitalize(): one.name for name, one in named.items() if one is not None}
-        facts["Reward models"] = ", ".join(getattr(result, "rewards", ()))
-        outcome = getattr(result, "outcome", None)
-        facts["Judge"] = "" if outcome is None else outcome.judge.name
-    data = config.data.items() if isinstance(config.data, dict) else [("", config.data)]
-    for name, record in data:
-        facts |= {f"{label} {name}".strip(): value for label, value in _data_facts(record)}
-    facts |= {
-        "Seed": str(getattr(config, "seed", "")),
-        "Finished": made.finished,
-        "Command": " ".join((Path(made.command[0]).name, *made.command[1:])) if made.command else "",
-        "Software": ", ".join(f"{name} {version}" for name, version in made.packages.items()),
-        "Python": f"{made.python} on {made.platform}",
-        "Commit": "" if made.git is None else f"{made.git.commit}{' with changes' if made.git.changed else ''}",
-    }
-    return [(name, value) for name, value in facts.items() if value]
+    facts: dict[str, Any] = {name: _value(run, path) for name, path in FACTS.items()}
+    facts["Reward models"] = ", ".join(getattr(run.result, "rewards", ()))
+    if isinstance(run.config, EvaluationRunConfig):
+        facts |= {name.replace("_", " ").capitalize(): run.config.judge_setting(name) for name in JUDGE}
+        facts["Cost"] = cost_summary([run])
+    made = run.provenance
+    facts["Command"] = " ".join((Path(made.command[0]).name, *made.command[1:])) if made.command else ""
+    facts["Software"] = ", ".join(f"{name} {version}" for name, version in made.packages.items())
+    # The data of several benchmarks is a dictionary, which has methods of these names.
+    return [
+        (name, str(value)) for name, value in facts.items() if value and isinstance(value, str | int | float | Path)
+    ]
 
 
-def _settings(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in values.items() if value is not None)
-
-
-def _data_facts(data: DataRecord) -> Iterable[tuple[str, str]]:
-    return {
-        "Data": data.location if data.revision is None else f"{data.location}@{data.revision}",
-        "Data digest": data.digest[:DIGITS],
-        "License": data.license or "",
-        "Split": data.split or "",
-        "Limit per config": "" if data.limit is None else f"{data.limit:,}",
-        "Drawn items": "" if data.items is None else f"{data.items:,} by seed {data.items_seed}",
-    }.items()
+def _value(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    return value

@@ -197,7 +197,7 @@ class Board:
             parts.append(part("filters", choices, FILTERED))
         if len(self.sheets) > 1:
             whole = summary if several else upright(summary, "benchmark")
-            below = [RANKS, *([] if ranking is None else [MEAN])] if several else []
+            below = [] if ranking is None or not several else [RANKS, MEAN]
             parts.append(self.table("standings", whole, below))
         return part("section", "Overview", "overview", parts)
 
@@ -292,14 +292,18 @@ def result_section(key: str, result: Result, level: int = 2) -> Markup:
 
 def _lead(results: FoundRuns, runs: Sequence[Run]) -> str:
     """The counts of what the page shows, as a sentence."""
-    counts = [
-        plural(len(runs), "run"),
-        plural(len({run.name for run in runs}), "model"),
-        plural(len({run.config.benchmark.name for run in runs}), "benchmark"),
-        plural(len(results.personalized), "personalization study", "personalization studies"),
-        plural(len(results.downstream), "policy", "policies"),
-        plural(len(results.studies), "study", "studies"),
-        plural(len(results.plans), "set of plans", "sets of plans"),
+    counts = {
+        "run": len(runs),
+        "model": len({run.name for run in runs}),
+        "benchmark": len({run.config.benchmark.name for run in runs}),
+        "personalization": len(results.personalized),
+        "policy": len(results.downstream),
+        "plan run": len(results.plans),
+        "study": len(results.studies),
+    }
+    shown = [
+        plural(count, name, {"policy": "policies", "study": "studies"}.get(name, ""))
+        for name, count in counts.items()
+        if count
     ]
-    shown = [count for count in counts if not count.startswith("0 ")]
     return f"{', '.join(shown) or 'No runs were accepted'}."
