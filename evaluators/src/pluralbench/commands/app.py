@@ -84,7 +84,7 @@ Examples:
                 sampling="judged_answers",
             ),
             "optimize-verl": _verb(
-                "downstream.verl:optimize_by_verl",
+                "downstream.optimization:optimize_by_verl",
                 "Optimizing {policy}...",
                 "print_verl",
                 policy="local_policy",

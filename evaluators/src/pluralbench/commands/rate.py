@@ -10,7 +10,7 @@ from pluralbench_runs.study_options import ReturnedFiles, StudyOptions, study_se
 
 from pluralbench.commands.printing import console, print_downstream, print_next
 from pluralbench.config import PLACE
-from pluralbench.downstream.win_recipe import WinRecipe
+from pluralbench.downstream.people import WinRecipe
 
 WIN_RATE_FOLDER = "win-rate"
 

@@ -119,7 +119,7 @@ def best_of_n(
         system_digest=digest(SYSTEM),
         seed=seed,
     )
-    options = [*([policy] if isinstance(policy, LocalModel) else []), sampling, scoring, outcome]
+    options = (policy if isinstance(policy, LocalModel) else None, sampling, scoring, outcome)
     name = f"{loaded.name}-{file_name(Path(resolved.record.name).name)}-best-of-{sampling.n}"
     target = Path(out or run_folder(name, config, loaded.data, prompt, *options, seed=seed, exclude=("n", "judge")))
     with run_directory(target, config, fresh=fresh) as output:

@@ -7,11 +7,12 @@ runs accepts.
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import polars as pl
 from pluralbench_rewards import ModelRecord
-from pluralbench_runs import digest, rng_for
+from pluralbench_runs import Location, digest, rng_for
+from pluralbench_runs.study_options import StudyRecipe
 from pluralbench_studies import (
     Answers,
     Form,
@@ -24,6 +25,7 @@ from pluralbench_studies import (
     preference,
     write_study,
 )
+from pydantic import Field
 
 from pluralbench.config import OutcomeConfig, PromptConfig
 from pluralbench.data.items import Items
@@ -31,7 +33,6 @@ from pluralbench.data.prompts import UserContext, items_to_groups
 from pluralbench.downstream.candidates import THREAD_KEY
 from pluralbench.downstream.outcomes import SCALES, conversation_text
 from pluralbench.downstream.records import downstream_metrics
-from pluralbench.downstream.win_recipe import WinRecipe
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.loading import run_directory
 from pluralbench.metrics.frame import metrics_frame
@@ -50,6 +51,22 @@ GUIDE = Path(__file__).with_name("win_guide.md")
 UNANSWERED = "not answered"
 PAIR = ["config", "id", "sample"]
 KEY = [*PAIR, "chosen"]
+
+
+class WinRecipe(StudyRecipe):
+    """Settings of a win-rate study.
+
+    Attributes:
+        run: Directory of the best-of-n run.
+        digest: Digest of the compared answers.
+        limit: Default: all prompts.
+    """
+
+    runtime_only: ClassVar[frozenset[str]] = StudyRecipe.runtime_only | {"run"}
+
+    run: Location
+    digest: str = ""
+    limit: int | None = Field(None, ge=1, description="Maximum number of prompts per config, drawn at random.")
 
 
 def export_sheets(

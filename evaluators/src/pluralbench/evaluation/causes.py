@@ -143,14 +143,13 @@ def _most_different(both: pl.DataFrame, number: int) -> pl.DataFrame:
 
 def _gaps(both: pl.DataFrame) -> list[float]:
     """Return the largest difference of the scores of each item; -1 if it has no two scores."""
-    return [
-        max((abs(a - b) for a, b in zip(ours or (), theirs or (), strict=False) if _finite(a, b)), default=-1.0)
-        for ours, theirs in both.select("scores", "scores_second").iter_rows()
-    ]
+    scores = both.select("scores", "scores_second").iter_rows()
+    return [max(_differences(ours or (), theirs or ()), default=-1.0) for ours, theirs in scores]
 
 
-def _finite(*values: float | None) -> bool:
-    return all(value is not None and math.isfinite(value) for value in values)
+def _differences(first: Sequence[float | None], second: Sequence[float | None]) -> list[float]:
+    pairs = [(a, b) for a, b in zip(first, second, strict=False) if a is not None and b is not None]
+    return [abs(a - b) for a, b in pairs if math.isfinite(a) and math.isfinite(b)]
 
 
 def _by_name(items: pl.DataFrame, column: str) -> list[dict[str, float]]:
@@ -242,9 +241,8 @@ def _variants(model: "LocalRewardModel") -> "Iterator[tuple[str, LocalRewardMode
 
 
 def _measure(name: str, scores: Scores, base: Scores, published: Scores) -> Variant:
-    def gaps(first: Scores, second: Scores) -> list[float]:
-        pairs = [(a, b) for one, other in zip(first, second, strict=True) for a, b in zip(one, other, strict=False)]
-        return [abs(a - b) for a, b in pairs if _finite(a, b)] or [math.inf]
-
-    apart, moved = gaps(scores, published), gaps(scores, base)
+    apart, moved = (
+        [gap for own, its in zip(scores, other, strict=True) for gap in _differences(own, its)] or [math.inf]
+        for other in (published, base)
+    )
     return Variant(name, fmean(apart), max(apart), max(moved))

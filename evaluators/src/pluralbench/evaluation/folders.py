@@ -1,6 +1,6 @@
 """Default run directories: one name for each set of options that changes the numbers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ WORD_FORMATS = {
 def run_folder(
     name: str,
     config: Recipe,
-    *options: FrozenModel,
+    *options: FrozenModel | None,
     seed: int = 0,
     exclude: tuple[str, ...] = (),
     shard: Shard | None = None,
@@ -59,17 +59,18 @@ def run_folder(
     Args:
         name: Start of the name.
         config: The run's configuration.
-        options: Configuration objects; the name lists their values that are not the default.
+        options: Configurations; the name lists their values that are not the default.
         seed: Seed of the run; the name lists it if it is not 0.
         exclude: Fields that the name does not list, because `name` contains them.
         shard: Shard at the end of the name. Default: none.
         recipe_file: File with the configuration in the directory.
     """
-    words = [word for option in options for word in _words(option, exclude)] + ([f"seed{seed}"] if seed else [])
+    given = [option for option in options if option is not None]
+    words = [word for option in given for word in _words(option, exclude)] + ([f"seed{seed}"] if seed else [])
     while words and len("-".join(words)) > MAX_LENGTH:
         words.pop()
     plain, end = RUNS / file_name("-".join([name, *words])), "" if shard is None else shard.suffix
-    own_words = [plain.name, *_data_name(options), digest(content_values(config))[:6]]
+    own_words = [plain.name, *_data_name(given), digest(content_values(config))[:6]]
     own = plain.with_name("-".join(own_words) + end)
     plain = plain.with_name(plain.name + end)
     if matches_recipe(own, config, recipe_file=recipe_file):
@@ -77,7 +78,7 @@ def run_folder(
     return own if matches_recipe(plain, config, recipe_file=recipe_file) is False else plain
 
 
-def _data_name(options: tuple[FrozenModel, ...]) -> Iterator[str]:
+def _data_name(options: Sequence[FrozenModel]) -> Iterator[str]:
     """The name of the file or repository that the data of a run is in."""
     for location in (getattr(option, "location", None) for option in options):
         if location not in {None, SAMPLE}:

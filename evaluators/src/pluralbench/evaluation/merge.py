@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import polars as pl
 from pluralbench_calls import read_ledger, working_ledger
 from pluralbench_rewards import ModelRecord, Work, sum_work
-from pluralbench_runs import FrozenModel, Output, describe_difference, plural
+from pluralbench_runs import FrozenModel, Output, describe_difference
 from pluralbench_runs.options import Flag
 
 from pluralbench.arguments import Runs
@@ -100,14 +100,10 @@ def _load_shards(paths: Sequence[Path]) -> list[Run]:
     for run in runs:
         if run.config.data.shard is None:
             raise RunError(f"{run.path} is a complete run and not a shard; leave it out.")
-        difference = describe_difference(_without_shard(run), _without_shard(first)) if run.verb == first.verb else ""
-        if difference or run.verb != first.verb:
-            reason = (
-                f"settings differ ({difference})"
-                if difference
-                else f"the first is a run of `{first.verb}` and the second of `{run.verb}`"
-            )
-            raise RunError(f"{first.path} and {run.path} are not shards of one run: {reason}.")
+        if run.verb != first.verb:
+            raise RunError(f"{first.path} and {run.path} are not shards of one run: `{first.verb}` and `{run.verb}`.")
+        if difference := describe_difference(_without_shard(run), _without_shard(first)):
+            raise RunError(f"{first.path} and {run.path} are not shards of one run: settings differ ({difference}).")
         shard = _shard(run)
         if shard.total != _shard(first).total:
             raise RunError(
@@ -203,19 +199,14 @@ def _join(
 def _in_order(parts: Sequence[pl.DataFrame], items: pl.DataFrame) -> pl.DataFrame:
     """Put the rows of all shards in the order of the items. Raises `RunError` if they have other items."""
     keys = pl.concat([part.select(KEY).unique().cast(pl.String) for part in parts])
-    duplicates, missing = keys.filter(keys.is_duplicated()), items.select(KEY).join(keys, on=KEY, how="anti")
-    unknown = keys.join(items, on=KEY, how="anti")
-    for rows, problem in (
-        (duplicates, "contain {} twice"),
-        (missing, "lack {}"),
-        (unknown, "contain {} that are not in the data"),
-    ):
-        ids = rows["id"].unique(maintain_order=True).to_list()
-        if ids:
-            raise RunError(
-                f"The shards {problem.format(plural(len(ids), 'item') + f' (ids {first_ids(ids)})')}; their files were "
-                "changed, so rerun them."
-            )
+    other = (
+        pl.concat([keys, items.select(KEY)]).group_by(KEY, maintain_order=True).len().filter(pl.col("len") != 2)["id"]
+    )
+    if len(other):
+        raise RunError(
+            f"The shards do not have each item of the data once (ids {first_ids(other.to_list())}); their files were "
+            "changed, so rerun them."
+        )
     # A column without any value in a shard has no type there.
     rows = pl.concat(parts, how="vertical_relaxed")
     places = items.select(KEY).with_row_index("place")

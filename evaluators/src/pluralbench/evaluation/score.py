@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, ScoringConfig
-from pluralbench_runs import ClusterConfig, FrozenModel, Output, log_status
+from pluralbench_runs import ClusterConfig, Output, log_status
 
 from pluralbench.arguments import ShardText
 from pluralbench.config import DataConfig, Profile, PromptConfig
@@ -72,27 +72,16 @@ def score(
     loaded = load_benchmark(benchmark, data, prompt, shard=shard)
     scoring, model = scoring or ScoringConfig(), model_config(model)
     model_record, open_model = resolve_model(model, scoring, cluster)
-    config = run_config(loaded, model_record, scoring)
+    config = ScoreRunConfig(**loaded.records(), model=model_record, scoring=scoring)
     name = f"{loaded.name}-{model_file_name(model_record)}"
-    named_options = [loaded.data, loaded.prompt, *model_options(model), scoring]
+    named_options = (loaded.data, loaded.prompt, as_local_model(model), scoring)
     target = Path(out or run_folder(name, config, *named_options, shard=loaded.shard))
     return write_scores(target, loaded, config, open_model, fresh=fresh)
-
-
-def run_config(loaded: LoadedBenchmark, model: ModelRecord, scoring: ScoringConfig) -> ScoreRunConfig:
-    """Return the configuration of a run, which a resumed run must match."""
-    return ScoreRunConfig(**loaded.records(), model=model, scoring=scoring)
 
 
 def model_file_name(model: ModelRecord) -> str:
     """Return the name of a model for a directory's name."""
     return file_name(Path(model.name).name) or model.kind
-
-
-def model_options(model: Scorable) -> list[FrozenModel]:
-    """Return the settings of a model that the name of a directory lists."""
-    local_model = as_local_model(model)
-    return [] if local_model is None else [local_model]
 
 
 def write_scores(

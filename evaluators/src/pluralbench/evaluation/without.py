@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 from pluralbench_release import read_tables
@@ -58,7 +58,11 @@ def read_item_list(path: Path) -> ItemList:
     """
     if path.is_file() and path.stat().st_size == 0 and path.suffix == ".jsonl":  # nothing is contaminated
         return ItemList(path, pl.DataFrame(schema=dict.fromkeys(LISTED, pl.String)))
-    (frame,) = read_tables(str(path)).frames.values() if path.is_file() else _no_file(path)
+    if not path.is_file():
+        raise RunError(
+            f"{one_line(str(path), 200)} is not a file; give the output of `pluralbench contamination --out`."
+        )
+    (frame,) = read_tables(str(path)).frames.values()
     missing = next((name for name in LISTED if name not in frame.columns), None)
     if missing is not None:
         raise RunError(
@@ -74,10 +78,6 @@ def read_item_list(path: Path) -> ItemList:
             row = items[name].is_null().to_list().index(True) + 1
             raise RunError(f"{path}: row {row:,} has no `{name}`; add it, or remove the row.")
     return ItemList(path, items.unique(maintain_order=True))
-
-
-def _no_file(path: Path) -> Any:
-    raise RunError(f"{one_line(str(path), 200)} is not a file; give the output of `pluralbench contamination --out`.")
 
 
 def without_items(run: Run, items: pl.DataFrame) -> WithoutItems:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -272,7 +272,15 @@ def _train_and_decide(
         items = pl.concat(decisions)
         first = next(iter(vectors.values()))
         users = replace(users, train=first[TRAIN].part, sets={name: first[name].part for name in users.sets})
-        result = _result(config, users, records, backbone.record.model_dump(mode="json"), seconds())
+        result = PersonalizeResult(
+            embedding=backbone.record.model_dump(mode="json"),
+            conditions=conditions_of(config.personalizing),
+            trained_on=TrainedOn(pairs=users.train.items.height, users=users.train.items["person"].n_unique()),
+            excluded={name: one.excluded for name, one in {TRAIN: users.train, **users.sets}.items() if one.excluded},
+            sets={name: _set_record(name, part, users) for name, part in users.sets.items()},
+            models=tuple(records),
+            cost=CostRecord(seconds=seconds()),
+        )
     metrics = metrics_frame(method_numbers(items, {name: record.by_config for name, record in result.sets.items()}))
     folders = (MODELS_FOLDER,) if embeddings is not None else (MODELS_FOLDER, EMBEDDINGS_FOLDER)
     write_run(output, config, result, metrics, {"items": items}, folders=folders)
@@ -334,20 +342,6 @@ def _trained_record(model: Model, folder: Path, record: Mapping[str, object]) ->
         folder=f"{MODELS_FOLDER}/{model.name}",
         digest=model_digest(str(folder)),
         training={name: record[name] for name in names if name in record},
-    )
-
-
-def _result(
-    config: PersonalizeRunConfig, users: Users, trained: list[TrainedRecord], embedding: dict[str, Any], seconds: float
-) -> PersonalizeResult:
-    return PersonalizeResult(
-        embedding=embedding,
-        conditions=conditions_of(config.personalizing),
-        trained_on=TrainedOn(pairs=users.train.items.height, users=users.train.items["person"].n_unique()),
-        excluded={name: part.excluded for name, part in {TRAIN: users.train, **users.sets}.items() if part.excluded},
-        sets={name: _set_record(name, part, users) for name, part in users.sets.items()},
-        models=tuple(trained),
-        cost=CostRecord(seconds=seconds),
     )
 
 

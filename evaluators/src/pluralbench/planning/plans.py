@@ -107,7 +107,7 @@ def plan(
         seed=seed,
         connection=connection,
     )
-    choices = [*([planner] if isinstance(planner, LocalModel) else []), sampling, matching]
+    choices = (planner if isinstance(planner, LocalModel) else None, sampling, matching)
     name = f"{loaded.name}-{file_name(Path(policy.record.name).name)}-plans"
     target = Path(out or run_folder(name, config, loaded.data, *choices, seed=seed, exclude=("encoder",)))
     with run_directory(target, config, fresh=fresh) as output:
