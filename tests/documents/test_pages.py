@@ -214,13 +214,3 @@ def test_a_copied_block_has_no_prompt(address: str, browser: Browser) -> None:
     assert shown.startswith("$ ")
     assert copied == re.sub(r"(?m)^\$ ", "", shown).rstrip()
     context.close()
-
-
-@pytest.mark.heavy
-def test_a_broken_link_fails(tmp_path: Path) -> None:
-    (tmp_path / "docs/tutorials").mkdir(parents=True)
-    (tmp_path / "docs/index.md").write_text("# Start\n\n[gone](tutorials/gone.md)\n", encoding="utf-8")
-    shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
-    done = built(tmp_path)
-    assert done.returncode != 0
-    assert "page does not exist" in done.stdout + done.stderr
