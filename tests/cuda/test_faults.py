@@ -110,7 +110,7 @@ def test_a_wait_in_a_layer(folders: Folders) -> None:
         for name, wait in WAITS.items():
             card.forget()
             hook = layer.register_forward_pre_hook(lambda _, inputs, wait=wait: (wait(inputs[0]), None)[1])
-            score(model, GROUPS)
+            score(model, GROUPS[:1])
             hook.remove()
             assert card.in_layers.total() >= 1, name
             assert card.waits.total() == card.in_layers.total() + 1, name

@@ -60,8 +60,9 @@ def check_waits(card: "Card", *ours: str) -> None:
         assert place.startswith(tuple(OF_LIBRARIES)), place
 
 
-@pytest.mark.parametrize("architecture", ["llama", "gemma3"])
-@pytest.mark.parametrize("sampling", [(0,), (0.7, 0.9)], ids=["greedy", "nucleus"])
+@pytest.mark.parametrize(
+    ("architecture", "sampling"), [("llama", (0.7, 0.9)), ("gemma3", (0,))], ids=["nucleus", "greedy"]
+)
 def test_samples(folders: Folders, architecture: str, sampling: tuple[float, ...]) -> None:
     limits = [3, 3, 3, 6]
     with pretended_card() as card:
@@ -106,7 +107,7 @@ def _completions_of_some_length(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_completions_of_some_length")
-@pytest.mark.parametrize("algorithm", ["ppo", "rloo", "grpo"])
+@pytest.mark.parametrize("algorithm", ["ppo", "rloo"])
 def test_a_step(folders: Folders, tmp_path: Path, algorithm: str) -> None:
     sizes = {"batch_size": 4, "mini_batch_size": 2, "micro_batch_size": 2, "num_generations": 2, "max_tokens": 4}
     options = quick(algorithm, max_steps=1, kl_steps=1, **sizes)

@@ -27,8 +27,7 @@ if RUNNING:
 pytestmark = pytest.mark.heavy
 
 GROUPS = make_groups(1, number=3)
-PACKABLE = ("llama", "qwen3", "gemma2", "gemma3", "mistral")
-CAPPED_OR_WINDOWED = {"gemma2", "gemma3", "mistral"}
+PACKABLE = ("llama", "gemma2", "gemma3")  # plain, capped, with a sliding window
 OF_A_BATCH = "the rewards of a batch are its result; an error of the card shows here, too"
 WAITS = {
     "classifier": {"scoring.LocalRewardModel.rewards: to the CPU": OF_A_BATCH},
@@ -49,14 +48,11 @@ def check_waits(card: "Card", *paths: str) -> None:
     assert not card.in_layers
 
 
-@pytest.mark.parametrize(
-    ("architecture", "dtype"),
-    [*((name, "bfloat16") for name in (*PACKABLE, "bert", "modernbert")), ("gemma3", "float16")],
-)
-def test_a_classifier_scores(folders: Folders, architecture: str, dtype: Any) -> None:
+@pytest.mark.parametrize("architecture", [*PACKABLE, "bert", "modernbert"])
+def test_a_classifier_scores(folders: Folders, architecture: str) -> None:
     modes: tuple[Mode, ...] = ("fast", "exact")
     with pretended_card() as card:
-        model = load(folders(architecture), device="cuda", dtype=dtype)
+        model = load(folders(architecture), device="cuda", dtype="bfloat16")
         for mode in modes:
             card.forget()
             scored = score(model, GROUPS, mode=mode)
@@ -64,12 +60,10 @@ def test_a_classifier_scores(folders: Folders, architecture: str, dtype: Any) ->
             assert card.waits.total() == work_of(scored).batches
             assert work_of(scored).strategy == (mode if architecture in PACKABLE else "padded")
             assert [len(values) for values in scored.scores] == [len(group.responses) for group in GROUPS]
-            assert bool(card.kernels["varlen"]) == (architecture in {"llama", "qwen3"})
+            assert bool(card.kernels["varlen"]) == (architecture == "llama")
 
 
-@pytest.mark.parametrize(
-    ("capability", "dtype"), [((7, 5), "bfloat16"), ((7, 5), "float16"), ((8, 0), "float16"), ((12, 0), "bfloat16")]
-)
+@pytest.mark.parametrize(("capability", "dtype"), [((7, 5), "float16"), ((8, 0), "float16"), ((12, 0), "bfloat16")])
 def test_the_kernel_is_chosen_by_capability(folders: Folders, capability: tuple[int, int], dtype: Any) -> None:
     with pretended_card(capability) as card:
         model = load(folders(), device="cuda:0", dtype=dtype)
@@ -104,9 +98,9 @@ def test_each_level_of_shared_prefixes_is_a_call_of_the_kernel(folders: Folders)
     assert tokens == 3 * 40 + 2 + 2 + 1
 
 
-@pytest.mark.parametrize(("capability", "mode"), [((7, 5), "fast"), ((9, 0), "fast"), ((9, 0), "exact")])
-def test_single_precision_takes_no_16_bit_kernel(folders: Folders, mode: Mode, capability: tuple[int, int]) -> None:
-    with pretended_card(capability) as card:
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+def test_single_precision_takes_no_16_bit_kernel(folders: Folders, mode: Mode) -> None:
+    with pretended_card((9, 0)) as card:
         model = load(folders(), device="cuda", dtype="float32")
         card.forget()
         score(model, GROUPS, mode=mode)
@@ -114,10 +108,9 @@ def test_single_precision_takes_no_16_bit_kernel(folders: Folders, mode: Mode, c
         assert not card.kernels
 
 
-@pytest.mark.parametrize("architecture", ["llama", "gemma2"])
-def test_implicit_rewards(folders: Folders, architecture: str) -> None:
+def test_implicit_rewards(folders: Folders) -> None:
     with pretended_card() as card:
-        name, reference = folders(architecture, "implicit"), folders(architecture, "implicit", seed=1)
+        name, reference = folders("gemma2", "implicit"), folders("gemma2", "implicit", seed=1)
         model = load(name, kind="implicit", reference=reference, device="cuda", dtype="bfloat16")
         card.forget()
         scored = score(model, GROUPS)
@@ -148,12 +141,11 @@ def test_the_tolerance_is_measured(folders: Folders) -> None:
     assert scored.tolerance is not None
 
 
-@pytest.mark.parametrize("architecture", ["llama", "gemma3"])
-def test_batches_inherit_a_prefix_without_waiting(folders: Folders, architecture: str) -> None:
+def test_batches_inherit_a_prefix_without_waiting(folders: Folders) -> None:
     rules = [{"role": "system", "content": "Answer as a friend would, and say where you are not sure. " * 9}]
     groups = [replace(group, prompt=[*rules, *group.prompt]) for group in make_groups(2, number=4)[:4]]
     with pretended_card() as card:
-        model = load(folders(architecture), device="cuda", dtype="bfloat16")
+        model = load(folders("gemma3"), device="cuda", dtype="bfloat16")
         card.forget()
         work = work_of(score(model, groups, token_budget=400))
         check_waits(card, "classifier")

@@ -29,11 +29,11 @@ WAITS = {
     "training._accuracy: to the CPU": "once for each evaluation: its rewards are compared on the CPU",
 }
 """Each place where the processor waits for the card after the model is loaded, and why."""
-STEPS = 2
+STEPS = 1
 
 
 def train_steps(folder: str, work: Path, card: "Card", lora: LoraOptions | None = None, **changed: Any) -> Any:
-    """Take two steps of three batches, and evaluate after the second; the trained model."""
+    """Take a step of three batches, and evaluate after it; the trained model."""
     chosen = options(gradient_accumulation_steps=3, batch_size=6, eval_steps=STEPS, save_steps=99, **changed)
     source = LocalModel(name=folder, device="cuda")
     head_alone = chosen.trainable == "head"
@@ -60,12 +60,11 @@ def train_steps(folder: str, work: Path, card: "Card", lora: LoraOptions | None 
     [
         ("llama", None, {}),
         ("gemma3", None, {}),
-        ("bert", None, {}),
         ("llama", LoraOptions(), {}),
         ("llama", None, {"trainable": "head"}),
         ("llama", None, {"gradient_checkpointing": True}),
     ],
-    ids=["all weights", "windows", "encoder", "adapters", "head", "checkpointing"],
+    ids=["all weights", "windows", "adapters", "head", "checkpointing"],
 )
 def test_steps(
     folders: Folders, tmp_path: Path, architecture: str, lora: LoraOptions | None, changed: dict[str, Any]

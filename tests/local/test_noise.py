@@ -25,7 +25,7 @@ from pluralbench_rewards import Group
 for kind, folder in zip(sys.argv[1::2], sys.argv[2::2]):
     model = load(folder, kind=kind, device="cpu")
     for mode in ("fast", "exact"):
-        for length in (3, 500):
+        for length in (3, 200):
             group = Group("q", [{"role": "user", "content": "a quiet hobby " * length}], ["origami", ""])
             score(model, [group], mode=mode, on_overflow="truncate-left")
 print("done")

@@ -6,7 +6,7 @@ from typing import Any
 import polars as pl
 import pytest
 from chinese_tables import RANKS, Row, published, released, rows_of
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench import find_benchmark
 from pluralbench.data import Items
@@ -57,6 +57,7 @@ def test_a_release_has_the_same_items_and_training_data_stays_out(tmp_path: Path
 
 
 @pytest.mark.heavy
+@settings(max_examples=10)
 @given(st.lists(st.integers(-3, 9), min_size=1, max_size=6), st.randoms(use_true_random=False))
 def test_every_shape_of_ranks_is_the_same_ranking(
     tmp_path_factory: pytest.TempPathFactory, rank: list[int], draw: Any

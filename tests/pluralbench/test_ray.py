@@ -175,7 +175,7 @@ def test_a_worker_with_another_version_is_refused(two: ClusterConfig, monkeypatc
 
     monkeypatch.setattr(cluster, "versions", lambda names: versions(names) | {"pluralbench-rewards": "0.0.9"})
     with pytest.raises(ClusterError) as caught:
-        scored_there(two, [], lambda groups: [])
+        scored_there(two.model_copy(update={"workers": 1}), [], lambda groups: [])
     assert str(caught.value).partition(" has ")[2] == (
         "pluralbench-rewards 0.1.0, and this process has 0.0.9; install the same version on every node of the cluster."
     )
@@ -211,8 +211,8 @@ def test_the_rewards_of_best_of_n_come_from_the_cluster(two: ClusterConfig, talk
         "outcome": OutcomeConfig(judge="rubric-overlap"),
     }
     policy = LocalModel(name=talker, device="cpu")
-    log = tmp_path / "log"
-    there = pluralbench.best_of_n(policy, {"a": by_bytes(log)}, out=tmp_path / "there", cluster=two, **given)
+    log, one = tmp_path / "log", two.model_copy(update={"workers": 1})
+    there = pluralbench.best_of_n(policy, {"a": by_bytes(log)}, out=tmp_path / "there", cluster=one, **given)
     here = pluralbench.best_of_n(policy, {"a": by_bytes(log)}, out=tmp_path / "here", **given)
     for name in ("candidates", "rewards", "selected", "outcomes"):
         found = [pl.read_parquet(done.path / f"{name}.parquet").to_dicts() for done in (there, here)]
