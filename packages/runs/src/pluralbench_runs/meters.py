@@ -235,7 +235,8 @@ def step(label: str) -> Iterator[None]:
 
 def log_status(line: str) -> None:
     """Print a line about the next step of long work to standard error, or above the bar that is drawn."""
-    console = next((meter.console for meter in reversed(_meters) if meter.is_bar), None) or make_console(stderr=True)
+    bar = next((meter.console for meter in reversed(_meters) if meter.is_bar), None)
+    console = bar or make_console(stderr=True, force_jupyter=False)  # in a notebook, too, this is no result of a cell
     console.print(line, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 

@@ -114,7 +114,10 @@ def _panel(ax: Axes, panel: Panel, step: float, size: tuple[float, float]) -> No
     elif panel.log:
         at = sorted({mark.at for mark in panel.marks if isinstance(mark.at, int | float)})
         ax.set_xscale("symlog", base=2, linthresh=min((one for one in at if one > 0), default=1))
-        ax.set_xticks(at, [f"{one:g}" for one in at])
+        shown: list[float] = []  # labels that have room
+        for one in at:
+            shown += [] if shown and one < 2 * shown[-1] else [one]
+        ax.set_xticks(shown, [f"{one:g}" for one in shown])
         ax.minorticks_off()
     for series in dict.fromkeys(mark.series for mark in panel.marks):
         _series(ax, panel, series, step)
