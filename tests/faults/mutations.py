@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Callable
 from contextlib import closing
 from datetime import date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,13 +56,13 @@ TOKENS = [
     b"PAR1",
     b'<!DOCTYPE a [<!ENTITY b "' + b"c" * 999 + b'"><!ENTITY d "' + b"&b;" * 999 + b'">]>',
 ]  # fmt: skip
-IRREGULAR = ["folder", "loop", "dangling", "fifo", "socket", "endless", "terminal"]
-SPECIAL = ["gone", "empty", *IRREGULAR, "gzip", "utf-16", "latin-1"]
+SPECIAL = ["gone", "empty", "folder", "loop", "dangling", "fifo", "socket", "endless", "terminal"]
+SPECIAL += ["gzip", "utf-16", "latin-1"]
 
 
 def mutate(path: Path, draw: random.Random) -> str:
     """Change the file one to three times, and say how."""
-    if draw.random() < 0.08:
+    if draw.random() < 0.12:
         kind = draw.choice(SPECIAL)
         replace_file(path, kind)
         return kind
@@ -170,46 +171,36 @@ def _finish(text: str, draw: random.Random) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _toml(path: Path, draw: random.Random) -> None:
-    values = change_value(tomllib.loads(path.read_text(encoding="utf-8")), draw)
-    path.write_bytes(_finish(tomli_w.dumps(values), draw))
+def _change_values(path: Path, draw: random.Random) -> None:
+    load, dump = FORMATS[path.suffix]
+    value = load(path)
+    if isinstance(value, list) and value and isinstance(value[0], dict) and draw.random() < 0.1:
+        name = odd(draw)  # a column of a type of its own in every row
+        value = [row | {next(iter(row), "id"): name} for row in value if isinstance(row, dict)]
+    else:
+        value = change_value(value, draw)
+    path.write_bytes(_finish(dump(value), draw))
 
 
-def _json(path: Path, draw: random.Random) -> None:
-    value = change_value(json.loads(path.read_text(encoding="utf-8")), draw)
-    path.write_bytes(_finish(json.dumps(value, ensure_ascii=draw.random() < 0.5), draw))
-
-
-def _jsonl(path: Path, draw: random.Random) -> None:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    at = draw.randrange(len(lines))
-    changed = [change_value(json.loads(lines[at]), draw)]
-    for name in [*RAW]:  # a column of a type of its own in every row
-        if draw.random() < 0.02 and isinstance(changed[0], dict):
-            changed = [json.loads(line) | {next(iter(changed[0]), "id"): name} for line in lines]
-            lines, at = lines[:1], 0
-    made = [json.dumps(row, ensure_ascii=draw.random() < 0.5) for row in changed]
-    path.write_bytes(_finish("\n".join([*lines[:at], *made, *lines[at + 1 :]]) + "\n", draw))
-
-
-def _csv(path: Path, draw: random.Random) -> None:
-    rows = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
-    row = draw.randrange(len(rows)) if draw.random() < 0.7 else 0
-    cell = draw.randrange(len(rows[row]))
-    match draw.randrange(8):
-        case 0:
-            rows[row] = rows[row][:cell] + rows[row][cell + 1 :]
-        case 1:
-            rows[row] = [*rows[row], str(odd(draw))]
-        case 2:
-            rows = [[text for at, text in enumerate(line) if at != cell] for line in rows]
-        case 3:
-            rows = rows[: row + 1] + rows[row:]
-        case _:
-            rows[row][cell] = str(odd(draw))
+def _csv_text(rows: Any) -> str:
     to = io.StringIO(newline="")
-    csv.writer(to, delimiter=draw.choice(",,,,;\t|"), lineterminator=draw.choice(["\n", "\r\n"])).writerows(rows)
-    path.write_bytes(_finish(to.getvalue(), draw))
+    csv.writer(to).writerows(rows)
+    return to.getvalue()
+
+
+FORMATS: dict[str, tuple[Callable[[Path], Any], Callable[[Any], str]]] = {
+    ".toml": (lambda path: tomllib.loads(path.read_text(encoding="utf-8")), tomli_w.dumps),
+    ".json": (lambda path: json.loads(path.read_text(encoding="utf-8")), partial(json.dumps, ensure_ascii=False)),
+    ".jsonl": (
+        lambda path: [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()],
+        lambda rows: "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows),
+    ),
+    ".csv": (
+        lambda path: list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"), newline=""))),
+        _csv_text,
+    ),
+}
+"""How the values of a file are read and written, by its suffix."""
 
 
 def _parquet(path: Path, draw: random.Random) -> None:
@@ -259,10 +250,7 @@ def _sqlite(path: Path, draw: random.Random) -> None:
 
 
 STRUCTURES: dict[str, Callable[[Path, random.Random], None]] = {
-    ".toml": _toml,
-    ".json": _json,
-    ".jsonl": _jsonl,
-    ".csv": _csv,
+    **dict.fromkeys(FORMATS, _change_values),
     ".parquet": _parquet,
     ".sqlite": _sqlite,
 }

@@ -5,72 +5,28 @@ import gc
 from importlib import import_module
 from pkgutil import walk_packages
 
-OURS = [
-    "build_chinese",
-    "build_multilingual",
-    "build_persona_judge",
-    "build_personalized",
-    "pluralbench",
-    "pluralbench_calls",
-    "pluralbench_local",
-    "pluralbench_measures",
-    "pluralbench_policies",
-    "pluralbench_release",
-    "pluralbench_rewards",
-    "pluralbench_runs",
-    "pluralbench_schemas",
-    "pluralbench_studies",
-    "pluralbench_tables",
-]
-FOREIGN = [
-    "_pytest",
-    "accelerate",
-    "bm25s",
-    "datasketch",
-    "encodings.idna",
-    "google.cloud.translate_v3",
-    "grpc",
-    "hanzidentifier",
-    "huggingface_hub",
-    "markdownify",
-    "matplotlib.backends.backend_agg",
-    "matplotlib.backends.backend_svg",
-    "networkx",
-    "openai.resources.chat.completions",
-    "openai.types.chat",
-    "pandera.backends.polars.register",
-    "pandera.backends.polars.base",
-    "pandera.backends.polars.checks",
-    "pandera.backends.polars.container",
-    "pandera.polars",
-    "pandera.strategies.base_strategies",
-    "openai.lib.streaming.chat",
-    "anyio._backends._asyncio",
-    "py3langid",
-    "pyarrow.parquet",
-    "sacremoses",
-    "scipy.cluster.hierarchy",
-    "scipy.integrate",
-    "scipy.optimize",
-    "scipy.spatial",
-    "scipy.stats",
-    "sentencex",
-    "snowballstemmer",
-    "subjects",
-    "torch._dynamo",
-    "transformers.models.auto.modeling_auto",
-    "transformers.models.llama.modeling_llama",
-    "typer.rich_utils",
-]
+OURS = """
+    build_chinese build_multilingual build_persona_judge build_personalized pluralbench pluralbench_calls
+    pluralbench_local pluralbench_measures pluralbench_policies pluralbench_release pluralbench_rewards
+    pluralbench_runs pluralbench_schemas pluralbench_studies pluralbench_tables
+"""
+FOREIGN = """
+    _pytest accelerate anyio._backends._asyncio bm25s datasketch encodings.idna google.cloud.translate_v3 grpc
+    hanzidentifier huggingface_hub markdownify matplotlib.backends.backend_agg matplotlib.backends.backend_svg networkx
+    openai.lib.streaming.chat openai.resources.chat.completions openai.types.chat pandera.backends.polars.register
+    pandera.polars py3langid pyarrow.parquet sacremoses scipy.cluster.hierarchy scipy.integrate scipy.optimize
+    scipy.spatial scipy.stats sentencex snowballstemmer subjects torch._dynamo transformers.models.auto.modeling_auto
+    transformers.models.llama.modeling_llama
+"""
 
-for name in OURS:
+for name in OURS.split():
     with contextlib.suppress(
         ImportError
     ):  # a member that needs an extra, or that this state of the project has not yet
         for module in walk_packages(import_module(name).__path__, f"{name}."):
             with contextlib.suppress(ImportError):
                 import_module(module.name)
-for name in FOREIGN:
+for name in FOREIGN.split():
     with contextlib.suppress(ImportError):
         import_module(name)
 

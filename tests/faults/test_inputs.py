@@ -9,7 +9,7 @@ from chat_server import ChatServer
 from children import ended
 from conftest import Tried
 from inputs import KINDS, Kind
-from mutations import IRREGULAR, mutate, replace_file
+from mutations import mutate
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
 RUNS = next(kind for kind in KINDS if kind.name == "runs")
@@ -29,21 +29,6 @@ def test_changed_input(kind: Kind, tried: Tried, tmp_path_factory: pytest.TempPa
         shutil.copytree(good, folder, dirs_exist_ok=True)
         file = draw.choice(_files(folder, kind))
         how = mutate(file, draw)
-        place = file.relative_to(folder)
-        given = _given(draw.choice(kind.commands), chat, place)
-        if tried.end(number, ended(given, folder), f"[{' '.join(given)}; {place}: {how}]"):
-            _forget(folder)
-
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_irregular_input(kind: Kind, tried: Tried, tmp_path_factory: pytest.TempPathFactory, chat: ChatServer) -> None:
-    good = tmp_path_factory.mktemp("good")
-    kind.make(good)
-    for number, draw, folder in tried.cases(kind.number // 20):
-        shutil.copytree(good, folder, dirs_exist_ok=True)
-        file = draw.choice(_files(folder, kind))
-        how = draw.choice(IRREGULAR)
-        replace_file(file, how)
         place = file.relative_to(folder)
         given = _given(draw.choice(kind.commands), chat, place)
         if tried.end(number, ended(given, folder), f"[{' '.join(given)}; {place}: {how}]"):

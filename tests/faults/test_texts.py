@@ -1,13 +1,9 @@
 """Texts that would control a terminal, a spreadsheet or a page, in all inputs and words: they arrive as text."""
 
 import csv
-import json
 import re
 import shlex
 import shutil
-import tomllib
-from collections.abc import Callable, Iterable
-from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from random import Random
@@ -15,13 +11,13 @@ from typing import Any
 
 import polars as pl
 import pytest
-import tomli_w
 from chat_server import ChatServer
 from children import Ended, ended
 from command_options import commands
 from conftest import Tried
 from inputs import KINDS, Kind
 from markdown_it import MarkdownIt
+from mutations import FORMATS
 
 pytestmark = [pytest.mark.faults, pytest.mark.timeout(3600)]
 ELEMENT = "<img src=x onerror=alert(1)>"
@@ -50,11 +46,12 @@ def test_hostile_texts(kind: Kind, tried: Tried, tmp_path_factory: pytest.TempPa
     lines = (*kind.commands, *(REPORTS if kind.name == "runs" else ()))
     for number, draw, folder in tried.cases(40):
         shutil.copytree(good, folder, dirs_exist_ok=True)
-        files = sorted(path for path in folder.glob(kind.changed) if path.is_file() and path.suffix in FORMATS)
+        suffixes = {*FORMATS, ".parquet"}
+        files = sorted(path for path in folder.glob(kind.changed) if path.is_file() and path.suffix in suffixes)
         if not files:
             continue
         file, text = draw.choice(files), draw.choice(HOSTILE)
-        FORMATS[file.suffix](file, partial(_hostile, text=text, draw=draw))
+        _put(file, text, draw)
         before = {path for path in folder.rglob("*") if path.is_file()}
         words = [
             word.format(file=file.relative_to(folder), server=chat.base_url) for word in shlex.split(draw.choice(lines))
@@ -113,51 +110,27 @@ def _taken(path: Path) -> str:
     return page.problem
 
 
-def _hostile(value: Any, key: str, text: str, draw: Random) -> Any:
+def _hostile(value: Any, text: str, draw: Random) -> Any:
     """The value with the text in a third of its strings, or in the only one."""
     if isinstance(value, dict):
-        return {name: _hostile(part, name, text, draw) for name, part in value.items()}
+        return {name: _hostile(part, text, draw) for name, part in value.items()}
     if isinstance(value, list):
-        return [_hostile(part, key, text, draw) for part in value]
+        return [_hostile(part, text, draw) for part in value]
     return (
         (f"{text}{value}" if draw.random() < 0.7 else text) if isinstance(value, str) and draw.random() < 0.3 else value
     )
 
 
-Change = Callable[[Any, str], Any]
-
-
-def _toml(path: Path, change: Change) -> None:
-    path.write_text(tomli_w.dumps(change(tomllib.loads(path.read_text(encoding="utf-8")), "")), encoding="utf-8")
-
-
-def _json(path: Path, change: Change) -> None:
-    path.write_text(json.dumps(change(json.loads(path.read_text(encoding="utf-8")), "")), encoding="utf-8")
-
-
-def _jsonl(path: Path, change: Change) -> None:
-    lines = path.read_text(encoding="utf-8").splitlines()
-    path.write_text("".join(f"{json.dumps(change(json.loads(line), ''))}\n" for line in lines), encoding="utf-8")
-
-
-def _csv(path: Path, change: Change) -> None:
-    head, *rows = csv.reader(path.read_text(encoding="utf-8-sig").splitlines())
-    with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([head, *(change(row, "") for row in rows)])
-
-
-def _parquet(path: Path, change: Change) -> None:
-    frame = pl.read_parquet(path)
-    texts: Iterable[str] = [name for name, kind in frame.schema.items() if kind == pl.String]
-    frame.with_columns(pl.Series(name, change(frame[name].to_list(), ""), pl.String) for name in texts).write_parquet(
-        path
-    )
-
-
-FORMATS: dict[str, Callable[[Path, Change], None]] = {
-    ".toml": _toml,
-    ".json": _json,
-    ".jsonl": _jsonl,
-    ".csv": _csv,
-    ".parquet": _parquet,
-}
+def _put(file: Path, text: str, draw: Random) -> None:
+    """Put the text into a file's strings; the head of a table stays."""
+    if file.suffix == ".parquet":
+        frame = pl.read_parquet(file)
+        names = [name for name, kind in frame.schema.items() if kind == pl.String]
+        columns = [pl.Series(name, _hostile(frame[name].to_list(), text, draw), pl.String) for name in names]
+        frame.with_columns(columns).write_parquet(file)
+        return
+    load, dump = FORMATS[file.suffix]
+    value = load(file)
+    head = value[:1] if file.suffix == ".csv" else []
+    changed = _hostile(value[len(head) :] if head else value, text, draw)
+    file.write_bytes(dump([*head, *changed] if head else changed).encode())

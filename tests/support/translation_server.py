@@ -2,7 +2,6 @@
 
 import math
 import re
-import subprocess
 import threading
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +16,6 @@ from google.cloud import translate_v3
 STRINGS, CODE_POINTS = 1024, 30_000
 SERVICE = "google.cloud.translation.v3.TranslationService"
 PROJECT_NUMBER = "123456789"  # the real service names the model by the number of the project, not by its name
-END = "␞"
 
 Translate = Callable[[Sequence[str], str, str], Sequence[str]]
 """From texts and the codes of their language and the wanted one to the translations."""
@@ -162,26 +160,3 @@ def by_words(texts: Sequence[str], source: str, target: str) -> list[str]:
     assert source == "en"
     words = WORDS[target].split()
     return [WORD.sub(lambda word: words[zlib.crc32(word[0].encode()) % len(words)], text) for text in texts]
-
-
-WAYS = {"es": ("eng-spa",), "it": ("eng-cat", "cat-ita")}
-
-
-def by_apertium(texts: Sequence[str], source: str, target: str) -> list[str]:
-    """What Apertium makes of the texts, line by line, by way of Catalan where there is no other."""
-    assert source == "en"
-    split = [text.split("\n") for text in texts]
-    lines = [line for text in split for line in text]
-    for mode in WAYS[target]:
-        lines = _apertium(mode, lines)
-    translated = iter(lines)
-    return ["\n".join(next(translated) for _ in text) for text in split]
-
-
-def _apertium(mode: str, lines: Sequence[str]) -> list[str]:
-    # A stop between two ends, so that no rule reaches into the next line.
-    sent = "".join(f"{line}{END}.{END}\n" for line in lines)
-    done = subprocess.run(["apertium", "-u", "-f", "line", mode], input=sent.encode(), capture_output=True, check=True)
-    translated = done.stdout.decode().split("\n")[:-1]
-    assert len(translated) == len(lines)
-    return [line.partition(END)[0].rstrip() for line in translated]
