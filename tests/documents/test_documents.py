@@ -351,7 +351,7 @@ def test_no_exception_is_left_over() -> None:
 def test_what_is_installed_and_run_exists() -> None:
     """Only what follows "Once released" may need an index that has our packages."""
     texts = {page: page.read_text(encoding="utf-8") for page in [*DOCUMENTS, *(ROOT / "docs").rglob("*.ipynb")]}
-    told = {page: faults("", re.sub("Once released, `.*?`", "", text)) for page, text in texts.items()}
+    told = {page: faults(re.sub("Once released, `.*?`", "", text)) for page, text in texts.items()}
     assert {page: wrong for page, wrong in told.items() if wrong} == {}
 
 

@@ -101,28 +101,18 @@ def test_an_option_that_a_page_names_is_one(page: Path) -> None:
     assert named - known == set()
 
 
-def built(folder: Path) -> subprocess.CompletedProcess[str]:
-    """Build the pages in a folder where they are, with the sources beside them."""
-    for name in ("schemas", "packages", "evaluators"):
-        (folder / name).symlink_to(ROOT / name)
-    shutil.copy(ROOT / SETTINGS, folder)
-    return subprocess.run(
-        [script("zensical"), "build", "--strict"],
-        cwd=folder,
-        env=environment() | {"OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The pages as the documented command builds them."""
+    """The pages as the documented command builds them, with the sources beside them."""
     folder = tmp_path_factory.mktemp("pages")
     for name in ("docs", ".ci"):
         shutil.copytree(ROOT / name, folder / name)
-    done = built(folder)
+    for name in ("schemas", "packages", "evaluators"):
+        (folder / name).symlink_to(ROOT / name)
+    shutil.copy(ROOT / SETTINGS, folder)
+    env = environment() | {"OMP_NUM_THREADS": "1"}
+    words = [script("zensical"), "build", "--strict"]
+    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder / "site"
 
@@ -198,19 +188,3 @@ def test_a_page_fits_and_has_no_barrier(address: str, browser: Browser, name: st
     assert [(one["id"], one["nodes"]) for one in Axe().run(page).response["violations"]] == []
     assert wrong == []
     page.close()
-
-
-@pytest.mark.heavy
-def test_a_copied_block_has_no_prompt(address: str, browser: Browser) -> None:
-    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
-    page = context.new_page()
-    page.goto(address)
-    block = page.locator(".highlight", has=page.locator(".gp")).first
-    block.hover()
-    block.get_by_title("Copy to clipboard").click()
-    expect(page.get_by_text("Copied to clipboard")).to_be_visible()
-    copied = page.evaluate("navigator.clipboard.readText()")
-    shown = block.locator("code").inner_text()
-    assert shown.startswith("$ ")
-    assert copied == re.sub(r"(?m)^\$ ", "", shown).rstrip()
-    context.close()

@@ -1,16 +1,15 @@
 """What the recorded calls are good for, and what happens when the disk is full."""
 
 import re
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from build_personalized.cli import main
 from chat_server import Reply, serve
-from commands import in_process, refused
-from pluralbench_release import ReleaseError, diff, rebuild, verify
+from commands import in_process
+from pluralbench_release import ReleaseError, diff, rebuild
 
 Run = Callable[..., tuple[int, str]]
 
@@ -100,26 +99,3 @@ def test_a_moved_source_rebuilds(run: Run, tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match=rf"The dump {re.escape(dump.name)} does not exist\. .* with `sources="):
         rebuild(tmp_path / "out", tmp_path / "again")
     assert not any(rebuild(tmp_path / "out", tmp_path / "again", sources=[f"stack-exchange:{moved}"]))
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of 300 kB."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", str(disk)], check=False, capture_output=True
-    )
-    if mounted.returncode:
-        pytest.skip("mounting a small disk takes rights that this process does not have")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
-
-
-def test_a_full_disk_loses_nothing(run: Run, small_disk: Path) -> None:
-    refused(run("--out", small_disk / "out"), "The disk is full", "rerun the same command")
-    assert not (small_disk / "out").exists()
-    subprocess.run(["mount", "-o", "remount,size=8m", str(small_disk)], check=True)
-    status, said = run("--out", small_disk / "out")
-    assert status == 0, said
-    assert verify(small_disk / "out") == []
