@@ -57,7 +57,7 @@ def test_a_difference_has_the_interval_of_its_resamples() -> None:
 def test_measuring_needs_no_torch_and_no_scipy_before_it_is_used() -> None:
     code = (
         "import sys\n"
-        "from pluralbench_measures import bootstrap, calibration, intervals, kappa, paired, rankings\n"
+        "from pluralbench_measures import agreement, bootstrap, calibration, intervals, paired, rankings\n"
         "print([name for name in ('torch', 'scipy', 'statsmodels', 'pandas') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -78,10 +78,7 @@ def test_a_list_of_another_form_is_told(release: Make, text: Callable[[str], str
 def test_a_release_from_before_the_list_is_told_so(run: Run, release: Make) -> None:
     directory = release()
     (directory / "SHA256SUMS").unlink()
-    sentence = (
-        "SHA256SUMS is missing, so the manifest and the card are unprotected; rebuild the release into a new directory "
-        "to add it."
-    )
+    sentence = "SHA256SUMS is missing, so the manifest and the card are unprotected; rebuild the release to add it."
     assert run("verify", directory) == (1, f"{sentence}\n")
     assert verify(directory, digest="0" * 64) == [sentence]
     with pytest.raises(ReleaseError, match="has no SHA256SUMS, so it has no release digest"):

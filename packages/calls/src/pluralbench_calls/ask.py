@@ -11,7 +11,7 @@ from pydantic import Field
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.batches.files import BatchStore
-from pluralbench_calls.errors import CallsError, Interrupted, LedgerError
+from pluralbench_calls.errors import CallsError, Interrupted
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
 from pluralbench_calls.prefixes import PrefixQueue
@@ -93,7 +93,6 @@ def ask(
     Raises:
         CallsError: The requests cannot be answered. The message counts the recorded answers; a second call sends only
             the rest.
-        LedgerError: A recorded answer is to another kind of request or to another provider than its key says.
     """
     unique = {request.key: request for request in requests}
     outcomes = ledger.outcomes(unique)
@@ -119,12 +118,6 @@ def ask(
             hint = "; rerun the same command to resume" if error.resumable else ""
             raise type(error)(f"{error} {recorded}{hint}.") from (None if error is cause else cause)
     answers = ledger.find(unique)
-    for key, request in unique.items():
-        if (answers[key].kind, answers[key].provider) != (request.kind, request.provider):
-            raise LedgerError(
-                f"The ledger records another kind or provider than the request for {request.label or 'a call'} has; "
-                "it was changed."
-            )
     return [answers[request.key] for request in requests]
 
 

@@ -135,13 +135,7 @@ class ConnectionConfig(FrozenModel):
 
     def limits(self) -> Limits:
         """Return the limits for sending requests."""
-        return Limits(
-            concurrency=self.concurrency,
-            requests_per_minute=self.requests_per_minute,
-            tokens_per_minute=self.tokens_per_minute,
-            price=self.price,
-            max_cost=self.max_cost,
-        )
+        return Limits(self.concurrency, self.requests_per_minute, self.tokens_per_minute, self.price, self.max_cost)
 
 
 def check_connection(model: ChatModel, connection: ConnectionConfig, own: Sequence[str] = ()) -> None:

@@ -148,8 +148,9 @@ def write_card(
         plural=plural,
         plain=escape_markdown,
         code=markdown_code,
-        own_entry=release_entry(manifest, card.pretty_name),
-        software_entry=software_entry(),
+        latex=_escape_latex,
+        software=installed("pluralbench-release"),
+        project=PROJECT,
     ).content
     (directory / CARD).write_text(content.rstrip() + "\n", encoding="utf-8")
 
@@ -193,9 +194,7 @@ def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:
         ]
     except (KeyError, TypeError) as error:
         raise ReleaseError(f"The `configs:` of {CARD} cannot be read ({one_line(repr(error), 120)}).") from None
-    if not all(isinstance(part, str) for row in rows for part in row):
-        raise ReleaseError(f"The `configs:` of {CARD} have a name, split or path that is not a string.")
-    return {(config, split): path for config, split, path in rows}
+    return {(str(config), str(split)): path for config, split, path in rows}
 
 
 def _type_text(kind: pl.DataType) -> str:
@@ -234,34 +233,6 @@ def markdown_table(frame: pl.DataFrame) -> str:
         return str(frame)
 
 
-def release_entry(manifest: Manifest, title: str) -> str:
-    """Format the BibTeX entry of a release."""
-    builder = manifest.builder
-    return "\n".join(
-        (
-            f"@misc{{{manifest.name},",
-            f"  title = {{{_escaped(title)}}},",
-            f"  howpublished = {{built with {builder.distribution} {builder.version}}},",
-            f"  note = {{Version {manifest.version}}},",
-            "}",
-        )
-    )
-
-
-def software_entry() -> str:
-    """Format the BibTeX entry of PluralBench."""
-    return "\n".join(
-        (
-            "@software{pluralbench,",
-            "  title = {PluralBench},",
-            "  author = {{The PluralBench authors}},",
-            f"  version = {{{installed('pluralbench-release')}}},",
-            f"  url = {{{PROJECT}}},",
-            "}",
-        )
-    )
-
-
 def as_published(card: str, repository: str, version: str) -> str:
     """Set the repository (ORG/NAME) and the version in the example and the BibTeX entry of a card.
 
@@ -273,5 +244,5 @@ def as_published(card: str, repository: str, version: str) -> str:
     return HOWPUBLISHED.sub(lambda match: match[1] + address, card, count=1)
 
 
-def _escaped(text: str) -> str:
+def _escape_latex(text: str) -> str:
     return SPECIAL.sub(r"\\\1", text)

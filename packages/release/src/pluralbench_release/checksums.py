@@ -16,10 +16,6 @@ from pluralbench_release.manifest import CARD, MANIFEST, SUMS, Manifest
 
 LINE = re.compile(r"([0-9a-f]{64})  (\S+)")
 HEX = re.compile(r"[0-9a-f]{64}")
-NO_SUMS = (
-    f"{SUMS} is missing, so the manifest and the card are unprotected; rebuild the release into a new directory "
-    "to add it."
-)
 
 
 def release_files(manifest: Manifest) -> list[str]:
@@ -63,7 +59,7 @@ def read_checksums(directory: Path, files: Sequence[str]) -> tuple[dict[str, str
         Digests by path, and one sentence for each problem of the file.
     """
     if not (directory / SUMS).exists():
-        return {}, [NO_SUMS]
+        return {}, [f"{SUMS} is missing, so the manifest and the card are unprotected; rebuild the release to add it."]
     try:
         text = read_text(existing_file(directory, SUMS))
     except ReleaseError as error:

@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -110,16 +109,6 @@ class Manifest(Entry):
 def table_path(config: str, split: str) -> str:
     """Return the path of the rows of a config and split in a release."""
     return f"data/{config}/{split}.parquet"
-
-
-def first_duplicate(paths: Iterable[str]) -> str | None:
-    """Return the first path that occurs again, ignoring case because some file systems do; None without any."""
-    seen: set[str] = set()
-    for path in paths:
-        if path.casefold() in seen:
-            return path
-        seen.add(path.casefold())
-    return None
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,8 @@ def verify(directory: Path, *, digest: str | None = None) -> list[str]:
     sums, sums_problems = read_checksums(directory, files)
     actual = {path: file_digest(directory / path) for path in files if path in present}
     # The records that have other digests of a file, joined by "and".
-    records = {SUMS: sums, "the manifest": _recorded_digests(manifest)}
+    in_manifest = manifest.provenance | {table.path: table.parquet_sha256 for table in manifest.tables}
+    records = {SUMS: sums, "the manifest": in_manifest}
     mismatches = {
         path: " and ".join(name for name, recorded in records.items() if recorded.get(path, digest) != digest)
         for path, digest in actual.items()
@@ -79,11 +80,6 @@ def verify(directory: Path, *, digest: str | None = None) -> list[str]:
     if CARD in actual:
         problems += _card_problems(directory, manifest)
     return problems + leaks(directory, present, manifest.recipe)
-
-
-def _recorded_digests(manifest: Manifest) -> dict[str, str]:
-    """The digests of files in a manifest, by path."""
-    return manifest.provenance | {table.path: table.parquet_sha256 for table in manifest.tables}
 
 
 def _provenance_problems(directory: Path, manifest: Manifest, mismatches: Mapping[str, str]) -> list[str]:

@@ -1,6 +1,7 @@
 """Write tables as a release, a dataset directory in the layout of a Hub repository."""
 
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version as installed
@@ -28,7 +29,6 @@ from pluralbench_release.manifest import (
     Manifest,
     Source,
     TableEntry,
-    first_duplicate,
     json_text,
     manifest_text,
 )
@@ -146,8 +146,10 @@ def _check_names(directory: Path, contents: Contents, records: Iterable[str]) ->
     for path in (*records, *contents.files):
         safe_join(directory, path)
     reserved = (CARD, MANIFEST, SUMS, *FILES)
-    duplicate = first_duplicate((*reserved, *records, *contents.files, *(table.path for table in contents.tables)))
-    if duplicate:
+    paths = (*reserved, *records, *contents.files, *(table.path for table in contents.tables))
+    # Some file systems ignore case.
+    [(duplicate, count)] = Counter(path.casefold() for path in paths).most_common(1)
+    if count > 1:
         raise ReleaseError(f"Two tables or files have the path {duplicate}; use each config and split once.")
 
 

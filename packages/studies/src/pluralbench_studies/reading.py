@@ -135,13 +135,12 @@ def check_cells(problems: Sequence[str], error: type[UserError] = StudyError) ->
         problems: A sentence for each cell.
         error: Class of the error.
     """
-    if not problems:
-        return
-    lengths = accumulate(len(problem) + 1 for problem in problems)
-    shown = max(1, sum(length < HEAD for length in lengths))
-    lines = [f"{len(problems):,} cells cannot be read:"] * (len(problems) > 1) + [*problems[:shown]]
-    more = len(problems) - shown
-    raise error("\n".join([*lines, *[f"and {more:,} more."] * (more > 0)]))
+    if problems:
+        lengths = accumulate(len(problem) + 1 for problem in problems)
+        shown = max(1, sum(length < HEAD for length in lengths))
+        first = [f"{len(problems):,} cells cannot be read:"] if len(problems) > 1 else []
+        last = [f"and {len(problems) - shown:,} more."] if len(problems) > shown else []
+        raise error("\n".join([*first, *problems[:shown], *last]))
 
 
 def _read_submissions(

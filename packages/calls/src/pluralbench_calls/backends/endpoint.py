@@ -126,10 +126,6 @@ class Endpoint:
         """Put a text on one line without the key, which is removed before the text is truncated."""
         return one_line(redact(str(text), *self.secrets), limit)
 
-    def access_denied(self, message: str) -> CallsError:
-        """Create the error for a key that the server does not accept."""
-        return CallsError(f"{self.host} does not accept the key in {self._key_env} ({message}).")
-
     def failure(self, error: "openai.APIError", absent: str) -> CallsError:
         """Convert an error of the client that concerns every request.
 

@@ -68,7 +68,8 @@ class OpenAIChat(Endpoint):
 
     def _rejected(self, request: Request, rejection: Rejection, refused: Collection[str]) -> Answer:
         if rejection.concerns_key:
-            raise self.access_denied(self.clean(rejection.message)) from None
+            reason = self.clean(rejection.message)
+            raise CallsError(f"{self.host} does not accept the key in {self._key_env} ({reason}).") from None
         message = self.clean(rejection.message, MAX_MESSAGE_LENGTH)
         if rejection.concerns_schema(request):
             raise CallsError(
