@@ -20,7 +20,7 @@ from pluralbench import find_benchmark, known_benchmarks
 from pluralbench.config import DataConfig
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.drawing import allocate, draw_items, stratum_weights
-from pluralbench.data.strata import Leaf, Stratum
+from pluralbench.data.fields import Leaf, Stratum
 from pluralbench.errors import DataError
 from pluralbench.evaluation.compare import compare
 from pluralbench.evaluation.loading import load_benchmark

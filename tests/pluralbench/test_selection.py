@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from pluralbench.metrics.selection import best_of_first, expected_value, weights_of_best
+from pluralbench.metrics.best_of_n import best_of_first, expected_value, weights_of_best
 
 Array = NDArray[np.float64]
 

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import release, rows
 from pluralbench import load_run
-from pluralbench.data.shards import Shard, shard_groups
+from pluralbench.data.clusters import Shard, shard_groups
 from pluralbench.errors import RunError
 from pluralbench.results import Run
 from pluralbench.results.evaluations import EvaluationRunConfig

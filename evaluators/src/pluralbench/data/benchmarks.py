@@ -14,9 +14,8 @@ from pluralbench_tables import SPREADSHEET, Dialect, Quoting, Separator
 from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pluralbench.config import OnEmpty, Vote
-from pluralbench.data.fields import LISTS, Columns, Credit, HistoryRows, Reference, parse_changes
+from pluralbench.data.fields import LISTS, Columns, Credit, HistoryRows, Reference, Stratum, parse_changes
 from pluralbench.data.labels import Labels, Values
-from pluralbench.data.strata import Stratum
 from pluralbench.errors import BenchmarkError
 
 PERSONA_JUDGE: Literal["persona-judge"] = "persona-judge"

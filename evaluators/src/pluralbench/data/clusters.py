@@ -1,14 +1,21 @@
-"""Clusters of dependent items. Intervals, tests and held-out splits treat a cluster as one draw."""
+"""Clusters of dependent items, and shards: parts of a run's items for separate processes.
 
+Intervals, tests and held-out splits treat a cluster as one draw.
+"""
+
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 from pluralbench_release.audit import normalized
-from pluralbench_runs import FrozenModel, plural
+from pluralbench_runs import FrozenModel, digest, one_line, plural
 from pydantic import Field
+
+from pluralbench.errors import EvaluationError
 
 PLACE = "#place"
 Pair = tuple[str, str, str, str]
@@ -112,3 +119,52 @@ def _repeated_pairs(items: pl.DataFrame, prompts: pl.DataFrame) -> Iterator[Pair
         for (better_rank, better), (worse_rank, worse) in product(ranked, repeat=2):
             if better_rank < worse_rank and better != worse:
                 yield *place, better, worse
+
+
+NUMBERS = re.compile(r"([1-9][0-9]{0,8})/([1-9][0-9]{0,8})")
+
+
+class Shard(NamedTuple):
+    """One of `total` parts of a run's items; `number` counts from 1."""
+
+    number: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.total}"
+
+    @property
+    def suffix(self) -> str:
+        """End of the name of the shard's run directory, such as "-shard2of8"."""
+        return f"-shard{self.number}of{self.total}"
+
+    def contains(self, group: str) -> bool:
+        """Return whether a group of items is in this shard, by a hash of its name that never changes."""
+        return int(digest(["shard", group])[:16], 16) % self.total == self.number - 1
+
+    def select(self, items: pl.DataFrame) -> pl.DataFrame:
+        """Return the items of this shard, in their order; may be empty. They need `cluster` and `digest`."""
+        return items.filter(pl.Series([self.contains(group) for group in shard_groups(items)], dtype=pl.Boolean))
+
+
+def parse_shard(text: str) -> Shard:
+    """Parse a shard such as "2/8".
+
+    Raises:
+        EvaluationError: If the text has another form.
+    """
+    match = NUMBERS.fullmatch(text)
+    if match is None or int(match[1]) > int(match[2]):
+        raise EvaluationError(
+            f"The shard `{one_line(text, 40)}` is not of the form I/N with I from 1 to N, such as 2/8."
+        )
+    return Shard(int(match[1]), int(match[2]))
+
+
+def shard_groups(items: pl.DataFrame) -> Sequence[str]:
+    """Return the name of each item's group; the items of a group are in one shard.
+
+    Items of one cluster (a prompt or a user) are a group. So are items with the same texts: a judge's call about them
+    is then recorded once, as in a run without shards.
+    """
+    return items["cluster"][connected_groups(items.select("cluster", "digest"))].to_list()

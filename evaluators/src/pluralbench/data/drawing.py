@@ -15,8 +15,8 @@ import polars as pl
 from pluralbench_runs import rng_for
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.fields import Leaf, Stratum
 from pluralbench.data.rules import twin_of
-from pluralbench.data.strata import Leaf, Stratum
 from pluralbench.errors import DataError
 
 Unit = list[str]

@@ -1,4 +1,4 @@
-"""Fields of a benchmark's description: its columns, its original language, its earlier pairs and its rules."""
+"""Fields of a benchmark's description: columns, original language, earlier pairs, rules and strata."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, Self
@@ -127,3 +127,28 @@ class HistoryRows(FrozenModel):
         if (self.column is None) != (not self.values):
             raise ValueError("`column` and `values` require each other; set both, or neither for the rows above")
         return self
+
+
+Leaf = tuple[str, str | None]
+"""A config and one of its subsets: the smallest weighted part of a benchmark."""
+
+
+class Stratum(FrozenModel):
+    """The items of one subset of a config.
+
+    Attributes:
+        config: Config.
+        subset: Subset; null if the items have none.
+        drawn: Number of drawn items.
+        items: Number of all items.
+    """
+
+    config: str
+    subset: str | None = None
+    drawn: int = Field(ge=1)
+    items: int = Field(ge=1)
+
+    @property
+    def weight(self) -> float:
+        """The number of items that each drawn item stands for."""
+        return self.items / self.drawn

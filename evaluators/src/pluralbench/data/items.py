@@ -18,7 +18,7 @@ from pluralbench.data.clusters import Clusters, assign_clusters
 from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, config_columns
 from pluralbench.data.derived import named_columns, with_derived_columns
 from pluralbench.data.drawing import draw_items
-from pluralbench.data.fields import ROW_NUMBER, Columns
+from pluralbench.data.fields import ROW_NUMBER, Columns, Stratum
 from pluralbench.data.history import COLUMNS as HISTORY_COLUMNS
 from pluralbench.data.history import History, is_history_row, with_history_length
 from pluralbench.data.labels import label_key
@@ -28,7 +28,6 @@ from pluralbench.data.originals import with_original
 from pluralbench.data.rows_to_items import BATCH_ITEMS, empty_items, rows_to_items, with_ids
 from pluralbench.data.rules import check_rules
 from pluralbench.data.samples import read_data
-from pluralbench.data.strata import Stratum
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError
 

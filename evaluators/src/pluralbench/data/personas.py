@@ -10,8 +10,7 @@ from pluralbench_runs import Json, digest
 from pluralbench_tables import parse_json, read_text
 
 from pluralbench.data.fields import Columns
-from pluralbench.data.profiles import parse_persona
-from pluralbench.data.texts import parse_messages, response_text
+from pluralbench.data.texts import parse_messages, parse_persona, response_text
 from pluralbench.errors import DataError
 
 PERSONAS_FILE = "personas.jsonl"

@@ -12,8 +12,7 @@ from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import ROW_NUMBER, Columns
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.layouts.layout import SourceRows
-from pluralbench.data.profiles import parse_persona, parse_posts, parse_structs
-from pluralbench.data.texts import as_texts, parse_messages
+from pluralbench.data.texts import as_texts, parse_messages, parse_persona, parse_posts, parse_structs
 from pluralbench.errors import DataError
 
 BATCH_ITEMS = 8192  # items that are Python objects at a time

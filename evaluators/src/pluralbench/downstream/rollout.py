@@ -29,7 +29,7 @@ from pluralbench.downstream.candidates import (
 from pluralbench.downstream.outcomes import JudgedCandidate, OutcomeJudge
 from pluralbench.evaluation.journal import open_journal
 from pluralbench.evaluation.models import Scorable, as_local_model, resolve_model
-from pluralbench.metrics.selection import best_of_first
+from pluralbench.metrics.best_of_n import best_of_first
 from pluralbench.results.downstream import REWARDS, SELECTED
 from pluralbench.results.run_files import LEDGER_FILE
 

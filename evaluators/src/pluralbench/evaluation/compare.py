@@ -15,7 +15,7 @@ from pluralbench_measures.paired import holm, interval_p_value
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import connected_groups
 from pluralbench.data.decisions import BASE, decisions_of
-from pluralbench.data.strata import Leaf
+from pluralbench.data.fields import Leaf
 from pluralbench.errors import RunError
 from pluralbench.metrics.accuracy import (
     Counts,

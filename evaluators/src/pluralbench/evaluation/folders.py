@@ -6,8 +6,8 @@ from typing import Any
 
 from pluralbench_runs import FrozenModel, Recipe, content_values, digest, matches_recipe
 
+from pluralbench.data.clusters import Shard
 from pluralbench.data.samples import SAMPLE
-from pluralbench.data.shards import Shard
 from pluralbench.results.run_files import RUN_FILE
 
 RUNS = Path("runs")

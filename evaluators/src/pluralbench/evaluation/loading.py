@@ -12,11 +12,11 @@ from pluralbench_runs import Output, did_you_mean, digest, log_status, output_di
 
 from pluralbench.config import DataConfig, Profile, PromptConfig, as_data_config, as_prompt_config
 from pluralbench.data.benchmarks import Benchmark, find_benchmark, known_benchmarks, title_for
+from pluralbench.data.clusters import Shard, parse_shard
 from pluralbench.data.items import Items, load_items
 from pluralbench.data.personas import personas_digest
 from pluralbench.data.prompts import UserContext, items_to_groups, load_plans, load_user_personas, prompts_digest
 from pluralbench.data.samples import SAMPLE
-from pluralbench.data.shards import Shard, parse_shard
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import overall_rule

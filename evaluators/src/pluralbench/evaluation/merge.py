@@ -18,9 +18,9 @@ from pluralbench_runs.options import Flag
 
 from pluralbench.arguments import Runs
 from pluralbench.config import PLACE
+from pluralbench.data.clusters import Shard, parse_shard
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.persona_items import PersonaItemSet
-from pluralbench.data.shards import Shard, parse_shard
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.judge import with_legacy

@@ -21,7 +21,7 @@ from pluralbench_measures.intervals import Perturbed, Strata, perturb
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import OUTCOMES
-from pluralbench.data.strata import Leaf
+from pluralbench.data.fields import Leaf
 from pluralbench.metrics.credits import COUNTED, PHRASES
 from pluralbench.metrics.decided import Decided, in_overall
 from pluralbench.metrics.metric import OUTCOME_COUNTS, Metric, MetricKey, Numbers, computed_by

@@ -6,7 +6,7 @@ from functools import cached_property
 import polars as pl
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.strata import Leaf
+from pluralbench.data.fields import Leaf
 from pluralbench.metrics.credits import item_credits
 
 THRESHOLD = 80

@@ -15,7 +15,7 @@ from pluralbench_measures.intervals import perturb
 from pluralbench_schemas import LANGUAGES
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.strata import Leaf
+from pluralbench.data.fields import Leaf
 from pluralbench.metrics.accuracy import ResampledAccuracy, config_accuracies, mean_accuracy, sums_by_leaf
 from pluralbench.metrics.credits import COUNTED
 from pluralbench.metrics.decided import Decided, leaves_of

@@ -23,10 +23,9 @@ from pluralbench_measures.bootstrap import Array, Estimate, mean_of
 from pluralbench_measures.intervals import perturb
 
 from pluralbench.metrics.accuracy import item_mean, sums_by_leaf
-from pluralbench.metrics.credits import COUNTED, ITEM
+from pluralbench.metrics.credits import COUNTED, ITEM, unpaired
 from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
-from pluralbench.metrics.ties import unpaired
 
 PERMUTATIONS = 100
 LEVELS = {"easy": 1, "normal": 0, "hard": -1}

@@ -19,8 +19,7 @@ from pluralbench.reports.sheets import Sheet
 from pluralbench.reports.tables import Row
 from pluralbench.results.evaluations import PersonaJudgeResult, ScoreRunConfig
 from pluralbench.results.numbers import three_digits, with_interval
-from pluralbench.results.runs import Run
-from pluralbench.results.summary import items_text
+from pluralbench.results.runs import Run, items_text
 
 MAX_TITLES = 2  # of benchmarks with one rule in a note; more are "the others"
 LONGEST = 44  # columns of a name in a sentence

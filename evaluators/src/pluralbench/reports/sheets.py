@@ -16,8 +16,7 @@ from pluralbench.metrics.table import METRICS
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.results.names import differing_prompt_settings, row_names
 from pluralbench.results.numbers import KINDS
-from pluralbench.results.runs import MISSING, Run
-from pluralbench.results.summary import items_text
+from pluralbench.results.runs import MISSING, Run, items_text
 
 UNREADABLE = "unreadable"
 """Text in place of a number that rests on a minority of the verdicts; see `Run.unreadable`."""

@@ -15,9 +15,8 @@ from pluralbench.results.personalize import PersonalizeRunConfig
 from pluralbench.results.plans import PlanRunConfig
 from pluralbench.results.record import RunConfig
 from pluralbench.results.run_files import RUN_FILE, UNFINISHED
-from pluralbench.results.runs import Downstream, Personalized, Plans, Run, load_run
+from pluralbench.results.runs import SUMMARY, Downstream, Personalized, Plans, Run, load_run
 from pluralbench.results.suite import SUITE_FILE, SuiteRun, load_suite
-from pluralbench.results.summary import SUMMARY
 
 STUDY_FILE = "study.toml"
 """Recipe in the directory of a study."""

@@ -1,6 +1,7 @@
 """Read run directories: a finished run with its numbers and frames."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from html import escape
@@ -9,13 +10,14 @@ from typing import Any, Generic, overload
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
+from pluralbench_runs import plural
 from pluralbench_tables import read_parquet
 from pydantic import TypeAdapter
 from typing_extensions import TypeVar as TypeVarWithDefault
 
 from pluralbench.errors import RunError
 from pluralbench.metrics.frame import NUMBERS, MetricsFile, check_metrics, frame_of_rows
-from pluralbench.metrics.metric import DECIDED, DIMENSIONS, MetricKey, finest_dimension
+from pluralbench.metrics.metric import DECIDED, DIMENSIONS, SHOWN_COUNTS, MetricKey, finest_dimension
 from pluralbench.results.downstream import DownstreamResult, DownstreamRunConfig
 from pluralbench.results.evaluations import (
     EvaluationResult,
@@ -24,6 +26,7 @@ from pluralbench.results.evaluations import (
     PersonaJudgeResult,
     ScoreResult,
 )
+from pluralbench.results.numbers import DASH, number
 from pluralbench.results.personalize import PersonalizeResult, PersonalizeRunConfig
 from pluralbench.results.plans import PlanResult, PlanRunConfig, SynthesizeResult, SynthesizeRunConfig
 from pluralbench.results.record import ProvenanceRecord, RunConfig, RunResult, shown_name
@@ -37,9 +40,17 @@ from pluralbench.results.run_files import (
     check_frame,
     read_file,
 )
-from pluralbench.results.summary import items_text, run_text, summary_frame
 
 MISSING = Estimate(None)
+SUMMARY = pl.Schema(
+    dict.fromkeys(("model", "benchmark", "profile"), pl.String())
+    | dict.fromkeys(("overall", "low", "high"), pl.Float64())
+    | dict.fromkeys(("n", "clusters"), pl.Int64())
+    | {"coin": pl.Float64()}
+    | dict.fromkeys(SHOWN_COUNTS, pl.Int64())
+    | {"run": pl.String()}
+)
+"""Columns of `Run.summary` and `pluralbench.load_results`."""
 EAGER = (EvaluationRunConfig, PersonalizeRunConfig)
 """Configs of runs whose items are read and checked at once."""
 
@@ -216,12 +227,28 @@ class Run(Generic[Config_co, Result_co]):
         """
         if not isinstance(self.config, EvaluationRunConfig):
             raise RunError(f"{self.path} is a run of `{self.verb}`, which has no overall number; read its `metrics`.")
-        return summary_frame(self)
+        overall = self.headline
+        row = {
+            "model": self.name,
+            "benchmark": self.config.benchmark.name,
+            "profile": self.config.prompt.profile,
+            "overall": overall.value,
+            "low": overall.low,
+            "high": overall.high,
+            "n": self.items_counted,
+            "clusters": overall.clusters,
+            "coin": self.estimate("overall", baseline="coin").value,
+            **{name: self.count(name) for name in SHOWN_COUNTS},
+            "run": str(self.path),
+        }
+        return pl.DataFrame([row], schema=SUMMARY)
 
     def __repr__(self: "Run[Any, Any]") -> str:
         if not isinstance(self.config, EvaluationRunConfig):
             return f"<Run of {self.verb}: {self.path}>"
-        return f"<Run of {self.verb}: {run_text(self)}>"
+        number = f"unreadable ({self.unreadable} invalid)" if self.unreadable else number_text(self.headline)
+        parts = [number, *filter(None, [self.mostly_close_margins]), self.size, str(self.path)]
+        return f"<Run of {self.verb}: {self.name} on {self.config.benchmark.title}, {', '.join(parts)}>"
 
     def _repr_html_(self: "Run[Any, Any]") -> str:
         """Describe the run, with its row as a table, or its numbers if it has no overall number."""
@@ -275,3 +302,23 @@ def load_run(path: str | Path, of: type[RunConfig] = RunConfig, *, part: bool = 
     if isinstance(run.config, EAGER):
         run.frame("items")
     return run
+
+
+def items_text(counted: Sequence[int], total: int) -> str:
+    """Describe the number of items, such as "24 items", or "1 of 805 items" if not all are counted.
+
+    Args:
+        counted: Number of counted items behind each of some numbers.
+        total: Number of items.
+    """
+    least, most = min(counted), max(counted)
+    part = "" if least == total else f"{least:,} of " if least == most else f"{least:,} to {most:,} of "
+    return f"{part}{plural(total, 'item')}"
+
+
+def number_text(estimate: Estimate) -> str:
+    """Format a share in percent with its interval, as "41.7 % [22.9, 62.5]"."""
+    value, low, high, _ = number(estimate)
+    if value == DASH:
+        return "no overall number"
+    return f"{value} % [{low}, {high}]" if low else f"{value} %"

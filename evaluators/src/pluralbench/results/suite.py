@@ -17,8 +17,7 @@ from pluralbench.errors import RunError
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.record import shown_name
 from pluralbench.results.run_files import RUN_FILE
-from pluralbench.results.runs import MISSING, Run, load_run
-from pluralbench.results.summary import SUMMARY, number_text
+from pluralbench.results.runs import MISSING, SUMMARY, Run, load_run, number_text
 
 SUITE_FILE = "suite.json"
 
