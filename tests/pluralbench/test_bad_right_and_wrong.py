@@ -79,6 +79,7 @@ CASES: list[tuple[str, Rows, str]] = [
     ("rewardmath", first(SOLUTIONS, solution_type="best"), "('best'); expected: chosen (right) or rejected (wrong). "),
     ("rewardmath", first(SOLUTIONS, solution_type=None), "has unknown labels in `solution_type` (None); "),
     ("rewardmath", first(SOLUTIONS, solution_type="rejected"), "has 1 item without a right response (ids 0); add one"),
+    ("ppe-gpqa", first(NUMBERED, scores=[True] * 2, sampled_conflict_pairs=[]), "without a wrong response (ids 0); "),
     ("judgebench", first(LETTERS, label="A>>B"), "('A>>B' in `label` at id 0); expected"),
     ("reward-bench-2", first(TIES, id="x"), ": the ids x of Ties are neither ref:"),
     ("rewardmath", first(SOLUTIONS, problem_id=None), ": row 1 has no `problem_id`, which says which responses "),

@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 import verbs
 from chat_server import Reply, serve
-from commands import command, fails
 from hypothesis import given
 from hypothesis import strategies as st
-from live_hub import NO_NETWORK
 from persona_tables import knows, release
 from persona_tables import rows as persona_rows
 from pluralbench.contract import Group, Person
@@ -240,14 +238,6 @@ def test_data_that_moved_is_found_and_data_that_changed_is_refused(
     )
     status, said, _ = run("show", made.path, "--id", "q0")
     assert (status, f"{data} has changed" in said) == (0, True), "what is as it was can be shown"
-
-
-@pytest.mark.heavy
-def test_data_on_the_hub_is_refused_in_a_sentence_without_a_network(made: Run, tmp_path: Path) -> None:
-    record = json.loads((made.path / "run.json").read_text(encoding="utf-8"))
-    record["config"]["data"] |= {"location": "org/name", "revision": "0" * 40}
-    (made.path / "run.json").write_text(json.dumps(record), encoding="utf-8")
-    fails(command("pluralbench", "show", made.path, cwd=tmp_path, env=NO_NETWORK), "org/name", "`--data`")
 
 
 CASES: dict[str, dict[str, Any]] = {

@@ -20,9 +20,9 @@ share of its orders in which the verdict is right (LLMBar, PersonalRewardBench);
 verdicts, which are ties where they change with the order.
 
 The rule `ties` is the score of RewardBench 2's subset Ties (Malik et al. 2025, section on ties; its code
-`rewardbench/utils.py`). A question comes twice: with one right response (`ref:N`) and with several (`tied:N`). Of each of the two prompts, the
-gap is the worst right score minus the best wrong one; the prompt is accurate if the gap is above 0. The spread is the
-best right score of the tied prompt minus the worst. The score of a question is
+`rewardbench/utils.py`). A question comes twice: with one right response (`ref:N`) and with several (`tied:N`). Of each
+of the two prompts, the gap is the worst right score minus the best wrong one; the prompt is accurate if the gap is
+above 0. The spread is the best right score of the tied prompt minus the worst. The score of a question is
 
     0.30 [gap_tied > 0] + 0.30 [gap_ref > 0] + 0.20 [gap_tied > spread] + 0.20 [min(gap_ref, gap_tied) > spread]
     + 0.01 tanh(min(gap_ref, gap_tied) / spread - 1)
