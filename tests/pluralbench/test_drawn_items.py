@@ -102,7 +102,7 @@ def test_the_mean_over_all_draws_is_the_number_of_all_items(overall: str) -> Non
     own = {frozenset(found["c"]["id"]): found for found, _ in drawn}  # ten of them
     values = {ids: number(stratified, decisions(found, right)).value for ids, found in own.items()}
     plain = {ids: len(ids & right) / len(ids) for ids in own}
-    mean, without = (np.mean([of[frozenset(found["c"]["id"])] for found, _ in drawn]) for of in (values, plain))
+    mean, without = (float(np.mean([of[frozenset(one["c"]["id"])] for one, _ in drawn])) for of in (values, plain))
     assert mean == pytest.approx(0.5, abs=0.02)
     assert abs(without - 0.5) > 0.04
 
