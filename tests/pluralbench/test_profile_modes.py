@@ -114,11 +114,6 @@ def test_the_figure_has_a_group_for_each_family(runs: dict[str, Run], tmp_path: 
         draw(list(runs.values()), tmp_path, {"Qwen": "Qwen*"})
 
 
-def test_no_figure_without_modes(runs: dict[str, Run], tmp_path: Path) -> None:
-    paths = draw([runs["single"], runs["alone-none"]], tmp_path)
-    assert not [path for path in paths if path.name.startswith("profile_modes")]
-
-
 def test_a_family_has_a_name_and_models(run: Command, runs: dict[str, Run], tmp_path: Path) -> None:
     status, _, said = run("report", runs["single"].path, "--plots", tmp_path, "--family", "Qwen")
     assert (status, "--family 'Qwen' is not of the form NAME=MODELS, such as Qwen=Qwen*." in said) == (2, True)

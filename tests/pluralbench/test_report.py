@@ -19,7 +19,7 @@ from pluralbench.errors import EvaluationError
 from pluralbench.metrics.frame import NUMBERS
 from pluralbench.reports import items
 from pluralbench.reports.comparison import comparison_notes
-from pluralbench.reports.runs import details, report_frame, run_header
+from pluralbench.reports.runs import details, report_frame
 from pluralbench.results import Run
 from pluralbench.results.record import CostRecord
 from pluralbench_calls import Price
@@ -261,10 +261,6 @@ def test_what_a_run_took_is_told_and_an_older_run_says_nothing() -> None:
         text_of([cached]).split()
     )
     assert rows_of([cached])[0]["cost"]["cached_tokens"] == 600
-
-
-def test_a_command_that_made_a_run_says_where_it_lies() -> None:
-    assert run_header(run_of([decision(0)])) == ["runs/m: items.parquet, metrics.json, run.json"]
 
 
 def test_names_are_shown_as_they_are_in_every_form(run: Command, tmp_path: Path) -> None:

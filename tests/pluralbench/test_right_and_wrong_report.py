@@ -182,14 +182,6 @@ def test_runs_with_listed_pairs_and_with_twins_can_be_compared_and_checked(tmp_p
             assert check_submission(run).state == "checked"
 
 
-@pytest.mark.heavy
-def test_a_coin_is_the_same_in_each_computation(tmp_path: Path) -> None:
-    runs = [made(tmp_path / f"{n}", "reward-bench-2", best_of_four()) for n in range(3)]
-    coins = {run.estimate("accuracy", config="d", section="Ties", baseline="coin").value for run in runs}
-    assert len(coins) == 1
-    assert None not in coins
-
-
 def test_sections_made_of_groups_are_the_benchmarks_own_rules(tmp_path: Path) -> None:
     run = made(tmp_path, "rm-bench", styles())
     assert [*notes_of(run)] == []

@@ -20,8 +20,7 @@ from pluralbench.downstream.correlate import correlate
 from pluralbench.downstream.study import Study, load_study
 from pluralbench.errors import DataError
 from pluralbench.reports.html.page import html_report
-from pluralbench.reports.sections import loaded_study_result
-from pluralbench.reports.study import findings
+from pluralbench.reports.sections import loaded_study_result, study_findings
 from pluralbench.results.finding import find_runs
 from pluralbench.studying import study
 from pluralbench_policies import PolicyError
@@ -122,7 +121,7 @@ def test_the_page_of_runs_has_a_section_of_the_study_with_its_findings_once(done
         name: one.as_dict() for name, one in done.correlations.items()
     }
     page = Read(html_report(runs._replace(runs=[], downstream=[]))[0])
-    for sentence in findings(done):
+    for sentence in study_findings(done):
         assert page.words.count(sentence) == 1
     ids = page.values("id")
     assert len(ids) == len(set(ids))

@@ -199,7 +199,7 @@ def print_plans(plans: "Plans", *, benchmark: str) -> None:
 def print_synthesis(synthesis: "Synthesis", *, model: str, data: DataConfig) -> None:
     """Print how personas were written, and how to judge with them."""
     from pluralbench.data.personas import PERSONAS_FILE
-    from pluralbench.reports.synthesis import synthesis_notes
+    from pluralbench.reports.plans import synthesis_notes
 
     console.print()
     for line in synthesis_notes(synthesis):

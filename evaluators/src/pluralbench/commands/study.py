@@ -39,11 +39,11 @@ def study(
         typer.echo(read_text(recipe_path(recipe, FOLDER)).rstrip())
         return
     log_status(f"Starting the study {recipe}...")
-    from pluralbench.reports.study import findings, scores_table
+    from pluralbench.reports.sections import scores_table, study_findings
     from pluralbench.studying import study as run_study
 
     done = run_study(recipe, out=out, fresh=fresh)
     print_tables([scores_table(done)])
-    for line in findings(done):
+    for line in study_findings(done):
         console.print(line)
     console.print(f"{done.path}: README.md, scores.csv, figures, and a directory for each step")

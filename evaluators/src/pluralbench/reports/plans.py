@@ -1,17 +1,19 @@
-"""Lines and table of runs of the planner: how many plans could be parsed, and their recall of the true aspects."""
+"""What planners and persona syntheses wrote: counts, recall of the true aspects, and cost."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 
+from pluralbench.data.personas import PERSONAS_FILE
 from pluralbench.metrics.plans import EMBEDDINGS, WORDS
 from pluralbench.reports.costs import cost_text
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report, long_frame
 from pluralbench.results.numbers import DASH, with_interval
-from pluralbench.results.runs import Plans
+from pluralbench.results.runs import Plans, Synthesis
 
+NAMED = 5  # users in a note
 METHODS = {WORDS: "words", EMBEDDINGS: "embeddings"}
 
 
@@ -81,4 +83,25 @@ def plan_notes(plans: Plans) -> Iterator[str]:
         yield "Some items have no true aspects, so recall and precision are not computed."
     elif record.listed < record.items:
         yield "A plan without a list has a recall of 0 and no precision."
+    yield f"Cost: {cost_text([record], [record.cost] if record.cost else [])}."
+
+
+def synthesis_notes(synthesis: Synthesis) -> Iterator[str]:
+    """Describe the personas, the accuracy of the demonstrations and the cost."""
+    record = synthesis.result
+    yield (
+        f"{synthesis.path / PERSONAS_FILE}: {record.from_choices + record.from_posts:,} personas of {record.people:,} "
+        f"users, {record.from_choices:,} from their choices and {record.from_posts:,} from their posts."
+    )
+    if record.without_persona:
+        names = [f"{name} ({reason})" for name, reason in list(record.without_persona.items())[:NAMED]]
+        more = ", …" if len(record.without_persona) > NAMED else ""
+        yield f"Without a persona: {', '.join(names)}{more}."
+    if record.predicted:
+        yield f"{record.correct:,} of {record.predicted:,} predictions about earlier pairs were correct."
+    if record.accuracy is not None:
+        yield (
+            f"With {record.demonstrations:,} demonstrations in total, the judge's accuracy on the held-out pairs was "
+            f"{100 * record.accuracy:.1f}% (mean over users)."
+        )
     yield f"Cost: {cost_text([record], [record.cost] if record.cost else [])}."

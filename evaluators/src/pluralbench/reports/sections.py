@@ -6,28 +6,32 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
+import polars as pl
+from pluralbench_local.config import TRAINING_FILE
+from pluralbench_measures.bootstrap import Estimate
 from pluralbench_release.markdown import escape_markdown
-from pluralbench_runs import write_text
+from pluralbench_runs import plural, write_text
 from pluralbench_runs.console import clean
-from pluralbench_tables import csv_text
+from pluralbench_tables import csv_text, read_json
 
 from pluralbench.downstream.correlate import Correlation
-from pluralbench.downstream.study import CORRELATIONS_FILE, SCORES_FILE, Study, load_study
+from pluralbench.downstream.study import CORRELATIONS_FILE, MODELS, SCORES_FILE, Study, load_study
 from pluralbench.downstream.study import PAGE_FILE as STUDY_PAGE
-from pluralbench.errors import UserError
+from pluralbench.errors import RunError, UserError
 from pluralbench.reports import downstream, personalize, plans
 from pluralbench.reports.correlation import correlation_findings, correlation_notes, correlation_tables, heading
 from pluralbench.reports.figures import downstream as figures
 from pluralbench.reports.figures.chart import Chart
 from pluralbench.reports.figures.files import write
-from pluralbench.reports.study import TITLES, findings, scores_of, scores_table, step_notes
 from pluralbench.reports.suite import suite_tables
-from pluralbench.reports.tables import Table, marks_in
+from pluralbench.reports.tables import Column, Row, Table, marks_in
 from pluralbench.reports.writing import in_markdown, listed
 from pluralbench.results.finding import STUDY_FILE, FoundRuns
+from pluralbench.results.numbers import three_digits
 from pluralbench.results.personalize import FIGURES_FOLDER, PAGE_FILE
 from pluralbench.results.runs import Downstream, Personalized, Run
 
+TITLES = {"best-of-n": "Best-of-N", "optimization": "Policy optimization", "optimize": "Policy optimization"}
 STUDY_STEPS = (
     f"`pluralbench study` repeats the study with the recipe next to this page (`{STUDY_FILE}`) and a new folder. "
     "Each step has a directory here with its settings, per-item results and recorded calls, and each optimized policy "
@@ -121,9 +125,58 @@ def study_result(study: Study) -> Result:
     for name, correlation in study.correlations.items():
         title = f"Does the ranking by {correlation.benchmark.source} predict {name}?"
         parts.append(correlation_result(title, correlation, models, f"{name}/"))
-    sentences = [*filter(None, [study.recipe.about.strip()]), *(list(findings(study)) or [NO_FINDING])]
+    sentences = [*filter(None, [study.recipe.about.strip()]), *(list(study_findings(study)) or [NO_FINDING])]
     charts = figures.study(study)
-    return Result(study.recipe.title, sentences, [scores_table(study)], [*step_notes(study)], charts, parts)
+    return Result(study.recipe.title, sentences, [scores_table(study)], [*_step_notes(study)], charts, parts)
+
+
+def _scores_frame(study: Study) -> pl.DataFrame:
+    """A row for each reward model: its score on each benchmark, and the outcomes."""
+    names = [*study.runs, *(["best-of-n"] if study.best_of_n else []), *(["optimization"] if study.optimized else [])]
+    values = {model.name: [one.value for one in _scores(study, model.name)] for model in study.recipe.models}
+    rows = [{"model": name} | dict(zip(names, own, strict=True)) for name, own in values.items()]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def scores_table(study: Study) -> Table:
+    """Make a table with a row for each reward model and a column for each benchmark and downstream result."""
+    columns = [Column(name, part=True) for name in study.runs]
+    if study.best_of_n is not None:
+        columns.append(Column(f"best of {study.best_of_n.result.sampling.sizes[-1]}", three_digits, part=True))
+    columns += [Column("optimized policy", three_digits, part=True)] if study.optimized else []
+    rows = [Row(model.name, _scores(study, model.name)) for model in study.recipe.models]
+    return Table("Scores of the reward models, in percent, and downstream results", "reward model", columns, rows)
+
+
+def _scores(study: Study, name: str) -> list[Estimate]:
+    """The scores of a reward model on each benchmark and downstream."""
+    scores = [runs[name].headline for runs in study.runs.values()]
+    scores += [downstream.of_rewards(study.best_of_n, "outcome")[name]] if study.best_of_n is not None else []
+    return scores + ([study.optimized[name].estimate("outcome")] if study.optimized else [])
+
+
+def study_findings(study: Study) -> Iterator[str]:
+    """State the results, a sentence for each downstream result and baseline."""
+    for name, correlation in study.correlations.items():
+        yield from (f"{TITLES[name]}: {finding}" for finding in correlation_findings(correlation))
+
+
+def _step_notes(study: Study) -> Iterator[str]:
+    """Describe the benchmarks and the training of the models, a sentence each."""
+    for name, runs in study.runs.items():
+        run = next(iter(runs.values()))
+        clusters = run.headline.clusters
+        over = f"{run.headline.n:,} decisions" if run.headline.n is not None else "its items"
+        among = "" if clusters is None else f" on {clusters:,} prompts or users"
+        yield f"{name}: {run.config.benchmark.title}, in percent; {run.config.benchmark.rule}; {over}{among}."
+    if study.runs:
+        yield "Brackets are 95% intervals over prompts or users."
+    for model in study.recipe.models:
+        path = study.path / MODELS / model.name / TRAINING_FILE
+        if path.exists():
+            training: Any = read_json(path, RunError)
+            data = training["data"]
+            yield f"{model.name}: trained on {plural(data['pairs'], 'pair')} of {plural(data['rankings'], 'item')}."
 
 
 def correlation_result(title: str, correlation: Correlation, models: Sequence[str] = (), stem: str = "") -> Result:
@@ -148,7 +201,7 @@ def charts_of(result: Result) -> dict[str, Chart]:
 
 def write_study_page(study: Study) -> None:
     """Write `README.md`, its figures, `scores.csv` and `correlations.json` into the study's directory."""
-    write_text(study.path / SCORES_FILE, csv_text(scores_of(study)))
+    write_text(study.path / SCORES_FILE, csv_text(_scores_frame(study)))
     if study.correlations:
         numbers = {name: correlation.as_dict() for name, correlation in study.correlations.items()}
         text = json.dumps(numbers, indent=2, ensure_ascii=False, allow_nan=False)
