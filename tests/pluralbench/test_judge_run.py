@@ -179,23 +179,20 @@ def in_a_sentence(body: dict[str, Any], _: int) -> Reply:
     return Reply("[[A]] has more, [[B]] is shorter.") if number < 15 else Reply("I cannot say.")
 
 
-@pytest.mark.heavy
-def test_a_verdict_in_a_sentence_is_read_unless_strictness_is_asked_for(data: Path, tmp_path: Path) -> None:
-    lenient, _ = judged(in_a_sentence, data, tmp_path / "lenient", attempts=1)
-    strict, _ = judged(in_a_sentence, data, tmp_path / "strict", attempts=1, verdict_parsing="strict")
-    assert (lenient.count("wins"), lenient.count("invalid")) == (10, 6)
-    assert (strict.count("wins"), strict.count("invalid")) == (4, 12)
-    assert [one.config.judge_setting("verdict_parsing") for one in (lenient, strict)] == ["lenient", "strict"]
-
-
 def test_a_run_counts_what_each_rule_reads_and_gives_the_count_of_m_rewardbench(data: Path, tmp_path: Path) -> None:
-    for rule in ("lenient", "strict"):
+    for rule, counts in (("lenient", (10, 6)), ("strict", (4, 12))):
         run, _ = judged(in_a_sentence, data, tmp_path / rule, attempts=1, verdict_parsing=rule)
+        assert (run.count("wins"), run.count("invalid")) == counts
         assert judging(run).readings == {"strict": 8, "lenient": 20, "legacy": 30}
         # Its code takes a reply with both markers for A, which is right in one of each two orders.
         expected = (20 + 5 + 2 * 0.5) / 32
         assert value(run, "accuracy_with_invalid_as_half") == pytest.approx(expected)
         assert run.estimate("accuracy_with_invalid_as_half").n == 32
+
+
+def test_the_criterion_is_in_the_question(data: Path, tmp_path: Path) -> None:
+    asked = [judged(says("[[A]]"), data, tmp_path / one, limit=1, criterion=one)[1][0] for one in ("quality", "person")]
+    assert asked[0]["messages"] != asked[1]["messages"]
 
 
 def test_an_invalid_verdict_is_no_half_point_and_no_part_of_the_share(data: Path, tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ def _try_variants(
     Returns:
         The scores as in the run, those of each change, and the changes that this device cannot compute.
     """
+    from pluralbench_local.scoring import LocalRewardModel
     from pluralbench_local.variants import quick
 
     def load(dtype: str | None = None) -> Any:
@@ -173,7 +174,7 @@ def _try_variants(
         return quick(opened, config.scoring)
 
     own = load()
-    if own.kind not in {"classifier", "implicit"}:
+    if not isinstance(own, LocalRewardModel):
         raise UserError("it is a personalized reward model, which has no variants")
     replaced = config.model.chat_template_digest is not None  # by a file, which the run does not contain
     if not replaced:
