@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from late_imports import pytest_runtest_setup  # noqa: F401
 from reward_models import Folders, one_quiet_thread, save_classifier, save_language_model
 
 

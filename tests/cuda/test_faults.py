@@ -4,16 +4,12 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
-from late_imports import RUNNING
+import torch
+from pluralbench_local import LocalRewardModel, attention, load, network, score, varlen
+from pluralbench_local.packing import to_device
+from pretended_card import CARD, Refused, pretended_card
 from reward_models import Folders, make_groups
-
-if RUNNING:
-    import torch
-    from pluralbench_local import LocalRewardModel, attention, load, network, score, varlen
-    from pluralbench_local.packing import to_device
-    from pretended_card import CARD, Refused, pretended_card
-    from torch import nn
-
+from torch import nn
 
 pytestmark = pytest.mark.heavy
 

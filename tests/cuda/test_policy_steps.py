@@ -4,25 +4,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
 from optimized_runs import LETTERS, TASKS, quick
 from pluralbench_local import LocalModel
+from pluralbench_local.models import load_model, load_tokenizer
+from pluralbench_local.training_job import read_log
+from pluralbench_policies import ppo, trl_trainers
 from pluralbench_policies.config import OptimizeConfig
+from pluralbench_policies.decoding import Decoder, DecodingParams
+from pluralbench_policies.optimization import _trainer_for
 from pluralbench_policies.planner_options import PlannerConfig, TokenizedExample
+from pluralbench_policies.planner_trainer import fit
 from pluralbench_policies.scorer import Scorer
+from pluralbench_policies.trainable import load_policy, prompt_ids, sample
+from pretended_card import CARD, Card, pretended_card
 from reward_models import Folders
-
-if RUNNING:
-    from pluralbench_local.models import load_model, load_tokenizer
-    from pluralbench_local.training_job import read_log
-    from pluralbench_policies import ppo, trl_trainers
-    from pluralbench_policies.decoding import Decoder, DecodingParams
-    from pluralbench_policies.optimization import _trainer_for
-    from pluralbench_policies.planner_trainer import fit
-    from pluralbench_policies.trainable import load_policy, prompt_ids, sample
-    from pretended_card import CARD, Card, pretended_card
-    from transformers import AutoModelForCausalLM
-
+from transformers import AutoModelForCausalLM
 
 pytestmark = pytest.mark.heavy
 

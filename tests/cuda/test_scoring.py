@@ -9,20 +9,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
+import torch
+from pluralbench_local import LocalRewardModel, load, score
 from pluralbench_local.config import described
+from pluralbench_local.network import read_packed
+from pluralbench_local.packing import Tokens, pack
+from pluralbench_local.personal.backbones import load_backbone
+from pluralbench_local.personal.embedding import embed
 from pluralbench_rewards import Mode
+from pretended_card import CARD, Card, pretended_card
 from reward_models import Folders, make_groups, work_of
-
-if RUNNING:
-    import torch
-    from pluralbench_local import LocalRewardModel, load, score
-    from pluralbench_local.network import read_packed
-    from pluralbench_local.packing import Tokens, pack
-    from pluralbench_local.personal.backbones import load_backbone
-    from pluralbench_local.personal.embedding import embed
-    from pretended_card import CARD, Card, pretended_card
-
 
 pytestmark = pytest.mark.heavy
 

@@ -4,21 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
-from pluralbench_local import LocalModel, LoraOptions
+import torch
+from pluralbench_local import LocalModel, LoraOptions, training
+from pluralbench_local.conversations import Template
+from pluralbench_local.models import load_tokenizer
+from pluralbench_local.training_batches import batches, tokenize_rankings
+from pluralbench_local.training_job import accelerator_of, read_log
+from pluralbench_local.training_model import finalize, head_rewards, load_trainee, model_rewards
+from pretended_card import CARD, Card, pretended_card
 from reward_models import Folders
-
-if RUNNING:
-    import torch
-    from pluralbench_local import training
-    from pluralbench_local.conversations import Template
-    from pluralbench_local.models import load_tokenizer
-    from pluralbench_local.training_batches import batches, tokenize_rankings
-    from pluralbench_local.training_job import accelerator_of, read_log
-    from pluralbench_local.training_model import finalize, head_rewards, load_trainee, model_rewards
-    from pretended_card import CARD, Card, pretended_card
-    from training_runs import RANKINGS, options
-
+from training_runs import RANKINGS, options
 
 pytestmark = pytest.mark.heavy
 

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from late_imports import pytest_runtest_setup  # noqa: F401
 from reward_models import (
     Folders,
     load_classifier,

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from case_marks import heavy
-from late_imports import RUNNING
-from pluralbench_local import LocalError, LocalModel
+from pluralbench_local import Backbone, EmbeddedCorpus, LocalError, LocalModel, embed, load_backbone
 from pluralbench_rewards import EarlierPair, Group, Person, ScoringConfig
 from reward_models import (
     POSITIONS,
@@ -23,13 +23,8 @@ from reward_models import (
     user,
     work_of,
 )
-
-if RUNNING:
-    import torch
-    from pluralbench_local import Backbone, EmbeddedCorpus, embed, load_backbone
-    from torch import Tensor
-    from transformers import AutoModel, PreTrainedTokenizerFast
-
+from torch import Tensor
+from transformers import AutoModel, PreTrainedTokenizerFast
 
 CLOSE = 1e-4
 POSTS = ("How do I prune a pear tree?", "My kettle whistles too early.", "龙井 or oolong?")

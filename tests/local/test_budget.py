@@ -6,28 +6,22 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import torch
 from case_marks import heavy
-from late_imports import RUNNING
-from pluralbench_local import LocalError
+from pluralbench_local import LocalError, LocalRewardModel, score
 from pluralbench_rewards import Group, Mode
 from reward_models import differences, make_groups, user, work_of
-
-if RUNNING:
-    import torch
-    from pluralbench_local import LocalRewardModel, score
-
 
 CPU = (
     "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate "
     "1073741824 bytes. Error code 12 (Cannot allocate memory)"
 )
 
-if RUNNING:
-    FAULTS = [
-        torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
-        RuntimeError(CPU),
-        MemoryError(),
-    ]
+FAULTS = [
+    torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
+    RuntimeError(CPU),
+    MemoryError(),
+]
 
 
 CLOSE = 1e-4

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from case_marks import heavy
-from late_imports import RUNNING
-from pluralbench_local import LocalError
+from pluralbench_local import LocalError, load, score
 from reward_models import (
     Folders,
     change_config,
@@ -20,13 +20,8 @@ from reward_models import (
     make_groups,
     work_of,
 )
-
-if RUNNING:
-    import torch
-    from pluralbench_local import load, score
-    from safetensors.torch import load_file, save_file
-    from transformers import AutoModel, AutoModelForSequenceClassification
-
+from safetensors.torch import load_file, save_file
+from transformers import AutoModel, AutoModelForSequenceClassification
 
 REWARD_TOKEN = 499
 CODE = """

@@ -4,20 +4,16 @@ import tempfile
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from killing import killed_when
-from late_imports import RUNNING
-from pluralbench_local import LocalError
+from pluralbench_local import Backbone, BackboneRecord, EmbeddingStore, LocalError, embed, load_backbone
+from pluralbench_local.personal import embedding
 from pluralbench_rewards import Group, ScoringConfig
 from reward_models import Folders, make_groups, user, work_of
 
-if RUNNING:
-    import torch
-    from pluralbench_local import Backbone, BackboneRecord, EmbeddingStore, embed, load_backbone
-    from pluralbench_local.personal import embedding
-
-    RECORD = BackboneRecord(name="here/model", digest="ab" * 32, width=3, dtype="float32")
+RECORD = BackboneRecord(name="here/model", digest="ab" * 32, width=3, dtype="float32")
 
 
 def key(number: int) -> bytes:

@@ -4,23 +4,20 @@ from array import array
 from typing import Any
 
 import pytest
+import torch
 from case_marks import heavy
 from hypothesis import given
 from hypothesis import strategies as st
-from late_imports import RUNNING
+from pluralbench_local import gates, score
+from pluralbench_local.attention import attend_blocked, attend_fused
+from pluralbench_local.packing import Tokens, pack
 from pluralbench_rewards import Group, Mode
 from reward_models import Folders, classifier_alone, differences, load_classifier, make_groups, undecided, user, work_of
+from torch import nn
+from transformers import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaMLP
 
-if RUNNING:
-    import torch
-    from pluralbench_local import gates, score
-    from pluralbench_local.attention import attend_blocked, attend_fused
-    from pluralbench_local.packing import Tokens, pack
-    from torch import nn
-    from transformers import LlamaConfig
-    from transformers.models.llama.modeling_llama import LlamaMLP
-
-    make_block: Any = LlamaMLP  # untyped
+make_block: Any = LlamaMLP  # untyped
 
 
 RULES = "Answer in the tone of a friend, never longer than a postcard, and say where you are not sure. " * 6

@@ -8,18 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
-from pluralbench_local import LocalError
+from pluralbench_local import LocalError, load, score
 from pluralbench_local.config import LocalModel
+from pluralbench_local.conversations import Template
+from pluralbench_local.personal.embedding import EmbeddingStore
+from pluralbench_local.served.checking import load_head
 from pluralbench_rewards import Group
 from pluralbench_runs import regular_files
 from reward_models import TEMPLATE, change_config, load_classifier, make_groups, make_tokenizer, save_classifier, user
-
-if RUNNING:
-    from pluralbench_local import load, score
-    from pluralbench_local.conversations import Template
-    from pluralbench_local.personal.embedding import EmbeddingStore
-    from pluralbench_local.served.checking import load_head
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 from case_marks import heavy
-from late_imports import RUNNING
+from pluralbench_local import LocalRewardModel, score
 from pluralbench_rewards import Group, Mode
 from reward_models import (
     Folders,
@@ -23,11 +23,7 @@ from reward_models import (
     user,
     work_of,
 )
-
-if RUNNING:
-    from pluralbench_local import LocalRewardModel, score
-    from transformers import AutoModelForCausalLM
-
+from transformers import AutoModelForCausalLM
 
 CLOSE = 2e-3  # sums of up to two hundred log-probabilities of some -6 each
 MODES: list[Mode] = ["fast", "exact"]

@@ -8,15 +8,12 @@ from array import array
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
+import torch
+from pluralbench_local.attention import attention, packed_attention
+from pluralbench_local.packing import Kept, Tokens, pack, plan
+from pluralbench_local.varlen import varlen_attention
 from pluralbench_rewards import Mode
-
-if RUNNING:
-    import torch
-    from pluralbench_local.attention import attention, packed_attention
-    from pluralbench_local.packing import Kept, Tokens, pack, plan
-    from pluralbench_local.varlen import varlen_attention
-    from torch import Tensor, nn
+from torch import Tensor, nn
 
 
 def plain_kernel(

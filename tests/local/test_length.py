@@ -4,8 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
-from pluralbench_local import LocalError
+from pluralbench_local import LocalError, LocalRewardModel, score
+from pluralbench_local.conversations import tokenize
 from pluralbench_rewards import Group, Overflow
 from reward_models import (
     POSITIONS,
@@ -21,12 +21,7 @@ from reward_models import (
     user,
     work_of,
 )
-
-if RUNNING:
-    from pluralbench_local import LocalRewardModel, score
-    from pluralbench_local.conversations import tokenize
-    from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
-
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
 
 SHORT = Group("short", user("hi"), ["origami", "drumming"])
 LONG = Group("long", user("walking with an old dog at dawn " * 12), ["origami", "drumming by the sea"])

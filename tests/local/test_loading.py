@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
-from pluralbench_local import LocalError
+import torch
+from pluralbench_local import LocalError, load, score
 from reward_models import (
     Folders,
     conversation_ids,
@@ -18,12 +18,7 @@ from reward_models import (
     make_groups,
     save_classifier,
 )
-
-if RUNNING:
-    import torch
-    from pluralbench_local import load, score
-    from transformers import AutoModelForSequenceClassification
-
+from transformers import AutoModelForSequenceClassification
 
 GROUPS = make_groups(1, number=4)
 

@@ -7,7 +7,7 @@ import pytest
 from case_marks import heavy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from late_imports import RUNNING
+from pluralbench_local import LocalRewardModel, score
 from pluralbench_rewards import Group, Mode
 from reward_models import (
     Folders,
@@ -22,11 +22,7 @@ from reward_models import (
     user,
     work_of,
 )
-
-if RUNNING:
-    from pluralbench_local import LocalRewardModel, score
-    from transformers import AutoModelForSequenceClassification
-
+from transformers import AutoModelForSequenceClassification
 
 Tree = str | list[tuple[str, Any]]
 WORDS_OF_A_LEAF = st.text("ab ", min_size=1, max_size=20)

@@ -8,14 +8,11 @@ from typing import Any
 
 import pytest
 from commands import environment, without_status
-from late_imports import RUNNING
+from pluralbench_local import LocalRewardModel, load, score
 from reward_models import Folders, make_groups
+from transformers.utils import logging
 
-if RUNNING:
-    from pluralbench_local import LocalRewardModel, load, score
-    from transformers.utils import logging
-
-    library: Any = logging
+library: Any = logging
 
 
 RUN = """

@@ -4,13 +4,9 @@ from array import array
 
 from hypothesis import given
 from hypothesis import strategies as st
-from late_imports import RUNNING
+from pluralbench_local.packing import KEPT_BUDGETS, Packed, Segment, Tokens, common_prefix, pack, plan
 from pluralbench_rewards import Mode
 from reward_models import same_beginning
-
-if RUNNING:
-    from pluralbench_local.packing import KEPT_BUDGETS, Packed, Segment, Tokens, common_prefix, pack, plan
-
 
 IDS = st.lists(st.integers(0, 2), max_size=8)
 

@@ -11,18 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from late_imports import RUNNING
+import torch
 from learning_table import LEARNED
+from personal_corpora import learned, showing
+from pluralbench_local.personal.corpus import shuffle_profiles, standardize
+from pluralbench_local.personal.networks import VPL, new_network
 from pluralbench_local.personal.options import METHODS, Method, PersonalConfig
-
-if RUNNING:
-    import torch
-    from personal_corpora import learned, showing
-    from pluralbench_local.personal.corpus import shuffle_profiles, standardize
-    from pluralbench_local.personal.networks import VPL, new_network
-    from pluralbench_local.personal.scoring import accuracy, batches_of, rewards_of
-    from simulated_users import Simulated, simulated
-
+from pluralbench_local.personal.scoring import accuracy, batches_of, rewards_of
+from simulated_users import Simulated, simulated
 
 pytestmark = pytest.mark.learning
 

@@ -6,19 +6,16 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from late_imports import RUNNING
+from personal_corpora import TEST, WIDTH, showing, small
+from pluralbench_local.personal.corpus import Points
+from pluralbench_local.personal.networks import annealing, bradley_terry, new_network
 from pluralbench_local.personal.options import METHODS, Method
-
-if RUNNING:
-    import torch
-    from personal_corpora import TEST, WIDTH, showing, small
-    from pluralbench_local.personal.corpus import Points
-    from pluralbench_local.personal.networks import annealing, bradley_terry, new_network
-    from pluralbench_local.personal.scoring import batches_of
-    from torch import Tensor, nn
-    from torch.distributions import Normal, kl_divergence
+from pluralbench_local.personal.scoring import batches_of
+from torch import Tensor, nn
+from torch.distributions import Normal, kl_divergence
 
 
 def network(method: Method, **given: Any) -> Any:

@@ -7,19 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from late_imports import RUNNING
-from pluralbench_local import LocalError, LocalModel
+from pluralbench_local import LocalError, LocalModel, Personal, embed, load, load_backbone, score
+from pluralbench_local.loading import load_to_score
+from pluralbench_local.personal import scoring
 from pluralbench_local.personal.options import PersonalConfig
+from pluralbench_local.personal.scoring import rewards_of
+from pluralbench_local.personal.training import train_personal
 from pluralbench_rewards import EarlierPair, Group, Person, RewardModel, ScoringConfig, model_digest
 from reward_models import POSITIONS, Folders, save_language_model, user, work_of
-
-if RUNNING:
-    from pluralbench_local import Personal, embed, load, load_backbone, score
-    from pluralbench_local.loading import load_to_score
-    from pluralbench_local.personal import scoring
-    from pluralbench_local.personal.scoring import rewards_of
-    from pluralbench_local.personal.training import train_personal
-
 
 HOBBIES = ("origami", "drumming", "walking an old dog", "chess at dawn", "tea", "pruning pears")
 

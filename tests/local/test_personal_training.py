@@ -9,21 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from killing import stopped_at
-from late_imports import RUNNING
-from pluralbench_local import LocalError
+from personal_corpora import BACKBONE, TEST, TRAIN, only, small
+from pluralbench_local import LocalError, Trained
+from pluralbench_local.personal import training
+from pluralbench_local.personal.corpus import shuffle_profiles, vector_statistics
 from pluralbench_local.personal.options import DEFAULTS, METHODS, Method, PersonalConfig
+from pluralbench_local.personal.scoring import accuracy, read_personal, rewards_of
+from pluralbench_local.personal.training import order_of, train_personal
+from pluralbench_local.training_job import read_log
 from pluralbench_runs import RecipeError, check_recipe, file_digest
-
-if RUNNING:
-    import torch
-    from personal_corpora import BACKBONE, TEST, TRAIN, only, small
-    from pluralbench_local import Trained
-    from pluralbench_local.personal import training
-    from pluralbench_local.personal.corpus import shuffle_profiles, vector_statistics
-    from pluralbench_local.personal.scoring import accuracy, read_personal, rewards_of
-    from pluralbench_local.personal.training import order_of, train_personal
-    from pluralbench_local.training_job import read_log
 
 
 def trained(out: Path, method: Method = "bt", corpus: Any = None, **given: Any) -> "Trained":
@@ -151,44 +147,43 @@ def test_responses_are_standardised_alike_whatever_is_told(tmp_path: Path) -> No
 
 # What is refused
 
-if RUNNING:
-    FIRST = TRAIN.ids[0]
-    NOT_FINITE = TRAIN.vectors.index_fill(0, torch.tensor(TRAIN.query[3]), float("nan"))
-    REFUSED: list[tuple[dict[str, Any], str]] = [
-        (
-            {"corpus": replace(TRAIN, rank=[[1, 1]] * 24)},
-            "None of the 24 items has two responses of different rank, so there is no pair.",
-        ),
-        (
-            {"corpus": replace(TRAIN, responses=[[row, row] for row, _ in TRAIN.responses])},
-            "In each of the 24 pairs of the items both responses have the same vector, so there is nothing to learn; "
-            "check that the backbone reads the responses.",
-        ),
-        (
-            {"corpus": replace(TRAIN, vectors=NOT_FINITE)},
-            f"1 of the {len(TRAIN.vectors)} vectors of the items are not finite; embed the texts again with "
-            '`dtype="float32"`.',
-        ),
-        (
-            {"corpus": replace(TRAIN, about=[*TRAIN.about[:-1], None])},
-            f"The bt model reads the user's context, and 1 of 24 items have none, such as {TRAIN.ids[-1]}; add it, "
-            "or use a model without a profile.",
-        ),
-        (
-            {"corpus": replace(TRAIN, persona=[None] * 24), "persona": True},
-            "The bt model reads the user's persona, and 24 of 24 items have none, such as 1-0; add it, or use a model "
-            "without a profile.",
-        ),
-        (
-            {"corpus": replace(TRAIN, ids=[FIRST, FIRST, *TRAIN.ids[2:]])},
-            f"Two items have the id {FIRST}; give each an id of its own.",
-        ),
-        (
-            {"held_out": only(TRAIN, [5])},
-            "User 1-1 has both training items and held-out items, so the held-out accuracy is not that of new users; "
-            "split the items by user.",
-        ),
-    ]
+FIRST = TRAIN.ids[0]
+NOT_FINITE = TRAIN.vectors.index_fill(0, torch.tensor(TRAIN.query[3]), float("nan"))
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    (
+        {"corpus": replace(TRAIN, rank=[[1, 1]] * 24)},
+        "None of the 24 items has two responses of different rank, so there is no pair.",
+    ),
+    (
+        {"corpus": replace(TRAIN, responses=[[row, row] for row, _ in TRAIN.responses])},
+        "In each of the 24 pairs of the items both responses have the same vector, so there is nothing to learn; "
+        "check that the backbone reads the responses.",
+    ),
+    (
+        {"corpus": replace(TRAIN, vectors=NOT_FINITE)},
+        f"1 of the {len(TRAIN.vectors)} vectors of the items are not finite; embed the texts again with "
+        '`dtype="float32"`.',
+    ),
+    (
+        {"corpus": replace(TRAIN, about=[*TRAIN.about[:-1], None])},
+        f"The bt model reads the user's context, and 1 of 24 items have none, such as {TRAIN.ids[-1]}; add it, "
+        "or use a model without a profile.",
+    ),
+    (
+        {"corpus": replace(TRAIN, persona=[None] * 24), "persona": True},
+        "The bt model reads the user's persona, and 24 of 24 items have none, such as 1-0; add it, or use a model "
+        "without a profile.",
+    ),
+    (
+        {"corpus": replace(TRAIN, ids=[FIRST, FIRST, *TRAIN.ids[2:]])},
+        f"Two items have the id {FIRST}; give each an id of its own.",
+    ),
+    (
+        {"held_out": only(TRAIN, [5])},
+        "User 1-1 has both training items and held-out items, so the held-out accuracy is not that of new users; "
+        "split the items by user.",
+    ),
+]
 
 
 @pytest.mark.parametrize("case", range(7))

@@ -7,14 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
-from pluralbench_local import LocalError
+import torch
+from pluralbench_local import LocalError, load
 from reward_models import Folders
-
-if RUNNING:
-    import torch
-    from pluralbench_local import load
-    from safetensors.torch import load_file
+from safetensors.torch import load_file
 
 
 class Evil:

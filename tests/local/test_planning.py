@@ -7,21 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
-from pluralbench_local import LocalError
+import torch
+from pluralbench_local import LocalError, load, models, planning
+from pluralbench_local.attention import PACKED, read_only_last_rows
+from pluralbench_local.network import ReadableNetwork, read_packed
+from pluralbench_local.packing import Tokens, pack
+from pluralbench_local.planning import check_memory, largest_fitting, needs_of
 from reward_models import Folders
-
-if RUNNING:
-    import torch
-    from pluralbench_local import load, models, planning
-    from pluralbench_local.attention import PACKED, read_only_last_rows
-    from pluralbench_local.network import ReadableNetwork, read_packed
-    from pluralbench_local.packing import Tokens, pack
-    from pluralbench_local.planning import check_memory, largest_fitting, needs_of
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.distributed._tools.mem_tracker import MemTracker
-    from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, Gemma2Config, LlamaConfig
-
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.distributed._tools.mem_tracker import MemTracker
+from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, Gemma2Config, LlamaConfig
 
 GB = 10**9
 HEAD: dict[str, Any] = {"num_labels": 1, "pad_token_id": 0}
@@ -44,9 +39,8 @@ SIZES: dict[str, Any] = {
         vocab_size=128256, **HEAD,
     ),
 }  # fmt: skip
-if RUNNING:
-    configs: Any = {name: Gemma2Config if "Gemma" in name else LlamaConfig for name in SIZES}
-    SHAPES = {name: configs[name](**sizes) for name, sizes in SIZES.items()}
+configs: Any = {name: Gemma2Config if "Gemma" in name else LlamaConfig for name in SIZES}
+SHAPES = {name: configs[name](**sizes) for name, sizes in SIZES.items()}
 
 CARDS = (24, 40, 80, 141)
 

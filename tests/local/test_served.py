@@ -9,16 +9,13 @@ from typing import Any
 import pytest
 import served_contract
 from engine_server import Imitation, imitate
-from late_imports import RUNNING
 from pluralbench_local import LocalError, LocalModel, ServedModel
 from pluralbench_local.served.config import described
+from pluralbench_local.served.scoring import load
 from pluralbench_rewards import ScoringConfig
 from pluralbench_rewards.served.engine import ServerError, ServingConfig
 from reward_models import Folders, differences, make_tokenizer, save_classifier
 from served_contract import GROUPS, Running, scored, scores_alone, served
-
-if RUNNING:
-    from pluralbench_local.served.scoring import load
 
 Serve = Callable[..., Imitation]
 ENGINES = ("vllm", "sglang", "tei")

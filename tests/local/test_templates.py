@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from case_marks import heavy
-from late_imports import RUNNING
-from pluralbench_local import LocalError
+from pluralbench_local import LocalError, LocalRewardModel, score
+from pluralbench_local.conversations import tokenize
 from pluralbench_rewards import Group
 from reward_models import (
     EOS,
@@ -20,11 +20,6 @@ from reward_models import (
     save_classifier,
     user,
 )
-
-if RUNNING:
-    from pluralbench_local import LocalRewardModel, score
-    from pluralbench_local.conversations import tokenize
-
 
 STRICT = (
     "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"

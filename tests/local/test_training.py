@@ -7,24 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
-from pluralbench_local import LocalError, TrainingError
+import torch
+from pluralbench_local import LocalError, Trained, TrainingError, train, training
+from pluralbench_local.conversations import Template
+from pluralbench_local.training import ranking_loss
+from pluralbench_local.training_batches import batches, tokenize_rankings
+from pluralbench_local.training_job import accelerator_of, read_log
+from pluralbench_local.training_model import model_rewards, rewards_of
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group
 from reward_models import Folders, conversation_ids, load_plainly, make_tokenizer
-
-if RUNNING:
-    import torch
-    from pluralbench_local import Trained, train, training
-    from pluralbench_local.conversations import Template
-    from pluralbench_local.training import ranking_loss
-    from pluralbench_local.training_batches import batches, tokenize_rankings
-    from pluralbench_local.training_job import accelerator_of, read_log
-    from pluralbench_local.training_model import model_rewards, rewards_of
-    from torch.nn.functional import logsigmoid
-    from training_runs import HELD_OUT, QUICK, RANKINGS, gradients, log_of, options, trainee
-    from transformers import AutoModelForSequenceClassification
-
+from torch.nn.functional import logsigmoid
+from training_runs import HELD_OUT, QUICK, RANKINGS, gradients, log_of, options, trainee
+from transformers import AutoModelForSequenceClassification
 
 # The loss
 

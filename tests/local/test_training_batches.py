@@ -7,16 +7,11 @@ from itertools import combinations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from late_imports import RUNNING
-from pluralbench_local import TrainingError
+from pluralbench_local import Ranking, TrainingError
+from pluralbench_local.conversations import Template
+from pluralbench_local.training_batches import Batch, Data, batches, check, tokenize_rankings
 from pluralbench_measures.rankings import pairs_of
 from reward_models import make_tokenizer, user
-
-if RUNNING:
-    from pluralbench_local import Ranking
-    from pluralbench_local.conversations import Template
-    from pluralbench_local.training_batches import Batch, Data, batches, check, tokenize_rankings
-
 
 RANKS = st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=9), max_size=12)
 SIZES = st.integers(2, 12)
@@ -166,37 +161,36 @@ def test_a_response_that_lost_its_pairs_fills_a_batch_with_room_and_another_epoc
 HI = user("hi")
 
 
-if RUNNING:
-    REFUSED: list[tuple[list[Ranking], str]] = [
-        ([], "None of the 0 rankings has two responses of different rank, so there is no pair."),
-        (
-            [Ranking("a", HI, ["x", "y"], [1, 1]), Ranking("b", HI, ["x"], [1])],
-            "None of the 2 rankings has two responses of different rank, so there is no pair.",
-        ),
-        (
-            [Ranking("a", HI, ["x", "y"], [1, 2]), Ranking("a", HI, ["x", "y"], [1, 2])],
-            "Two rankings have the id a; give each an id of its own.",
-        ),
-        (
-            [Ranking("茶", HI, ["x", "y"], [1])],
-            "The ranking 茶 has 2 responses and 1 ranks; give each response a rank.",
-        ),
-        ([Ranking("a", HI, ["x", " \n"], [1, 2])], "Response 2 of the ranking a is empty; leave it out."),
-        (
-            [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [(0, 1), (1, 0)])],
-            "(1, 0) is not a pair of a better and a worse response of the ranking a; count responses from 0, and put "
-            "the better one first.",
-        ),
-        (
-            [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [(0, 3)])],
-            "(0, 3) is not a pair of a better and a worse response of the ranking a; count responses from 0, and put "
-            "the better one first.",
-        ),
-        (
-            [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [])],
-            "None of the 1 rankings has two responses of different rank, so there is no pair.",
-        ),
-    ]
+REFUSED: list[tuple[list[Ranking], str]] = [
+    ([], "None of the 0 rankings has two responses of different rank, so there is no pair."),
+    (
+        [Ranking("a", HI, ["x", "y"], [1, 1]), Ranking("b", HI, ["x"], [1])],
+        "None of the 2 rankings has two responses of different rank, so there is no pair.",
+    ),
+    (
+        [Ranking("a", HI, ["x", "y"], [1, 2]), Ranking("a", HI, ["x", "y"], [1, 2])],
+        "Two rankings have the id a; give each an id of its own.",
+    ),
+    (
+        [Ranking("茶", HI, ["x", "y"], [1])],
+        "The ranking 茶 has 2 responses and 1 ranks; give each response a rank.",
+    ),
+    ([Ranking("a", HI, ["x", " \n"], [1, 2])], "Response 2 of the ranking a is empty; leave it out."),
+    (
+        [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [(0, 1), (1, 0)])],
+        "(1, 0) is not a pair of a better and a worse response of the ranking a; count responses from 0, and put "
+        "the better one first.",
+    ),
+    (
+        [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [(0, 3)])],
+        "(0, 3) is not a pair of a better and a worse response of the ranking a; count responses from 0, and put "
+        "the better one first.",
+    ),
+    (
+        [Ranking("a", HI, ["x", "y", "z"], [1, 2, 2], [])],
+        "None of the 1 rankings has two responses of different rank, so there is no pair.",
+    ),
+]
 
 
 @pytest.mark.parametrize("case", range(8))
@@ -207,9 +201,8 @@ def test_rankings_that_cannot_be_trained_on_are_said_in_a_sentence(case: int) ->
     assert str(failed.value) == sentence
 
 
-if RUNNING:
-    TEMPLATE = Template(make_tokenizer())
-    TEA = Ranking("tea", HI, ["龙井", "drumming " * 40, "origami", "walking"], [1, 2, 3, 3])
+TEMPLATE = Template(make_tokenizer())
+TEA = Ranking("tea", HI, ["龙井", "drumming " * 40, "origami", "walking"], [1, 2, 3, 3])
 
 
 def test_responses_that_are_too_long_are_dropped_and_the_pairs_are_those_of_the_rest() -> None:

@@ -8,24 +8,31 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 from killing import stopped_at
-from late_imports import RUNNING
-from pluralbench_local import LocalError, LoraOptions, TrainingConfig
+from pluralbench_local import (
+    LocalError,
+    LoraOptions,
+    Ranking,
+    Trained,
+    TrainingConfig,
+    batches,
+    load,
+    score,
+    train,
+    training,
+)
+from pluralbench_local.network import read_packed
+from pluralbench_local.training_model import model_rewards
 from pluralbench_rewards import Group
 from pluralbench_runs import RecipeError, check_recipe
 from reward_models import Folders, save_classifier
+from safetensors.torch import load_file
+from training_runs import HELD_OUT, RANKINGS, log_of, options, trainee, weights
 
-if RUNNING:
-    import torch
-    from pluralbench_local import Ranking, Trained, batches, load, score, train, training
-    from pluralbench_local.network import read_packed
-    from pluralbench_local.training_model import model_rewards
-    from safetensors.torch import load_file
-    from training_runs import HELD_OUT, RANKINGS, log_of, options, trainee, weights
-
-    HEAD = options(
-        trainable="head", epochs=15, learning_rate=0.05, gradient_accumulation_steps=1, center_rewards_coefficient=0.01
-    )
+HEAD = options(
+    trainable="head", epochs=15, learning_rate=0.05, gradient_accumulation_steps=1, center_rewards_coefficient=0.01
+)
 
 
 def run(base: str, out: Path, **changed: Any) -> "Trained":

@@ -8,25 +8,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from killing import Stop, killed_when
-from late_imports import RUNNING
-from pluralbench_local import LocalError, TrainingError
+from pluralbench_local import LocalError, Trained, TrainingError
+from pluralbench_local.training_job import (
+    Kind,
+    Result,
+    restore,
+    run_job,
+    save_checkpoint,
+    step_log,
+)
 from pluralbench_runs import OutputError, Recipe, recipe_values
+from training_runs import log_of
 
-if RUNNING:
-    import torch
-    from pluralbench_local import Trained
-    from pluralbench_local.training_job import (
-        Kind,
-        Result,
-        restore,
-        run_job,
-        save_checkpoint,
-        step_log,
-    )
-    from training_runs import log_of
-
-    KIND = Kind("made.json", "pluralbench-local", ("safetensors",))
+KIND = Kind("made.json", "pluralbench-local", ("safetensors",))
 
 
 STEPS, EVERY = 10, 3

@@ -8,8 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
-from pluralbench_local import LocalError, LoraOptions
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from pluralbench_local import LocalError, LoraOptions, Ranking, Trained, load, score, train, training
+from pluralbench_local.conversations import Template
+from pluralbench_local.training_batches import tokenize_rankings
+from pluralbench_local.training_model import rewards_of
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group
 from reward_models import (
@@ -24,18 +29,8 @@ from reward_models import (
     make_tokenizer,
     save_language_model,
 )
-
-if RUNNING:
-    import torch
-    from accelerate import Accelerator
-    from accelerate.state import AcceleratorState
-    from pluralbench_local import Ranking, Trained, load, score, train, training
-    from pluralbench_local.conversations import Template
-    from pluralbench_local.training_batches import tokenize_rankings
-    from pluralbench_local.training_model import rewards_of
-    from training_runs import HELD_OUT, QUICK, RANKINGS, SMALL, gradients, options, trainee
-    from transformers import AutoModelForSequenceClassification, AutoTokenizer
-
+from training_runs import HELD_OUT, QUICK, RANKINGS, SMALL, gradients, options, trainee
+from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 PEFT = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed: the extra `lora`")
 

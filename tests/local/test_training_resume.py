@@ -6,19 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from case_marks import heavy
 from killing import stopped_at
-from late_imports import RUNNING
-from pluralbench_local import LoraOptions
+from pluralbench_local import LoraOptions, Trained, train, training
 from pluralbench_runs import OutputError
 from reward_models import Folders, save_language_model
-
-if RUNNING:
-    import torch
-    from pluralbench_local import Trained, train, training
-    from safetensors.torch import load_file
-    from training_runs import HELD_OUT, QUICK, RANKINGS, SMALL, log_of, options, weights
-
+from safetensors.torch import load_file
+from training_runs import HELD_OUT, QUICK, RANKINGS, SMALL, log_of, options, weights
 
 PEFT = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed: the extra `lora`")
 
@@ -28,15 +23,14 @@ def stored(folder: str) -> "set[torch.dtype]":
     return {weights.dtype for weights in load_file(Path(folder) / "model.safetensors").values()}
 
 
-if RUNNING:
-    ADAPTERS = {"lora": LoraOptions(rank=4, dropout=0.1), "learning_rate": 5e-3}
-    GPT2 = {"n_layer": 1, "n_embd": 32}
-    # By architecture, type as saved, and sizes: what draws numbers, is computed twice, is added to the weights.
-    CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
-        "dropout": ("gpt2", {"dtype": "float16"} | GPT2, {}),
-        "gradient checkpointing": ("llama", {"dtype": "float32"} | SMALL, {"gradient_checkpointing": True}),
-        "lora": ("llama", {"dtype": "bfloat16"} | SMALL, ADAPTERS),
-    }
+ADAPTERS = {"lora": LoraOptions(rank=4, dropout=0.1), "learning_rate": 5e-3}
+GPT2 = {"n_layer": 1, "n_embd": 32}
+# By architecture, type as saved, and sizes: what draws numbers, is computed twice, is added to the weights.
+CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
+    "dropout": ("gpt2", {"dtype": "float16"} | GPT2, {}),
+    "gradient checkpointing": ("llama", {"dtype": "float32"} | SMALL, {"gradient_checkpointing": True}),
+    "lora": ("llama", {"dtype": "bfloat16"} | SMALL, ADAPTERS),
+}
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
-from pluralbench_local import LocalModel
+import torch
+from pluralbench_local import LocalModel, load, untrained
 from reward_models import classifier_alone, make_groups, make_tokenizer, save_language_model
-
-if RUNNING:
-    import torch
-    from pluralbench_local import load, untrained
-    from transformers import AutoModelForSequenceClassification
+from transformers import AutoModelForSequenceClassification
 
 
 @pytest.fixture(scope="module")

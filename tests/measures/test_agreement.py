@@ -2,14 +2,11 @@
 
 import math
 
+import krippendorff
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from late_imports import RUNNING
 from pluralbench_measures.agreement import clustered_share, krippendorff_alpha, share_of
-
-if RUNNING:
-    import krippendorff
 
 
 @pytest.mark.parametrize(("count", "of"), [(0, 5), (2, 6), (5, 5), (183, 200)])

@@ -9,13 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from late_imports import RUNNING
 from pluralbench_measures.correlation import NAMES, permutation_test, rank_statistics
 from pluralbench_measures.errors import MeasuresError
-
-if RUNNING:
-    from scipy.stats import kendalltau, spearmanr, weightedtau
-
+from scipy.stats import kendalltau, spearmanr, weightedtau
 
 # Personalized RewardBench, Tables 2 and 5: Skywork 1B, 3B, 8B, InternLM2 1.8B, 7B, 20B.
 ACCURACIES = [

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from late_imports import RUNNING
 from pluralbench_measures.equivalence import (
     difference_power,
     difference_test,
@@ -16,12 +15,9 @@ from pluralbench_measures.equivalence import (
     pairs_for_equivalence,
 )
 from pluralbench_measures.errors import MeasuresError
-
-if RUNNING:
-    from scipy.stats import t
-    from statsmodels.stats.power import TTestPower
-    from statsmodels.stats.weightstats import ttost_paired
-
+from scipy.stats import t
+from statsmodels.stats.power import TTestPower
+from statsmodels.stats.weightstats import ttost_paired
 
 DIFFERENCES = st.lists(st.floats(-4, 4).map(lambda value: round(value, 2)), min_size=2, max_size=40).filter(
     lambda values: np.std(values) > 0.01

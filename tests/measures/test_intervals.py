@@ -9,16 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from late_imports import RUNNING
 from pluralbench_measures.agreement import cohens_kappa
 from pluralbench_measures.bootstrap import Sums, sums_of
 from pluralbench_measures.intervals import MIN_CLUSTERS, perturb
-
-if RUNNING:
-    from scipy.optimize import brentq
-    from scipy.stats import binom, multinomial, t
-    from statsmodels.stats.inter_rater import cohens_kappa as kappa_of
-
+from scipy.optimize import brentq
+from scipy.stats import binom, multinomial, t
+from statsmodels.stats.inter_rater import cohens_kappa as kappa_of
 
 COVERAGE = Path(__file__).parents[2] / "benchmarks" / "coverage.py"
 

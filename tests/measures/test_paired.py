@@ -6,16 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from late_imports import RUNNING
 from pluralbench_measures.agreement import cohens_kappa
 from pluralbench_measures.bootstrap import Estimate, Sums
 from pluralbench_measures.intervals import perturb
 from pluralbench_measures.paired import exchanges, holm, interval_p_value, p_value
-
-if RUNNING:
-    from scipy.stats import binomtest, t
-    from statsmodels.stats.multitest import multipletests
-
+from scipy.stats import binomtest, t
+from statsmodels.stats.multitest import multipletests
 
 LABELS = ("win", "loss", "tie")
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from late_imports import RUNNING
 from pluralbench_measures.bootstrap import Array, Sums, resample
 from pluralbench_measures.correlation import NAMES, rank_statistics
 from pluralbench_measures.rank_intervals import (
@@ -19,10 +18,7 @@ from pluralbench_measures.rank_intervals import (
     reliability,
     statistic_distributions,
 )
-
-if RUNNING:
-    from scipy.stats import rankdata, spearmanr
-
+from scipy.stats import rankdata, spearmanr
 
 SIX = np.arange(6.0)
 

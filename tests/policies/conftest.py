@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from late_imports import pytest_runtest_setup  # noqa: F401
 from optimized_runs import LETTERS, TASKS, quick
 from reward_models import one_quiet_thread, save_language_model
 

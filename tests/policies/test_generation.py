@@ -9,22 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from case_marks import heavy
-from late_imports import RUNNING
 from pluralbench_calls import Answer, CallsError, ChatModel, Request, ask, chat_request, working_ledger
 from pluralbench_local import LocalError, LocalModel
-from pluralbench_policies import PolicyError
+from pluralbench_policies import Generation, PolicyError, chat_model_of, embedded_folder
+from pluralbench_policies.decoding import Decoder, DecodingParams, sample_tokens
 from pluralbench_rewards import model_digest
 from reward_models import POSITIONS, save_classifier, save_language_model, user, words
+from scipy.stats import chisquare
 from smollm2 import language_model
-
-if RUNNING:
-    import torch
-    from pluralbench_policies import Generation, chat_model_of, embedded_folder
-    from pluralbench_policies.decoding import Decoder, DecodingParams, sample_tokens
-    from scipy.stats import chisquare
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 MOST = 24
 

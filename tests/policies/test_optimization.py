@@ -11,22 +11,17 @@ from statistics import fmean, stdev
 from typing import Any
 
 import pytest
+import torch
 from case_marks import heavy
 from killing import stopped_at
-from late_imports import RUNNING
 from optimized_runs import LETTERS, TASKS, quick
-from pluralbench_policies.scorer import Scorer
+from pluralbench_policies import optimize
+from pluralbench_policies.scorer import Scorer, draw_curves
 from pluralbench_rewards import FunctionModel, Group
 from pluralbench_runs import OutputError
 from reward_models import save_classifier, save_language_model, user
-
-if RUNNING:
-    import torch
-    from pluralbench_policies import optimize
-    from pluralbench_policies.scorer import draw_curves
-    from training_runs import log_of, weights
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
+from training_runs import log_of, weights
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 Runs = Callable[[str], Any]
 each_algorithm = pytest.mark.parametrize("algorithm", ["rloo", "ppo", *heavy("grpo")])

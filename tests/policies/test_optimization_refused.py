@@ -7,16 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
 from optimized_runs import LETTERS, TASKS, quick
 from pluralbench_local import LocalError, LocalModel
-from pluralbench_policies import OptimizeConfig, Task
+from pluralbench_policies import OptimizeConfig, Task, optimize, trainable
 from pluralbench_rewards import FunctionModel, Group
 from pluralbench_runs import UserError
 from reward_models import make_tokenizer, save_classifier, save_language_model, user
-
-if RUNNING:
-    from pluralbench_policies import optimize, trainable
 
 
 def refused(base: Any, out: Path, **changed: Any) -> str:

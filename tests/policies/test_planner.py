@@ -5,25 +5,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from killing import stopped_at
-from late_imports import RUNNING
-from pluralbench_local import LocalError, TrainingError
-from pluralbench_policies import PlanExample, PlannerConfig, PolicyError, plan_text, planner_messages, read_plan
+from pluralbench_local import LocalError, Trained, TrainingError
+from pluralbench_policies import (
+    PlanExample,
+    PlannerConfig,
+    PolicyError,
+    plan_text,
+    planner_messages,
+    read_plan,
+    train_planner,
+)
 from pluralbench_policies.planner_options import INTRODUCTION
 from pluralbench_runs import OutputError, RecipeError, check_recipe
 from reward_models import TEMPLATE, save_classifier
 from some_words import WORDS
-
-if RUNNING:
-    import torch
-    from pluralbench_local import Trained
-    from pluralbench_policies import train_planner
-    from torch.nn.functional import cross_entropy
-    from training_runs import log_of, weights
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-
+from torch.nn.functional import cross_entropy
+from training_runs import log_of, weights
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 EXAMPLES = [
     PlanExample(f"e{place}", planner_messages(f"{word}?", [f"I like {word}."]), plan_text([word, f"more {word}"]))

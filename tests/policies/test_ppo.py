@@ -4,28 +4,25 @@ import math
 from typing import Any
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from late_imports import RUNNING
 from optimized_runs import quick
 from pluralbench_local import LocalModel
+from pluralbench_policies.ppo import (
+    Critic,
+    PPOState,
+    SampledStep,
+    advantages_of,
+    loss_module,
+    losses,
+    prepare_step,
+    whiten,
+)
+from pluralbench_policies.trainable import Rows, divergence, load_body, load_policy, logits_of, make_rows, sample
+from torch import Tensor
 
-if RUNNING:
-    import torch
-    from pluralbench_policies.ppo import (
-        Critic,
-        PPOState,
-        SampledStep,
-        advantages_of,
-        loss_module,
-        losses,
-        prepare_step,
-        whiten,
-    )
-    from pluralbench_policies.trainable import Rows, divergence, load_body, load_policy, logits_of, make_rows, sample
-    from torch import Tensor
-
-    CPU = torch.device("cpu")
+CPU = torch.device("cpu")
 
 
 OPTIONS = quick("ppo", gamma=0.9, gae_lambda=0.5, clip_range=0.2, value_clip_range=0.5)

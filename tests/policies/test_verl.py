@@ -8,19 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from late_imports import RUNNING
 from members import ROOT
 from optimized_runs import TASKS
-from pluralbench_local import LocalModel
+from pluralbench_local import LocalModel, load
 from pluralbench_policies import OptimizeConfig, PolicyError
 from pluralbench_policies.verl import VerlConfig, group_of, run_verl, scorer_of, verl_config, verl_files
 from pluralbench_rewards import Group, Person
 from pluralbench_runs import ClusterConfig
 from reward_models import save_classifier
-
-if RUNNING:
-    from pluralbench_local import load
-
 
 PERSON = Person("u1", [{"id": "p1", "category": "tea", "text": "I drink 龙井."}], ["likes tea"])
 TOLD = [replace(task, group=replace(task.group, person=PERSON, context=["likes tea"])) for task in TASKS]
