@@ -156,18 +156,6 @@ def test_a_message_that_fails_keeps_the_others_recorded(tmp_path: Path) -> None:
     assert [answer.text for answer in answers] == [f"re: text {number}" for number in range(9)]
 
 
-def test_what_came_of_a_message_before_it_failed_is_recorded(tmp_path: Path) -> None:
-    requests = numbered(8)
-    with Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(CallsError, match=r"^The server is gone\. 4 of 8 calls are recorded"):
-            ask(requests, ledger, Packing(8, before=failing("text 5"), at_once=2), limits=ONE_BY_ONE)
-        assert ledger.find(request.key for request in requests).keys() == {request.key for request in requests[:4]}
-        backend = Packing(8, at_once=3)
-        answers = ask(requests, ledger, backend)
-    assert backend.sent == [["text 4", "text 5", "text 6"], ["text 7"]]
-    assert [answer.text for answer in answers] == [f"re: text {number}" for number in range(8)]
-
-
 def test_a_rate_of_requests_is_one_of_messages(tmp_path: Path, clock: Clock) -> None:
     with Ledger(tmp_path / "ledger") as ledger:
         ask(numbered(20), ledger, Packing(20), limits=Limits(requests_per_minute=10))

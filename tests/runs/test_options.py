@@ -1,6 +1,5 @@
 """Options that are made of fields: of a model's, and of a recipe's with what its files say."""
 
-import inspect
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,7 +10,7 @@ import typer
 from pluralbench_runs import FrozenModel, Program, Recipe, UserError
 from pluralbench_runs.command import Verb, command_of
 from pluralbench_runs.guard import usage_sentence
-from pluralbench_runs.options import CommandLine, Flag, Options, name_options
+from pluralbench_runs.options import Flag, Options, name_options
 from pluralbench_runs.recipe_options import COLUMNS, BuildOptions, Overrides, RecipeOptions
 from pydantic import Field, field_validator
 
@@ -192,22 +191,6 @@ def test_errors_of_a_command_name_its_options(message: str, shown: str) -> None:
         "model": "MODEL",
     }
     assert name_options(message, flags) == shown
-
-
-def test_each_parameter_of_a_command_has_one_flag() -> None:
-    class Sampling(FrozenModel):
-        n: int = Field(1, description="Number.")
-        texts: tuple[str, ...] = Field((), description="Texts.", json_schema_extra={"flag": "--text"})
-
-    def command(*, own: Sampling, judge: Annotated[Sampling, Options("Judge", prefix="judge-")]) -> None: ...
-
-    assert CommandLine(inspect.signature(command).parameters, {}).flags == {
-        "own.n": "--n",
-        "judge.n": "--judge-n",
-        "own.texts": "--text",
-        "judge.texts": "--text",
-        "texts": "--text",
-    }
 
 
 def test_a_command_is_made_of_functions(ask: Callable[..., Ask]) -> None:
