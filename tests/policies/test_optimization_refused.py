@@ -59,7 +59,7 @@ def test_a_policy_that_is_none(base: str, tmp_path: Path) -> None:
     reward = save_classifier(tmp_path / "reward", num_hidden_layers=1)
     assert f"{reward} is not a language model: it has a reward head" in refused(reward, tmp_path / "out")
     assert refused(LocalModel(name=base, kind="implicit"), tmp_path / "out").startswith(
-        "Optimizing a policy takes no `kind=...`; remove it."
+        "Optimizing a policy takes no `kind=...`; leave it out."
     )
 
 

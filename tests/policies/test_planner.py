@@ -171,7 +171,7 @@ def test_what_cannot_be_trained_is_told(base: str, tmp_path: Path) -> None:
     refused(LocalError, many, options=changed(max_length=6000, on_overflow="error"))
     where = r"Adapters cannot be added to this model \(.*nowhere.*\); set `lora_target_modules=...`\."
     refused(LocalError, where, options=changed(lora_target_modules=("nowhere",)))
-    refused(TrainingError, r"Training a planner takes no `kind=...`; remove it\.", kind="implicit")
+    refused(TrainingError, r"Training a planner takes no `kind=...`; leave it out\.", kind="implicit")
     template = tmp_path / "odd.jinja"
     template.write_text("{{ messages | length }}{% if add_generation_prompt %}?{% endif %}", encoding="utf-8")
     refused(PolicyError, r"changes the prompt of the example e0 when the answer is added", chat_template=template)

@@ -1,14 +1,15 @@
 """What replies of servers are made into, and what comparing two sources of scores finds."""
 
 import json
+import math
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_rewards.served.comparing import compare, detect_activation
-from pluralbench_rewards.served.engine import Conversation, ServerInfo, ServingConfig
-from pluralbench_rewards.served.vllm import VLLM
+from pluralbench_rewards.served.engine import Conversation, ReplyError, ServerInfo, ServingConfig
+from pluralbench_rewards.served.engines import LLAMACPP, VLLM
 from pluralbench_runs import UserError
 
 ABOUT = ServerInfo("1", ("m",), labels=("LABEL_0",))
@@ -55,3 +56,37 @@ def test_an_address_that_is_none_is_refused(given_as: str, said: str) -> None:
     with pytest.raises(UserError, match=said) as refused:
         ServingConfig(server=given_as)
     assert "secret" not in str(refused.value)
+
+
+LLAMA = ServerInfo("b1", ("tiny",))
+ASKED = [Conversation([5, 6], "", range(0)), Conversation([7], "", range(0))]
+
+
+def rows(*states: list[list[float]] | None) -> list[dict[str, object]]:
+    return [{"index": place, "embedding": state} for place, state in enumerate(states)]
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (rows([[1.0, 2.0]]), "sent 1 results for 2 conversations"),
+        (rows([[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0]]), "sent 2 hidden states of one conversation; start it with "),
+        (rows([[0.6, 0.8]], [[-1.0, 0.0]]), "normalizes hidden states although `embd_normalize` is -1"),
+        (rows([[math.nan, 0.8]], [[-1.0, 2.0]]), "sent nan as a score"),
+        (rows([[1.0, 2.0]], None), "sent 0 hidden states of one conversation; start it with --embeddings --pooling "),
+        ({"error": "busy"}, "sent dict instead of a list of results"),
+    ],
+)
+def test_a_reply_that_is_not_one_state_for_each_conversation_is_refused(reply: Any, said: str) -> None:
+    with pytest.raises(ReplyError, match=f"^{said}"):
+        LLAMACPP.read(reply, ASKED, LLAMA)
+
+
+def test_states_come_in_the_order_of_their_index() -> None:
+    backwards = rows([[1.0, 2.0]], [[3.0, 4.0]])[::-1]
+    assert LLAMACPP.read(backwards, ASKED, LLAMA) == [[1.0, 2.0], [3.0, 4.0]]
+
+
+@pytest.mark.parametrize("pages", [{}, {"/v1/models": {"data": [{"owned_by": "vllm", "id": "m"}]}}, {"/v1/models": []}])
+def test_pages_of_others_are_not_llama_cpps(pages: dict[str, Any]) -> None:
+    assert LLAMACPP.identify(pages | {"/props": {"default_generation_settings": {"n_ctx": 64}}}) is None

@@ -52,9 +52,6 @@ from pluralbench_local.training_model import (
 
 HELD_OUT = "held-out rankings"
 REWARD = Kind(TRAINING_FILE, "pluralbench-local", ("transformers", "tokenizers", "peft"))
-UNUSED = (
-    "Training does not take `{field}=...`: it makes a classifier of one logit, and chooses the precision; leave it out."
-)
 
 
 class TrainingSettings(Recipe):
@@ -110,7 +107,7 @@ def train(
     """
     options = options or TrainingConfig()
     base = described(model, **fields)
-    check_base(base, {"kind", "label", "reference", "dtype"}, UNUSED)
+    check_base(base, {"kind", "label", "reference", "dtype"}, "Training a reward model")
     check(rankings, "rankings")
     if held_out is not None:
         check(held_out, HELD_OUT)

@@ -194,21 +194,11 @@ def saved_network(
 # Checks
 
 
-def check_base(base: LocalModel, unused: Iterable[str], message: str) -> None:
-    """Check that a base model sets no field that this kind of training ignores.
-
-    Args:
-        base: The base model.
-        unused: Names of fields that the training ignores.
-        message: Error message, with `{field}` for the name of the field.
-
-    Raises:
-        TrainingError: If one of the fields is set.
-    """
-    fields = base.model_dump(exclude_defaults=True)
-    wrong = sorted(fields.keys() & set(unused))
+def check_base(base: LocalModel, unused: Iterable[str], what: str) -> None:
+    """Raise `TrainingError` if a base model sets a field that this training (such as "Optimizing a policy") ignores."""
+    wrong = sorted(base.model_dump(exclude_defaults=True).keys() & set(unused))
     if wrong:
-        raise TrainingError(message.format(field=wrong[0]))
+        raise TrainingError(f"{what} takes no `{wrong[0]}=...`; leave it out.")
 
 
 def check_unique_ids(ids: Iterable[str], what: str) -> None:

@@ -29,7 +29,6 @@ NEEDED = {"ppo": ("torchrl", "tensordict"), "rloo": ("trl", "datasets"), "grpo":
 POLICY = Kind(
     "optimization.json", "pluralbench-policies", ("transformers", "tokenizers", "trl", "torchrl", "tensordict")
 )
-UNUSED_FIELD = "Optimizing a policy takes no `{field}=...`; remove it."
 TOO_LARGE = (
     "The policy does not fit into memory; lower `micro_batch_size=...`, `max_prompt_tokens=...` or `max_tokens=...`, "
     "or set `gradient_checkpointing=True`."
@@ -117,12 +116,7 @@ def check_installed(options: OptimizeConfig) -> None:
 
 def _check(base: LocalModel, tasks: Sequence[Task], options: OptimizeConfig) -> None:
     check_installed(options)
-    check_base_model(
-        base,
-        unused={"kind", "label", "reference", "dtype"},
-        unused_message=UNUSED_FIELD,
-        action="A policy is optimized",
-    )
+    check_base_model(base, {"kind", "label", "reference", "dtype"}, "Optimizing a policy")
     if not tasks:
         raise PolicyError("There are no tasks to optimize on.")
     check_unique_ids((task.group.id for task in tasks), "tasks")

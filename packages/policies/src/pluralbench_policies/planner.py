@@ -34,7 +34,6 @@ from pluralbench_policies.trainable import (
 )
 
 PLANNER = Kind(PLANNER_FILE, "pluralbench-policies", ("transformers", "tokenizers", "trl", "peft"))
-UNUSED_FIELD = "Training a planner takes no `{field}=...`; remove it."
 TOO_LARGE = (
     "The planner does not fit into memory; lower `micro_batch_size=...` or `max_length=...`, show fewer posts, or set "
     "`gradient_checkpointing=True`."
@@ -113,12 +112,7 @@ def train_planner(
 
 def _check(base: LocalModel, examples: Sequence[PlanExample], held_out: Sequence[PlanExample] | None) -> None:
     check_libraries("Training a planner", ("trl", "datasets", "peft"))
-    check_base_model(
-        base,
-        unused={"kind", "label", "reference"},
-        unused_message=UNUSED_FIELD,
-        action="A planner is trained",
-    )
+    check_base_model(base, {"kind", "label", "reference"}, "Training a planner")
     for part, what in ((examples, "examples"), (held_out, "held-out examples")):
         if part is not None:
             if not part:

@@ -189,23 +189,17 @@ def check_libraries(what: str, needed: Iterable[str]) -> None:
         raise PolicyError(f"{what} needs {missing[0]}: {install_command('pluralbench-policies', 'optimize')}.")
 
 
-def check_base_model(base: LocalModel, *, unused: Iterable[str], unused_message: str, action: str) -> None:
-    """Check the settings of a base model before a training.
-
-    Args:
-        base: The base model.
-        unused: Fields of `LocalModel` that have no meaning here.
-        unused_message: Message for such a field, with `{field}`.
-        action: Beginning of a sentence for a wrong device, such as "A planner is trained".
+def check_base_model(base: LocalModel, unused: Iterable[str], what: str) -> None:
+    """Check the settings of a base model before a training, such as "Optimizing a policy".
 
     Raises:
         TrainingError: A field is set that has no meaning here.
         LocalError: The device is neither the CPU nor the first GPU.
     """
-    check_base(base, unused, unused_message)
+    check_base(base, unused, what)
     if base.device not in {"auto", "cpu", "cuda", "cuda:0"}:
         raise LocalError(
-            f"{action} on the CPU or the first GPU, not on {base.device}; select another GPU with the environment "
+            f"{what} runs on the CPU or the first GPU, not on {base.device}; select another GPU with the environment "
             "variable CUDA_VISIBLE_DEVICES."
         )
 

@@ -40,7 +40,7 @@ from pluralbench_local.personal.corpus import (
 )
 from pluralbench_local.personal.embedding import EmbeddedCorpus, embed_plan, plan_embedding
 from pluralbench_local.personal.networks import Network, new_network
-from pluralbench_local.personal.options import PersonalConfig
+from pluralbench_local.personal.options import ContextSource, PersonalConfig
 from pluralbench_local.personal.texts import Backbone, BackboneRecord
 from pluralbench_local.scoring import RunOptions, tolerance_from
 
@@ -159,6 +159,10 @@ def accuracy(corpus: Corpus, rewards: Sequence[Sequence[float]]) -> float:
     return sum(right) / len(right)
 
 
+FIXES: dict[ContextSource, tuple[str, str]] = {
+    "about": ("a profile", 'set `profile="raw"`, or use a model without a profile'),
+    "persona": ("personas", "use data with personas, or a model without them"),
+}
 PART_RESPONSES = 1024  # responses that are embedded at a time, to bound memory
 
 
@@ -226,21 +230,11 @@ class Personal:
         without = next((group for group in groups if not group.responses), None)
         if without is not None:
             raise LocalError(f"The prompt {without.id} has no response to score; leave it out.")
-        sources = self.saved.options.context_sources
-        if "about" in sources:
-            without = next((group for group in groups if not any(map(str.strip, group.context))), None)
+        for source in self.saved.options.context_sources:
+            without = next((group for group in groups if not _has(source, group)), None)
             if without is not None:
-                raise LocalError(
-                    f"{self.name} was trained with a profile, and the prompt {without.id} has none; set "
-                    '`profile="raw"`, or use a model without a profile.'
-                )
-        if "persona" in sources:
-            without = next((group for group in groups if not _has_persona(group)), None)
-            if without is not None:
-                raise LocalError(
-                    f"{self.name} was trained with personas, and the prompt {without.id} has none; use data with "
-                    "personas, or a model without them."
-                )
+                what, fix = FIXES[source]
+                raise LocalError(f"{self.name} was trained with {what}, and the prompt {without.id} has none; {fix}.")
 
     def _embed(self, groups: Sequence[Group], backbone: Backbone, work: Work) -> EmbeddedCorpus:
         visible = [self._visible_to_model(group) for group in groups]
@@ -276,8 +270,9 @@ class Personal:
         return tolerance_from(differences, scores, self.backbone.precision)
 
 
-def _has_persona(group: Group) -> bool:
-    return group.person is not None and any(map(str.strip, group.person.persona))
+def _has(source: ContextSource, group: Group) -> bool:
+    blocks = group.context if source == "about" else group.person.persona if group.person else ()
+    return any(map(str.strip, blocks))
 
 
 def _split(groups: Sequence[Group], indices: Sequence[int]) -> Iterator[list[int]]:

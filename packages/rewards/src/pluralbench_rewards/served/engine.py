@@ -147,12 +147,18 @@ def count(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 
-def in_order(rows: Any, expected: int) -> list[Any]:
-    """Sort the rows of a reply by their `index`. Raises `ReplyError` unless each index occurs once."""
+def rows_of(rows: Any, expected: int) -> list[Any]:
+    """Check and return the rows of a reply. Raises `ReplyError` unless there is one for each conversation."""
     if not isinstance(rows, list):
         raise ReplyError(f"sent {type(rows).__name__} instead of a list of results")
     if len(rows) != expected:
         raise ReplyError(f"sent {len(rows):,} results for {expected:,} conversations")
+    return rows
+
+
+def in_order(rows: Any, expected: int) -> list[Any]:
+    """Sort the rows of a reply by their `index`. Raises `ReplyError` unless each index occurs once."""
+    rows = rows_of(rows, expected)
     try:
         by_index = {int(row["index"]): row for row in rows}
         return [by_index[index] for index in range(expected)]

@@ -21,17 +21,13 @@ from pluralbench_rewards.served.engine import (
     ServerError,
     ServerInfo,
 )
-from pluralbench_rewards.served.llamacpp import LLAMACPP
-from pluralbench_rewards.served.sglang import SGLANG
-from pluralbench_rewards.served.tei import TEI
-from pluralbench_rewards.served.vllm import VLLM
+from pluralbench_rewards.served.engines import ENGINES
 
 Rows = list[list[float]]
 Reward = Callable[[Rows], list[float]]
 """Maps rows of logits or hidden states, depending on the engine, to rewards."""
 
 NO_PAGE = {404, 405}
-ENGINES: tuple[Engine, ...] = (VLLM, SGLANG, TEI, LLAMACPP)
 
 
 class ServerRestarted(ServerError):
