@@ -25,6 +25,7 @@ pytestmark = pytest.mark.heavy
 OURS = {
     "decoding.Decoder.samples: to the CPU": "the tokens, once for each place: which samples go on depends on them",
     "decoding._PackedSamples.keep: nonzero": "only when samples leave the batch, and once for all layers",
+    "models.resolve_device: number": "a device is tried before a model is loaded",
     "trainable.divergence: to the CPU": "once for each measurement of the divergence",
     "ppo.whiten: mask": "once a step",
     "ppo.prepare_step: number": "the entropy, once a step, for the log",
@@ -34,16 +35,15 @@ OURS = {
 }
 """Each place of ours where the processor waits for the card while it samples or optimizes, and why."""
 OF_LIBRARIES = {
-    "trainable._load": "models are loaded",
+    "models.load_model": "models are loaded",
     "decoding.Decoder._prefill": "transformers copies the size of a sliding window for each prompt and layer",
     "ppo.Critic.__init__": "the critic's head is made on the CPU",
     "ppo.advantages_of": "torchrl copies gamma and lambda once a step",
     "ppo._update": "torchrl's loss is made once a step",
     "ppo.losses": "torchrl asks in each forward pass whether there is a value clip, which it keeps on the card",
     "trainable.sample": "transformers asks after each token whether all samples have ended",
-    "trl_trainers": "TRL reads its log's numbers in each forward pass, and pads and shuffles once a step",
+    "trl_trainers": "TRL reads its log's numbers in each forward pass, pads and shuffles once a step, makes adapters",
     "planner_trainer": "TRL reads its log's numbers in each forward pass",
-    "trl_run": "adapters are made on the CPU",
 }
 """Each function of ours below which a library waits for the card, and why it does."""
 
@@ -115,7 +115,7 @@ def test_a_step(folders: Folders, tmp_path: Path, algorithm: str) -> None:
         card.forget()
         scorer = Scorer(LETTERS, TASKS, 1.0)
         _trainer_for(options)(source, policy, tokenizer, scorer, [[0, 1, 2, 3]], prompts, options, tmp_path)
-        check_waits(card, "trainable.divergence", *(["trainable", "ppo"] if algorithm == "ppo" else []))
+        check_waits(card, "models", "trainable.divergence", *(["trainable", "ppo"] if algorithm == "ppo" else []))
         assert all(weights.device == CARD for weights in policy.parameters())
     assert len(read_log(tmp_path)) == 1
 
