@@ -92,8 +92,7 @@ def check(
         typer.echo(terminal_json([check_summary(*one) for one in checked]))
     else:
         for one in checked:
-            for line in finding_lines(*one):
-                console.print(line)
+            console.print(*finding_lines(*one), sep="\n")
         if any(result.state == "checked" for _, result in checked):
             console.print(UNSEEN)
     if not all(result.accepted for _, result in checked):

@@ -52,8 +52,8 @@ def leaderboard(
     )
     for run in done.runs:
         if not run.checked.accepted:
-            for line in finding_lines(run.original, run.checked._replace(findings=run.checked.rejection_reasons)):
-                console.print(line)
+            reasons = run.checked._replace(findings=run.checked.rejection_reasons)
+            console.print(*finding_lines(run.original, reasons), sep="\n")
     if done.left_out:
         console.print(f"{done.left_out:,} directories of best-of-n, optimize or personalize were left out.")
     if done.other_data:

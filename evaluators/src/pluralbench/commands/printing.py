@@ -12,7 +12,6 @@ from pluralbench_runs.options import Flag
 from pydantic import Field
 
 from pluralbench.config import DataConfig, PromptConfig
-from pluralbench.errors import EvaluationError
 
 if TYPE_CHECKING:
     from pluralbench_local import Trained
@@ -40,8 +39,7 @@ def print_run(run: "Run") -> None:
     from pluralbench.reports.runs import overview, run_header
 
     console.print()
-    for line in run_header(run):
-        console.print(line)
+    console.print(*run_header(run), sep="\n")
     if run.config.data.shard is None:
         console.print()
         print_report(overview([run]))
@@ -191,8 +189,8 @@ def print_plans(plans: "Plans", *, benchmark: str) -> None:
     from pluralbench.reports.plans import plan_notes
 
     console.print()
-    for line in (*plan_notes(plans), f"{plans.path}: plans.jsonl, items.parquet, metrics.json, run.json"):
-        console.print(line)
+    files = "plans.jsonl, items.parquet, metrics.json, run.json"
+    console.print(*plan_notes(plans), f"{plans.path}: {files}", sep="\n")
     print_next("score", "MODEL", "--benchmark", benchmark, "--profile", "plan", "--plans", plans.path, "--data", "...")
 
 
@@ -265,8 +263,7 @@ def print_correlation(
     if as_json:
         typer.echo(terminal_json(correlation.as_dict()))
     else:
-        for line in heading(correlation):
-            console.print(line)
+        console.print(*heading(correlation), sep="\n")
         print_tables(correlation_tables(correlation))
         print_lines(correlation_notes(correlation))
     written: list[Path] = []
@@ -297,20 +294,14 @@ def print_report(report: "Report", form: str = "table", out: Path | None = None,
         form: Output format.
         out: File to write. Default: the terminal.
         width: Maximum number of columns; None for no maximum.
-
-    Raises:
-        EvaluationError: If the file cannot be written.
     """
     from pluralbench.reports.writing import format_report
 
     form = "markdown" if out is not None and form == "table" else form
     text: Any = format_report(report, form, None if width is None else min(width, console.width))  # type: ignore[arg-type]
     if out is not None:
-        try:
-            with output_file(out) as new:
-                new.write_text(f"{str(text).rstrip()}\n", encoding="utf-8", newline="")
-        except OSError as error:
-            raise EvaluationError(f"{out} cannot be written: {error.strerror}; choose another file.") from None
+        with output_file(out) as new:
+            new.write_text(f"{str(text).rstrip()}\n", encoding="utf-8", newline="")
         console.print(f"Wrote {out}")
     elif isinstance(text, str):
         typer.echo(text.rstrip())

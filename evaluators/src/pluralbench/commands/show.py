@@ -78,8 +78,7 @@ def show(
         }
         typer.echo(terminal_json(values))
         return
-    for line in overview(loaded):
-        console.print(line)
+    console.print(*overview(loaded), sep="\n")
     for example in shown:
         console.print()
         for part in item_page(example, console, full=full):
