@@ -1,6 +1,6 @@
 """SmolLM2-135M as transformers folders: the language model and a reward model.
 
-Reading the 4-bit file takes half a minute, so a session does it once, in `CACHE`. They show that real weights go
+Reading the 4-bit file takes ten seconds, so a session does it once, in `CACHE`. They show that real weights go
 through; what the reward model measures is fluency at best.
 """
 

