@@ -208,6 +208,8 @@ def test_orders_begin_with_what_models_got_wrong_and_what_divides_them() -> None
     assert orders["closest"][0] == 2
     assert set(orders["contested"][:2]) == {2, 3}
     assert "contested" not in orders_of(decided_items(runs[:1]))
+    ranking = run_of([decision(0), decision(0, "dropped", rejected="other"), decision(1, "dropped")])
+    assert decided_items([ranking]).select("of", "right 0").rows() == [(2, 1.0), (1, None)]
 
 
 def test_without_its_data_the_page_has_no_texts_and_says_why(folder: Path, tmp_path: Path, run: Command) -> None:

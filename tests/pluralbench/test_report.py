@@ -70,6 +70,8 @@ def test_each_form_has_the_same_rows_and_numbers(runs: list[Run]) -> None:
     names = ["best", "fair", "constant", "coin", "longer answer", "shorter answer"]
     rows = rows_of(given)
     assert [row["row"] for row in rows] == names
+    baselines = [given[2].estimate("overall", baseline=name).value for name in ("coin", "longer", "shorter")]
+    assert [row["overall"]["value"] for row in rows[3:]] == baselines
     frame = pl.read_csv(io.StringIO(str(render(given, "csv"))))
     assert frame["row"].to_list() == names
     head = given[2].headline
