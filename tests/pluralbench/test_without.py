@@ -63,10 +63,6 @@ def test_subsets_of_which_no_item_is_left_are_named(run: Command, tmp_path: Path
     assert note.replace(" ", "") in "".join(said.split())
 
 
-def test_a_list_in_place_of_an_id_is_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "listed.jsonl", [{"benchmark": "pairs", "config": "p", "id": [1]}])
-    with pytest.raises(RunError, match="has lists or objects in the column `id`"):
-        read_item_list(path)
 
 
 def test_rankings_lose_all_rows_of_an_item(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Configurations of runs: data, prompts, judges, sampling, outcomes.
+"""Configurations of runs, by the verbs that take them.
 
 Runs record them in `run.json`, and the commands make their options from the fields. Heavy libraries are not imported
 here, which keeps `--help` fast.
@@ -110,6 +110,9 @@ def _assignments(value: Any) -> Any:
     return tuple(f"{name}={','.join(map(str, own))}" for name, own in lists.items())
 
 
+# Data, user context and hardware
+
+
 class DataConfig(FrozenModel):
     """The items of a benchmark to evaluate.
 
@@ -169,6 +172,11 @@ OF_ONE_BENCHMARK = tuple(name for name in DataConfig.model_fields if name not in
 """The other fields, which belong to a single benchmark."""
 
 
+def as_data_config(data: str | Path | DataConfig | None) -> DataConfig:
+    """Convert a location to a `DataConfig`."""
+    return data if isinstance(data, DataConfig) else DataConfig(location=None if data is None else str(data))
+
+
 class PromptConfig(FrozenModel):
     """The user context in the prompt."""
 
@@ -176,11 +184,6 @@ class PromptConfig(FrozenModel):
     profile_size: int = Field(10, ge=1, description="Maximum number of posts per user.")
     plans: Path | None = Field(None, description=PLANS)
     personas: Path | None = Field(None, description=PERSONAS)
-
-
-def as_data_config(data: str | Path | DataConfig | None) -> DataConfig:
-    """Convert a location to a `DataConfig`."""
-    return data if isinstance(data, DataConfig) else DataConfig(location=None if data is None else str(data))
 
 
 def as_prompt_config(prompt: Profile | PromptConfig | None) -> PromptConfig:
@@ -194,12 +197,27 @@ def as_prompt_config(prompt: Profile | PromptConfig | None) -> PromptConfig:
     return PromptConfig() if prompt is None else PromptConfig(profile=prompt)
 
 
-class PersonaDataConfig(FrozenModel):
-    """The items of the persona judge to evaluate."""
+class DownstreamPromptConfig(PromptConfig):
+    """The user context of policies and reward models, the same for both (Personalized RewardBench, section 5.1)."""
 
-    location: Location = None
-    configs: Configs = ()
-    split: str = Field("test", description=SPLIT)
+    profile: Profile = Field("raw", description=PROFILE)
+
+
+class RuntimeConfig(FrozenModel):
+    """Hardware and precision of models in this process."""
+
+    device: str = Field(
+        "auto", description="auto, cpu, cuda, cuda:1, spread over all GPUs, or all: scored by a process on each GPU."
+    )
+    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
+        "auto", description="Dtype of the weights; auto: as saved."
+    )
+    trust_remote_code: bool = Field(
+        default=False, description="Run Python code that comes with a model, with your permissions."
+    )
+
+
+# Judges: judge, judge-personas, synthesize
 
 
 class ReplyConfig(FrozenModel):
@@ -262,13 +280,12 @@ class JudgeConfig(ReplyConfig):
     attempts: Attempts = 4
 
 
-class SynthesizeConfig(ReplyConfig, SynthesisConfig):
-    """Synthesis of personas and demonstrations, and its sampling."""
+class PersonaDataConfig(FrozenModel):
+    """The items of the persona judge to evaluate."""
 
-    temperature: Temperature = 0.0
-    top_p: TopP = None
-    max_tokens: MaxTokens = 512
-    attempts: Attempts = 4
+    location: Location = None
+    configs: Configs = ()
+    split: str = Field("test", description=SPLIT)
 
 
 class PersonaJudgeConfig(ReplyConfig):
@@ -288,53 +305,16 @@ class PersonaJudgeConfig(ReplyConfig):
     attempts: Attempts = 4
 
 
-class DownstreamPromptConfig(PromptConfig):
-    """The user context of policies and reward models, the same for both (Personalized RewardBench, section 5.1)."""
+class SynthesizeConfig(ReplyConfig, SynthesisConfig):
+    """Synthesis of personas and demonstrations, and its sampling."""
 
-    profile: Profile = Field("raw", description=PROFILE)
-
-
-class RuntimeConfig(FrozenModel):
-    """Hardware and precision of models in this process."""
-
-    device: str = Field(
-        "auto", description="auto, cpu, cuda, cuda:1, spread over all GPUs, or all: scored by a process on each GPU."
-    )
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = Field(
-        "auto", description="Dtype of the weights; auto: as saved."
-    )
-    trust_remote_code: bool = Field(
-        default=False, description="Run Python code that comes with a model, with your permissions."
-    )
-
-
-class SamplingConfig(FrozenModel):
-    """Sampling of candidates from a policy. Defaults: Personalized RewardBench's code."""
-
-    n: int = Field(16, ge=1, le=100_000, description="Candidates per prompt.")
-    k: tuple[int, ...] = Field(
-        (),
-        description="Sizes of best-of-k, such as 1,2,4. Default: the powers of 2 up to --n, and --n.",
-        json_schema_extra={"as_text": True, "metavar": "K,K,..."},
-    )
-    temperature: Temperature = 1.0
-    top_p: TopP = 0.9
+    temperature: Temperature = 0.0
+    top_p: TopP = None
     max_tokens: MaxTokens = 512
+    attempts: Attempts = 4
 
-    _numbers: ClassVar[Any] = field_validator("k", mode="before")(_split)
 
-    @model_validator(mode="after")
-    def _within(self) -> Self:
-        beyond = [k for k in self.k if not 1 <= k <= self.n]
-        if beyond:
-            raise ValueError(f"`k={beyond[0]}` is not between 1 and `n={self.n}`, the candidates per prompt")
-        return self
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """Sizes of best-of-k, ascending. The first is 1, the policy by itself."""
-        powers = {2**power for power in range(self.n.bit_length())}
-        return tuple(sorted({1, *self.k} if self.k else {*powers, self.n}))
+# Planners and personalized models: plan, personalize
 
 
 class PlanConfig(FrozenModel):
@@ -358,33 +338,6 @@ class AspectMatchingConfig(FrozenModel):
         json_schema_extra={"metavar": "MODEL"},
     )
     min_cosine: float = Field(0.6, gt=0, le=1, description="Minimum cosine similarity of aspects that match.")
-
-
-class OutcomeConfig(FrozenModel):
-    """The downstream outcome of candidates.
-
-    The expected best-of-k needs `judged="all"`. "win" follows CHEEMS (section 6.2): 1 where the judge prefers the
-    candidate to another sample of the policy, else -1.
-    """
-
-    judge: str | None = Field(
-        None,
-        description="Model of --judge-base-url (default: OpenAI's API), local, or rubric-overlap: counts words of the "
-        "aspects, without a model. Default: no outcome.",
-        json_schema_extra={"flag": "--judge", "metavar": "MODEL"},
-    )
-    measure: Measure = Field(
-        "rubric",
-        description="rubric: mean over aspects of 0, 1 or 2; rating: 1 to 10; win: against another sample.",
-        json_schema_extra={"flag": "--measure"},
-    )
-    judged: Judged = Field(
-        "all",
-        description="all candidates, or only those selected by a reward model, which takes fewer calls.",
-        json_schema_extra={"flag": "--judged"},
-    )
-    max_tokens: MaxTokens = 512
-    attempts: Attempts = 4
 
 
 class PersonalizeConfig(FrozenModel):
@@ -418,3 +371,62 @@ class PersonalizeConfig(FrozenModel):
         if twice is not None:
             raise ValueError(f"the method `{twice}` is listed twice")
         return methods
+
+
+# Policies: best-of-n, optimize
+
+
+class SamplingConfig(FrozenModel):
+    """Sampling of candidates from a policy. Defaults: Personalized RewardBench's code."""
+
+    n: int = Field(16, ge=1, le=100_000, description="Candidates per prompt.")
+    k: tuple[int, ...] = Field(
+        (),
+        description="Sizes of best-of-k, such as 1,2,4. Default: the powers of 2 up to --n, and --n.",
+        json_schema_extra={"as_text": True, "metavar": "K,K,..."},
+    )
+    temperature: Temperature = 1.0
+    top_p: TopP = 0.9
+    max_tokens: MaxTokens = 512
+
+    _numbers: ClassVar[Any] = field_validator("k", mode="before")(_split)
+
+    @model_validator(mode="after")
+    def _within(self) -> Self:
+        beyond = [k for k in self.k if not 1 <= k <= self.n]
+        if beyond:
+            raise ValueError(f"`k={beyond[0]}` is not between 1 and `n={self.n}`, the candidates per prompt")
+        return self
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Sizes of best-of-k, ascending. The first is 1, the policy by itself."""
+        powers = {2**power for power in range(self.n.bit_length())}
+        return tuple(sorted({1, *self.k} if self.k else {*powers, self.n}))
+
+
+class OutcomeConfig(FrozenModel):
+    """The downstream outcome of candidates.
+
+    The expected best-of-k needs `judged="all"`. "win" follows CHEEMS (section 6.2): 1 where the judge prefers the
+    candidate to another sample of the policy, else -1.
+    """
+
+    judge: str | None = Field(
+        None,
+        description="Model of --judge-base-url (default: OpenAI's API), local, or rubric-overlap: counts words of the "
+        "aspects, without a model. Default: no outcome.",
+        json_schema_extra={"flag": "--judge", "metavar": "MODEL"},
+    )
+    measure: Measure = Field(
+        "rubric",
+        description="rubric: mean over aspects of 0, 1 or 2; rating: 1 to 10; win: against another sample.",
+        json_schema_extra={"flag": "--measure"},
+    )
+    judged: Judged = Field(
+        "all",
+        description="all candidates, or only those selected by a reward model, which takes fewer calls.",
+        json_schema_extra={"flag": "--judged"},
+    )
+    max_tokens: MaxTokens = 512
+    attempts: Attempts = 4
