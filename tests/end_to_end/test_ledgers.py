@@ -9,6 +9,7 @@ import pytest
 from build_personalized.cli import main
 from chat_server import Reply, serve
 from commands import in_process
+from dumps import dump, post
 from pluralbench_release import ReleaseError, diff, rebuild
 
 Run = Callable[..., tuple[int, str]]
@@ -77,13 +78,9 @@ def test_a_spending_ceiling_stops_the_build_and_raising_it_goes_on(run: Run, tmp
 
 
 def test_a_moved_source_rebuilds(run: Run, tmp_path: Path) -> None:
-    dump = tmp_path / "tea.stackexchange.Posts.xml"
-    rows = "".join(
-        f'<row Id="{n}" PostTypeId="1" CreationDate="2020-01-0{n}T00:00:00" OwnerUserId="7" Title="Tea {n}?" '
-        f'Tags="&lt;tea&gt;" Body="&lt;p&gt;I want loose tea number {n}. It must be cheap.&lt;/p&gt;" />'
-        for n in range(1, 6)
-    )
-    dump.write_text(f'<?xml version="1.0"?><posts>{rows}</posts>', encoding="utf-8")
+    body = "<p>I want loose tea number {}. It must be cheap.</p>"
+    posts = [post(number, "7", Title=f"Tea {number}?", Body=body.format(number)) for number in range(1, 6)]
+    place = dump(tmp_path, posts, "tea.stackexchange.Posts.xml")
 
     def script(body: dict[str, Any], number: int) -> Reply:
         wants_json = "response_format" in body
@@ -91,11 +88,11 @@ def test_a_moved_source_rebuilds(run: Run, tmp_path: Path) -> None:
         return Reply(aspects if wants_json else f"answer {number}")
 
     with serve(script) as server:
-        words = ("--source", f"stack-exchange:{dump}", "--llm", "scripted", "--base-url", server.base_url)
+        words = ("--source", f"stack-exchange:{place}", "--llm", "scripted", "--base-url", server.base_url)
         status, said = run(*words, "--out", tmp_path / "out")
         assert status == 0, said
     (tmp_path / "elsewhere").mkdir()
-    moved = dump.rename(tmp_path / "elsewhere" / dump.name)
-    with pytest.raises(ReleaseError, match=rf"The dump {re.escape(dump.name)} does not exist\. .* with `sources="):
+    moved = place.rename(tmp_path / "elsewhere" / place.name)
+    with pytest.raises(ReleaseError, match=rf"The dump {re.escape(place.name)} does not exist\. .* with `sources="):
         rebuild(tmp_path / "out", tmp_path / "again")
     assert not any(rebuild(tmp_path / "out", tmp_path / "again", sources=[f"stack-exchange:{moved}"]))

@@ -5,7 +5,7 @@ import re
 import shlex
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import made_runs
 import project_files
@@ -15,14 +15,6 @@ from children import ended
 from command_options import commands
 from reward_models import save_classifier, save_language_model
 from written_tables import write
-
-
-class Line(NamedTuple):
-    """A command. readers: commands that read its result `out`, to its end wherever it was written."""
-
-    words: str
-    readers: tuple[str, ...] = ()
-
 
 NUMBERS = (
     *("0", "-1", "1", "2", "0.5", "007", "1e3", "0x10", "1_000", " 1", "1 ", "\uff11", "", "-0", "+1", "1,5", "None"),
@@ -61,67 +53,55 @@ UNTRIED = {"--install-completion", "--show-completion", "--version", "--push", "
 CHAT = "--base-url {server} --api-key-env ''"
 PAIRS = "--benchmark pairs --data pairs.jsonl --out out"
 PEOPLE = "--data people.jsonl --out out"
-READ = ("pluralbench report out --detail", "pluralbench report out --html read.html")
-SHOWN = (*READ, "pluralbench show out --data {data} --full", "pluralbench check out --data {data}")
 SMALL = "--epochs 1 --batch-size 2 --device cpu"
-
-
-def _shown(data: str) -> tuple[str, ...]:
-    return tuple(line.format(data=data) for line in SHOWN)
-
-
-LINES = (
-    Line(f"pluralbench score ./model {PAIRS} --device cpu", _shown("pairs.jsonl")),
-    Line(f"pluralbench score ./model {PEOPLE} --profile raw --device cpu", _shown("people.jsonl")),
-    Line("pluralbench suite ./model --suite suite.toml --device cpu --out out", ("pluralbench report out",)),
-    Line(f"pluralbench judge m {PAIRS} {CHAT}", _shown("pairs.jsonl")),
-    Line(f"pluralbench judge m {PEOPLE} --profile raw {CHAT}", _shown("people.jsonl")),
-    Line(f"pluralbench judge-personas m --data sample --limit 3 --out out {CHAT}", READ),
-    Line("pluralbench judge-metrics verdicts.csv"),
-    Line("pluralbench merge runs/shard-1 runs/shard-2 --data pairs.jsonl --out out", _shown("pairs.jsonl")),
-    Line("pluralbench report runs/a runs/b"),
-    Line("pluralbench show runs/a --data pairs.jsonl"),
-    Line("pluralbench compare runs/a runs/b"),
-    Line("pluralbench contamination pairs.jsonl --benchmark pairs --data pairs=pairs.jsonl"),
-    Line("pluralbench agree runs/a --published runs/b --data pairs.jsonl --rescore 0"),
-    Line("pluralbench list"),
-    Line(f"pluralbench train ./base {PAIRS} {SMALL} --gradient-accumulation-steps 1"),
-    Line("pluralbench personalize ./base --data sample --device cpu --methods bt --epochs 1 --out out", READ),
-    Line(f"pluralbench plan m {PEOPLE} {CHAT}", READ),
-    Line(f"pluralbench synthesize m {PEOPLE} {CHAT}"),
-    Line(
-        "pluralbench best-of-n --policy m --policy-base-url {server} --policy-api-key-env '' --judge rubric-overlap "
-        "--reward a=./model --device cpu --data people.jsonl --profile none --n 2 --out out",
-        READ,
-    ),
-    Line(
-        "pluralbench optimize --policy ./base --reward ./model --device cpu --train-data people.jsonl --profile none "
-        "--data people.jsonl --judge rubric-overlap "
-        "--max-steps 1 --batch-size 2 --mini-batch-size 2 --max-tokens 4 --out out",
-        READ,
-    ),
-    Line("pluralbench correlate benchmark.csv downstream.csv"),
-    Line("pluralbench study study.toml --show"),
-    Line("pluralbench check runs/a --data pairs.jsonl"),
-    Line("pluralbench leaderboard runs --data pairs.jsonl --any-data --site site"),
-    Line("build-multilingual --language spa_Latn --limit 2 --out out", ("pluralbench-release verify out",)),
-    Line("build-persona-judge --retriever bm25 --out out", ("pluralbench-release verify out",)),
-    Line(
-        "build-persona-judge label --export sheets --release persona --task prism "
-        "--annotator a --annotator b --annotator c"
-    ),
-    Line("build-personalized --out out", ("pluralbench-release verify out",)),
-    Line("build-personalized rate --export sheets --release personal --annotator a --annotator b"),
-    Line("build-personalized training --out out", ("pluralbench-release verify out",)),
-    Line("build-chinese --out out", ("pluralbench-release verify out",)),
-    Line(
-        f"build-chinese preference --judge m {CHAT} --no-distant --limit 2 --out out",
-        ("pluralbench-release verify out",),
-    ),
-    Line("pluralbench-release verify personal"),
-    Line("pluralbench-release diff personal personal"),
+BEST = (
+    "pluralbench best-of-n --policy m --policy-base-url {server} --policy-api-key-env '' --judge rubric-overlap "
+    "--reward a=./model --device cpu --data people.jsonl --profile none --n 2"
 )
-
+LINES = (
+    f"pluralbench score ./model {PAIRS} --device cpu",
+    f"pluralbench score ./model {PEOPLE} --profile raw --device cpu",
+    "pluralbench suite ./model --suite suite.toml --device cpu --out out",
+    f"pluralbench judge m {PAIRS} {CHAT}",
+    f"pluralbench judge m {PEOPLE} --profile raw {CHAT}",
+    f"pluralbench judge-personas m --data sample --limit 3 --out out {CHAT}",
+    "pluralbench judge-metrics verdicts.csv",
+    "pluralbench merge runs/shard-1 runs/shard-2 --data pairs.jsonl --out out",
+    "pluralbench report runs/a runs/b",
+    "pluralbench show runs/a --data pairs.jsonl",
+    "pluralbench compare runs/a runs/b",
+    "pluralbench contamination pairs.jsonl --benchmark pairs --data pairs=pairs.jsonl",
+    "pluralbench agree runs/a --published runs/b --data pairs.jsonl --rescore 0",
+    "pluralbench list",
+    f"pluralbench train ./base {PAIRS} {SMALL} --gradient-accumulation-steps 1",
+    "pluralbench personalize ./base --data sample --device cpu --methods bt --epochs 1 --out out",
+    f"pluralbench plan m {PEOPLE} {CHAT}",
+    f"pluralbench synthesize m {PEOPLE} {CHAT}",
+    f"{BEST} --out out",
+    "pluralbench optimize --policy ./base --reward ./model --device cpu --train-data people.jsonl --profile none "
+    "--data people.jsonl --judge rubric-overlap --max-steps 1 --batch-size 2 --mini-batch-size 2 --max-tokens 4 "
+    "--out out",
+    "pluralbench correlate benchmark.csv downstream.csv",
+    "pluralbench study study.toml --show",
+    "pluralbench check runs/a --data pairs.jsonl",
+    "pluralbench leaderboard runs --data pairs.jsonl --any-data --site site",
+    "build-multilingual --language spa_Latn --limit 2 --out out",
+    "build-persona-judge --retriever bm25 --out out",
+    "build-persona-judge label --export sheets --release persona --task prism --annotator a --annotator b "
+    "--annotator c",
+    "build-personalized --out out",
+    "build-personalized rate --export sheets --release personal --annotator a --annotator b",
+    "build-personalized training --out out",
+    "build-chinese --out out",
+    f"build-chinese preference --judge m {CHAT} --no-distant --limit 2 --out out",
+    "pluralbench-release verify personal",
+    "pluralbench-release diff personal personal",
+)
+READERS = {
+    "run.json": ("pluralbench report out --detail", "pluralbench report out --html read.html"),
+    "provenance": ("pluralbench-release verify out",),
+}
+"""What reads a result `out` to its end, by a file or folder in it."""
 MADE = (
     "build-personalized --out personal",
     "build-persona-judge --retriever bm25 --out persona",
@@ -129,7 +109,7 @@ MADE = (
         f"pluralbench score ./model --benchmark pairs --data pairs.jsonl --shard {n}/2 --out runs/shard-{n}"
         for n in "12"
     ),
-    next(line.words for line in LINES if "best-of-n" in line.words).replace("--out out", "--out best"),
+    f"{BEST} --out best",
 )
 """What commands make for others: releases, shards and a run of best-of-n."""
 SUITE = """\

@@ -128,14 +128,6 @@ def test_translation(tried: Tried) -> None:
         told(tried, number, folder, result, name)
 
 
-def test_translation_by_a_server_of_web_pages(tried: Tried) -> None:
-    for number, _, folder in tried.cases(len(NAMES)):
-        fault = fault_of(tried, number)
-        with misbehaving(FAULTS[fault]) as url:
-            result = ended(_translating(folder, url), folder, env=ENVIRONMENT, patience=PATIENCE)
-        told(tried, number, folder, result, fault)
-
-
 def _translating(folder: Path, endpoint: str) -> Sequence[str]:
     write(folder / "pairs.jsonl", project_files.PAIRS)
     connection = {"endpoint": endpoint, "project": "mine", "retry_seconds": 5.0}

@@ -24,6 +24,10 @@ def post(number: int, user: str | None = "1", **changes: Any) -> str:
 def dump(folder: Path, posts: Sequence[str], name: str = "beer.stackexchange.com/Posts.xml") -> Path:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = f'<?xml version="1.0" encoding="utf-8"?>\n<posts>\n{"".join(posts)}</posts>\n'
-    path.write_text(text, encoding="utf-8-sig")
+    path.write_text(text_of(posts), encoding="utf-8-sig")
     return path
+
+
+def text_of(posts: Sequence[str]) -> str:
+    """The text of a dump."""
+    return f'<?xml version="1.0" encoding="utf-8"?>\n<posts>\n{"".join(posts)}</posts>\n'

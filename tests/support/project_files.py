@@ -5,7 +5,6 @@ import json
 import shutil
 from collections.abc import Callable, Sequence
 from functools import partial
-from html import escape
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from build_personalized.sources import SAMPLE as PEOPLE
 from chat_server import Reply, request_digest, serve
 from chinese_tables import published
 from downstream_runs import MODELS, World, sampled
+from dumps import post, text_of
 from live_hub import Hub
 from pluralbench_rewards import Group
 from published_rows import write_published
@@ -153,22 +153,19 @@ def scores(step: int, groups: Sequence[Group]) -> list[list[float]]:
 
 def posts() -> str:
     """A Stack Exchange dump: three people who asked five questions each."""
-    rows = [
-        {
-            "Id": 10 * user + number,
-            "PostTypeId": 1,
-            "CreationDate": f"2016-0{user}-{number:02}T10:00:00.000",
-            "OwnerUserId": user,
-            "Title": f"Which beer goes with dish {number} of menu {user}?",
-            "Body": f"<p>I cook dish {number}, and I keep to a small purse. Guest {user} drinks no wheat beer.</p>",
-            "Tags": "<food><pairing>",
-        }
-        for user in range(1, 4)
-        for number in range(1, 6)
-    ]
-    lines = ["".join(f' {name}="{escape(str(value))}"' for name, value in row.items()) for row in rows]
-    return (
-        '<?xml version="1.0" encoding="utf-8"?>\n<posts>\n' + "".join(f"<row{line} />\n" for line in lines) + "</posts>"
+    return text_of(
+        [
+            post(
+                10 * user + number,
+                str(user),
+                CreationDate=f"2016-0{user}-{number:02}T10:00:00.000",
+                Title=f"Which beer goes with dish {number} of menu {user}?",
+                Body=f"<p>I cook dish {number}, and I keep to a small purse. Guest {user} drinks no wheat beer.</p>",
+                Tags="<food><pairing>",
+            )
+            for user in range(1, 4)
+            for number in range(1, 6)
+        ]
     )
 
 
