@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 from case_seconds import CALL, cpu_seconds, record
-from fault_table import print_table
 from hypothesis import settings
-from learning_table import print_learned
+from printed_tables import print_tables
 from session_folder import make_session_folder, one_certificate
 
 # How long an example takes says how busy the machine is. CI draws more examples, and the same ones in every run.
@@ -145,5 +144,4 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """The tables of `tests/faults` and of the tests marked `learning`, where they ran."""
     reports = [report for found in terminalreporter.stats.values() for report in found]
-    print_table(reports, terminalreporter._tw._file)
-    print_learned(reports, terminalreporter._tw._file)
+    print_tables(reports, terminalreporter._tw._file)

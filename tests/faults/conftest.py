@@ -11,7 +11,7 @@ import project_files
 import pytest
 from chat_server import ChatServer, serve
 from children import Ended
-from fault_table import TRIED
+from printed_tables import TRIED
 
 
 @dataclass

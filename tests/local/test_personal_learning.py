@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from learning_table import LEARNED
 from personal_corpora import learned, showing
 from pluralbench_local.personal.corpus import shuffle_profiles, standardize
 from pluralbench_local.personal.networks import VPL, new_network
 from pluralbench_local.personal.options import METHODS, Method, PersonalConfig
 from pluralbench_local.personal.scoring import accuracy, batches_of, rewards_of
+from printed_tables import LEARNED
 from simulated_users import Simulated, simulated
 
 pytestmark = pytest.mark.learning

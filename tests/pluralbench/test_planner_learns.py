@@ -9,10 +9,10 @@ from typing import Any
 
 import pluralbench
 import pytest
-from learning_table import LEARNED
 from planned_users import by_words_told, people
 from pluralbench import DataConfig, LocalModel
 from pluralbench.config import PlanConfig, PlannerConfig
+from printed_tables import LEARNED
 from rendered import render
 from verbs import score
 from written_tables import write
