@@ -7,7 +7,6 @@ import polars as pl
 from build_chinese.annotation.annotations import MARKS, mark_agreement, read_annotations, read_checks
 from build_chinese.annotation.tasks import read_tasks
 from chinese_prompts import SAMPLE, sample_prompts
-from hypothesis import strategies as st
 from pluralbench_measures.agreement import share_of
 
 Judged = tuple[str, str, str, str, str]
@@ -82,6 +81,3 @@ def test_checks_are_those_of_the_task_only() -> None:
     people = mark_agreement(marks, checks)["annotators"]
     assert people["x"]["checks_right"] == share_of(1, 1)
     assert people["y"]["checks_right"] == share_of(0, 1)
-
-
-pairs = st.sampled_from([("a", "b"), ("a", "c"), ("b", "c")])

@@ -88,18 +88,8 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
             "annotated.jsonl is an input of this command and would be overwritten; choose another file.",
         ),
         (
-            ["resolve", "annotated.jsonl", "--out", "folder"],
-            "folder is a folder; name a file, such as folder/out.jsonl.",
-        ),
-        ([*TASKS, "--out", "ranked.jsonl"], "ranked.jsonl is a file; choose another output directory."),
-        (
             ["tasks", "--prompts", "prompts.jsonl", "--annotator", "an"],
             "The prompts have no responses; set `--responses` or `--writer`.",
-        ),
-        (
-            [*TASKS[:-2], "--overlap", 0, "--out", "tasks"],
-            "n0 has 5 tasks for different annotators, and there are only 4 annotators; add annotators or set "
-            "`tasks.several_of_a_prompt = true` of the recipe.",
         ),
         (
             [*PREFERENCE, "--reward-base", "none"],

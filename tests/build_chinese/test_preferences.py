@@ -105,12 +105,6 @@ def expected(judgements: Sequence[Judgment]) -> Resolved:
     )
 
 
-def compared(level: dict[str, int], pairs: Iterable[tuple[str, str]]) -> list[Judgment]:
-    """What somebody would say of these pairs who sees the levels, 1 the best."""
-    marks: dict[int, Mark] = {-1: "1", 0: "s", 1: "2"}
-    return [(a, b, marks[(level[a] > level[b]) - (level[a] < level[b])]) for a, b in pairs]
-
-
 @given(JUDGEMENTS)
 def test_it_is_what_algorithm_1_finds(judgements: list[Judgment]) -> None:
     found = resolve(judgements)

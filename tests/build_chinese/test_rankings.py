@@ -147,18 +147,13 @@ BEGINNING = "下雨了，现在出门吗？"
     ("changes", "sentence"),
     [
         ({"input": None}, "row 2: `input` is missing or empty."),
-        ({"input": ["a"]}, "row 2: `input` is missing or empty."),
-        ({"responses": {"r1": "a"}}, "row 2: `responses` is not a list."),
         ({"responses": [{"id": "r1"}]}, "row 2: a response is not an object with `id` and `content`."),
-        ({"responses": [{"content": "甲"}]}, "row 2: a response has no `id`."),
         ({"responses": [*RESPONSES, OTHER]}, "row 2: two responses have the id r1."),
         ({"annotations": [["r1", "r2"]]}, "row 2: the annotation ['r1', 'r2'] is not [id, id, mark]."),
         (
             {"annotations": [["r1", "r2", "A"]]},
             "row 2: the annotation of r1 and r2 has the mark 'A', which is not 1, 2 or s.",
         ),
-        ({"annotations": [["r1", "r2", None]]}, "row 2: the annotation ['r1', 'r2', None] is not [id, id, mark]."),
-        ({"sys_prompt": 3}, "row 2: `sys_prompt` is not text."),
         ({"id": [1]}, "row 2: the id '[1]' is neither text nor an integer."),
     ],
 )

@@ -58,13 +58,7 @@ def test_changed_words_for_the_judge_need_another_version() -> None:
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("", "The taxonomy taxonomy.toml: the key `category` is missing."),
-        ("category = []", "The taxonomy taxonomy.toml: `category` is empty; it needs at least one value."),
         ('[[category]]\nname = "甲"', "The taxonomy taxonomy.toml: the key `category.0.criteria` is missing."),
-        (
-            '[[category]]\nname = ""\ncriteria = "logic"',
-            "The taxonomy taxonomy.toml: `category.0.name`: String should have at least 1 character.",
-        ),
         (
             TEXT + '[[category]]\nname = "数学"\ncriteria = "logic"',
             "taxonomy.toml has two categories of one name; remove or rename one.",

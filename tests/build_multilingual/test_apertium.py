@@ -97,18 +97,6 @@ def test_marks_survive(code: str) -> None:
     assert all(span in restored for _, span in masked.spans)
 
 
-MARKS = ["^", "$", "\\", "/", "@", "#", "*", "<b>", "{ }", "~", "_", "|", "^7/8<9>$", "\\@", "[", "]", "[]", "\\["]
-
-
-@needs_apertium
-def test_what_is_no_word_is_neither_added_nor_taken_away() -> None:
-    """Final stops, what means something to Apertium, other scripts, and its own end mark, which goes."""
-    wanted = {f"The house{stop}": f"La casa{stop}" for stop in ("", ".", "?", "!", ":", " …")}
-    wanted |= {f"The house {mark} and the cat": f"La casa {mark} y el gato" for mark in [*MARKS, "家 дом بيت 👩‍👩‍👧"]}
-    wanted |= {"The house␞ and the cat␞": "La casa y el gato"}
-    assert translated(*wanted) == [*wanted.values()]
-
-
 @needs_apertium
 def test_a_language_without_a_way() -> None:
     sentence = (

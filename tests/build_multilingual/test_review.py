@@ -104,15 +104,12 @@ NO_SHEET = "is not a review sheet; choose another `export_review=...`."
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        *(
-            (lambda sheet, name=name: sheet.with_columns(pl.Series(name, [None, "1"])).write_csv(), FILLED)
-            for name in SHEET[-3:]
-        ),
+        (lambda sheet: sheet.with_columns(pl.Series("better", [None, "1"])).write_csv(), FILLED),
         (lambda sheet: sheet.with_columns(decision=pl.lit("drop")).write_csv(separator=";"), FILLED),
         (lambda sheet: sheet.select("id", verdict=pl.lit("drop")).write_csv(), NO_SHEET),
         (lambda _: "", NO_SHEET),
     ],
-    ids=["better", "decision", "reason", "with semicolons, as in many countries", "another table", "empty"],
+    ids=["better", "decision, with semicolons, as in many countries", "another table", "empty"],
 )
 def test_what_a_reviewer_has_filled_or_is_no_sheet_is_not_overwritten(
     tmp_path: Path, change: Callable[[pl.DataFrame], str], message: str

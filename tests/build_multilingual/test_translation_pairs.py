@@ -263,19 +263,3 @@ def test_real_ratings_give_a_hundred_pairs_a_level(name: str, counts: tuple[int,
     gaps = [(rejected - chosen) for chosen, rejected in scores_of(result)]
     assert min(gaps[:100]) >= table.scale.easy
     assert min(gaps[100:]) >= table.scale.hard - 1e-9
-
-
-@needs_shared
-def test_real_ratings_of_several_directions_are_drawn_together() -> None:
-    names = ("wmt21_ted_mqm_zh-en_5way", "mlqe_pe_en-zh_dev", "mlqe_pe_en-de_dev")
-    tables = [read(RatedTable(location=str(SHARED / f"{name}.jsonl"))) for name in names]
-    result = drawn(*tables)
-    directions = ["en-de", "en-zh", "zh-en"]
-    assert result["subset"].unique(maintain_order=True).to_list() == [
-        f"translation-{direction}-{level}" for direction in directions for level in LEVELS
-    ]
-    alone = drawn(tables[0]).drop("id")
-    assert result.drop("id").tail(200).equals(alone)
-    mixed = read(RatedTable(location=str(SHARED / "wmt21_ted_mqm_en-de_5way.jsonl")))
-    with pytest.raises(SourceError, match="by `hter` and by `mqm_penalty`"):
-        drawn(*tables, mixed)

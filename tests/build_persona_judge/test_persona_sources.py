@@ -244,7 +244,6 @@ PERSON = {"user": "an", "age": "34", "town": "Cork"}
     ("table", "rows", "said"),
     [
         ("choices", [CHOICE | {"user": "cy"}], ": row 1 names the user 'cy', which is not in people.csv"),
-        ("choices", [CHOICE | {"question": "q9"}], ": row 1 names the question 'q9', which is not in questions.csv"),
         ("choices", [CHOICE | {"choice": "A"}], ": row 1 has the choice 'A', which is not one of 1, 2, tie"),
         *(
             (table, [row, row | {name: " "}], f": row 2 has no `{name}`; add one, or remove the row.")
@@ -254,11 +253,6 @@ PERSON = {"user": "an", "age": "34", "town": "Cork"}
             "people",
             [PERSON, PERSON | {"town": "Galway"}],
             ": rows 1 and 2 both have the user an but differ in `town`; keep one.",
-        ),
-        (
-            "questions",
-            [QUESTION, QUESTION | {"text": "Last?"}],
-            ": rows 1 and 2 both have the question q1 but differ in `text`; keep one.",
         ),
         (
             "choices",

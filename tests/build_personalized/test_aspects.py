@@ -101,13 +101,6 @@ def test_what_cannot_be_used_is_named(text: str, reason: str) -> None:
         parse_aspects(text, SENTENCES, 6)
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
-    max_leaves=8,
-)
-
-
 def spoken(number: int, narrative: str = NARRATIVE, **changes: Any) -> dict[str, Any]:
     return question(number, narrative=narrative, **changes)
 

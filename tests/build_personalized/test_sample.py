@@ -1,12 +1,9 @@
 """The sample in the package: 24 invented people whose answers show what a good pair is."""
 
-import json
-from typing import Any
-
 import polars as pl
 import pytest
 from build_personalized.recipe import SourceTable
-from build_personalized.sources import SAMPLE, load
+from build_personalized.sources import load
 
 
 @pytest.fixture(scope="module")
@@ -15,15 +12,6 @@ def questions(tmp_path_factory: pytest.TempPathFactory) -> pl.DataFrame:
     assert loaded.drops.is_empty()
     assert [(source.location, source.license) for source in loaded.sources] == [("sample", "apache-2.0")]
     return loaded.questions
-
-
-def answers() -> list[dict[str, Any]]:
-    return [
-        json.loads(line)
-        for path in sorted((SAMPLE / "answers").glob("*.jsonl"))
-        for line in path.read_text(encoding="utf-8").split("\n")
-        if line
-    ]
 
 
 def test_each_evidence_is_quoted_letter_for_letter(questions: pl.DataFrame) -> None:

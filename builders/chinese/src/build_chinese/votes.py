@@ -17,15 +17,6 @@ from build_chinese.source import FOLDER, JUDGE_PROMPTS, Taxonomy
 VOTES = pl.Schema(dict.fromkeys(("prompt", "first", "second", "mark", "reason", "call"), pl.String))
 """A vote: the responses in the order that the judge saw; `mark` is "1", "2" or "s", or null with a `reason`."""
 
-VERDICT: dict[str, Any] = {
-    "name": "verdict",
-    "schema": {
-        "type": "object",
-        "properties": {"verdict": {"type": "string", "enum": ["A", "B", "C"]}},
-        "required": ["verdict"],
-        "additionalProperties": False,
-    },
-}
 NO_RECORDED_VOTE = (
     "votes are recorded only for the sample's prompts and its seed; choose another judge with `judge=...`"
 )
@@ -78,7 +69,7 @@ def votes(
     ]
 
     def request(ballot: Ballot, attempt: int) -> Request:
-        schema = VERDICT if judge.reply == "structured" else None
+        schema = JUDGE_PROMPTS["verdict"] if judge.reply == "structured" else None
         return chat_request(
             judge, ballot.messages, seed=seed, label=vote_label(*ballot[:3]), attempt=attempt, schema=schema
         )

@@ -1,10 +1,12 @@
 """Tables of a build for its card and the terminal; the card's texts are in card.toml."""
 
+import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
+from pluralbench_calls import ChatModel
 from pluralbench_release import Card, card_from, markdown_table, text_table
 from pluralbench_release.audit import wins_text
 
@@ -13,6 +15,7 @@ from build_personalized.recipe import PersonalizedRecipe
 from build_personalized.sources.lamp_qa import is_original
 
 TEXTS = Path(__file__).with_name("card.toml")
+NOTES: dict[str, dict[str, str]] = tomllib.loads(Path(__file__).with_name("notes.toml").read_text(encoding="utf-8"))
 STATISTICS = "Statistics: means ± standard deviations, lengths in words"
 STATISTIC_NAMES = {
     "rubric_aspects": "rubric aspects",
@@ -24,21 +27,10 @@ STATISTIC_NAMES = {
 }
 
 
-def generator_note(recipe: PersonalizedRecipe) -> str:
-    """Return a note on the answers' generator and on how far the answers can be used."""
-    match recipe.llm.provider:
-        case "hand-written":
-            return (
-                "The answers are hand-written examples of good pairs, for trying the tools; "
-                "24 invented people are too few to rank reward models."
-            )
-        case "local":
-            return (
-                f"The answers were written by {recipe.llm.model}, a model of 135 million parameters. They show that "
-                "the pipeline works. So small a model rarely follows an instruction: chosen and rejected answers "
-                "differ by chance as much as by rubric. Do not evaluate reward models on them."
-            )
-    return f"The answers were written by {recipe.llm.model} at {recipe.llm.provider}."
+def origin_note(texts: Literal["answers", "personas"], writer: ChatModel) -> str:
+    """Return a note on who wrote texts and on how far they can be used."""
+    notes = NOTES[texts]
+    return notes.get(writer.provider, notes["other"]).format(model=writer.model, provider=writer.provider)
 
 
 def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
@@ -95,7 +87,7 @@ def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
     configs = ", ".join(entry["config"] for entry in figures["by_config"])
     tables = figures_tables(figures)
     sections: dict[str, pl.DataFrame | str] = {STATISTICS: tables.pop(STATISTICS), "Audit": audit_section(tables)}
-    made = card_from(TEXTS, sections, recipe=recipe, figures=figures, note=generator_note(recipe))
+    made = card_from(TEXTS, sections, recipe=recipe, figures=figures, note=origin_note("answers", recipe.llm))
     made = made.model_copy(update={"languages": [recipe.source.language]})
     return made.of({_origin(location) for location in recipe.source.locations}, f"Personalized pairs of {configs}")
 

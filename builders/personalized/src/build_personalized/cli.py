@@ -81,13 +81,13 @@ def command(
     from pluralbench_release import print_summary
 
     from build_personalized.build import build
-    from build_personalized.card import figures_tables, generator_note
+    from build_personalized.card import figures_tables, origin_note
 
     overrides = resolve_model_option(overrides, "llm", "--llm", LOCAL_WRITER, own={"hand-written": "hand-written"})
     config = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)
     target = building.target(config.name)
     result = build(config, target, **building.build_arguments)
-    notes = ["", generator_note(config)]
+    notes = ["", origin_note("answers", config.llm)]
     print_summary(console, target, result.manifest, result.new_calls, figures_tables(result.figures), notes=notes)
 
 
@@ -146,8 +146,9 @@ def training(
     """
     from pluralbench_release import print_summary
 
+    from build_personalized.card import origin_note
     from build_personalized.training.build import build
-    from build_personalized.training.card import figures_tables, persona_note
+    from build_personalized.training.card import figures_tables
 
     default = "sample" if overrides.get("source.locations") in (None, ["sample"]) else "own"
     overrides = resolve_model_option(
@@ -156,7 +157,7 @@ def training(
     config = read_recipe(TrainingRecipe, recipe_path(recipe or default, TRAINING_RECIPES), overrides)
     target = building.target(config.name)
     result = build(config, target, **building.build_arguments)
-    notes = ["", persona_note(config)]
+    notes = ["", origin_note("personas", config.persona)]
     print_summary(console, target, result.manifest, result.new_calls, figures_tables(result.figures), notes=notes)
 
 

@@ -7,25 +7,10 @@ import polars as pl
 from pluralbench_release import Card, card_from, text_table
 from pluralbench_release.audit import wins_text
 
-from build_personalized.card import audit_section, drops_table
+from build_personalized.card import audit_section, drops_table, origin_note
 from build_personalized.training.recipe import TrainingRecipe
 
 TEXTS = Path(__file__).with_name("card.toml")
-
-
-def persona_note(recipe: TrainingRecipe) -> str:
-    """Return a note on the personas' generator and on how far the personas can be used."""
-    match recipe.persona.provider:
-        case "none":
-            return "There are no personas: `persona` is null."
-        case "hand-written":
-            return "The personas are hand-written, like the pairs: they are examples, not useful training data."
-        case "local":
-            return (
-                f"The personas were written by {recipe.persona.model}, a model of 135 million parameters. They show "
-                "that the pipeline works; so small a model repeats questions instead of summarizing them."
-            )
-    return f"The personas were written by {recipe.persona.model} at {recipe.persona.provider}."
 
 
 def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
@@ -62,7 +47,9 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
 def card(recipe: TrainingRecipe, figures: dict[str, Any]) -> Card:
     """Return the dataset card of a release."""
     audit = audit_section(figures_tables(figures))
-    made = card_from(TEXTS, {"Audit": audit}, recipe=recipe, figures=figures, note=persona_note(recipe))
+    made = card_from(
+        TEXTS, {"Audit": audit}, recipe=recipe, figures=figures, note=origin_note("personas", recipe.persona)
+    )
     return made.model_copy(update={"languages": [recipe.source.language]})
 
 
