@@ -150,29 +150,6 @@ def test_a_wrong_value_of_a_configuration_says_which_there_are(make: Callable[[]
     assert isinstance(caught.value, ValueError)
 
 
-def test_the_benchmarks_are_these() -> None:
-    known = pluralbench.known_benchmarks()
-    judged = ["persona-judge"]
-    scored = ["personalized", "multilingual", "reward-bench", "chinese", "pairs", "rankings", "pandalm"]
-    with_users = ["arena-personalized", "prism-personalized", "personalized-training"]
-    sampled = ["prompts"]
-    by_response = ["reward-bench-2", "rm-bench", "judgebench", "rmb-best-of-n", "rewardmath"]
-    by_response += [f"ppe-{name}" for name in ("mmlu-pro", "math", "gpqa", "ifeval", "mbpp-plus")]
-    in_pairs = ["ppe-preference", "rmb-pairs", "llmbar", "mm-eval", "helpsteer3"]
-    assert sorted(known) == sorted(scored + with_users + judged + sampled + by_response + in_pairs)
-    assert [name for name, benchmark in known.items() if benchmark.prompts_only] == sampled
-    assert [name for name, benchmark in known.items() if benchmark.persona_items] == judged
-    assert known["personalized"].data == "QiyaoMa/Personalized-RewardBench"
-    assert str(known["multilingual"].data).startswith("CohereLabsCommunity/multilingual-reward-bench@")
-    assert (known["reward-bench"].data, known["reward-bench"].split) == ("allenai/reward-bench", "filtered")
-    assert [name for name, benchmark in known.items() if benchmark.is_ranking] == [
-        "chinese",
-        "rankings",
-        *(name for name in known if name in by_response),
-    ]
-    assert all(benchmark.title for benchmark in known.values())
-
-
 def test_importing_the_command_loads_no_torch() -> None:
     code = (
         "import sys, pluralbench, pluralbench.commands.app\n"

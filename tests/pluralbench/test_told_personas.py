@@ -108,11 +108,8 @@ def test_personas_bind_a_run_and_other_runs_are_as_they_were(
     [
         "[]",
         '{"id": "a"}',
-        '{"id": "a", "persona": 7}',
         '{"id": "a", "persona": [7]}',
-        '{"id": "a", "persona": "x", "demonstrations": [{"prompt": "x"}]}',
         '{"id": "a", "persona": "x", "demonstrations": "x"}',
-        '{"id": "a", "persona": "x", "demonstrations": 7}',
         '{"id": "a", "persona": "x", "demonstrations": [{"prompt": [], "chosen": "a", "rejected": "b"}]}',
     ],
 )

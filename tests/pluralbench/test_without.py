@@ -63,8 +63,6 @@ def test_subsets_of_which_no_item_is_left_are_named(run: Command, tmp_path: Path
     assert note.replace(" ", "") in "".join(said.split())
 
 
-
-
 def test_rankings_lose_all_rows_of_an_item(tmp_path: Path) -> None:
     rows = [
         {"id": f"r{number}", "prompt": f"{number}?", "responses": ["a", "bb" * number, "ccc"], "rank": [1, 2, 3]}
