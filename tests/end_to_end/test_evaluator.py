@@ -1,4 +1,4 @@
-"""The evaluator on real weights: SmolLM2 as a reward model.
+"""The evaluator on real weights: SmolLM2 as an implicit reward model.
 
 As a judge, `test_persona_command` and `tests/rewards/test_judge.py` ask it.
 """
@@ -11,7 +11,7 @@ from samples import sample
 from verbs import score, work
 
 pytestmark = [pytest.mark.heavy, pytest.mark.timeout(1200)]
-ONE_ITEM: dict[str, Any] = {"configs": ["Art_and_Entertainment"], "limit": 1, "device": "cpu"}
+ONE_ITEM: dict[str, Any] = {"configs": ["Art_and_Entertainment"], "limit": 1, "device": "cpu", "kind": "implicit"}
 
 
 @pytest.fixture(scope="module")
@@ -19,10 +19,10 @@ def release() -> Path:
     return sample("build-personalized").release
 
 
-def test_a_trained_reward_model_scores_the_sample_alike_in_both_modes(release: Path, tmp_path: Path) -> None:
-    from smollm2 import reward_model
+def test_a_language_model_scores_the_sample_alike_in_both_modes(release: Path, tmp_path: Path) -> None:
+    from smollm2 import language_model
 
-    model = reward_model()
+    model = language_model()
     fast, exact = (score(model, data=release, mode=mode, out=tmp_path / mode, **ONE_ITEM) for mode in ("fast", "exact"))
     assert [(work(run).strategy, work(run).unpackable) for run in (fast, exact)] == [("fast", ""), ("exact", "")]
     assert fast.items.height == 1
