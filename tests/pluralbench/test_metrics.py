@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_runs import Row, decision, run_of
-from pluralbench import find_benchmark
-from pluralbench.data.decisions import OUTCOMES, decide
+from pluralbench import find_benchmark, load_items
+from pluralbench.data.decisions import OUTCOMES, decide, score_items
 from pluralbench.data.rows_to_items import ITEMS
 from pluralbench.metrics.frame import KEY
+from pluralbench_rewards import Scored
 
 NAN = float("nan")
 
@@ -106,6 +107,25 @@ def test_what_was_truncated_is_counted_by_item_also_where_configs_share_ids() ->
     run = run_of(rows, "multilingual")
     assert [run.count("truncated", config=config) for config in ("fr", "zh")] == [2, 2]
     assert run.count("truncated") == 4
+
+
+def test_an_item_with_an_invalid_decision_has_no_credit_among_the_valid_ones() -> None:
+    outcomes = [(0, "win"), (0, "invalid"), (1, "win"), (1, "win"), (2, "loss"), (2, "win")]
+    run = run_of([decision(n, outcome, rejected=f"w{at}") for at, (n, outcome) in enumerate(outcomes)], "rewardmath")
+    assert (run.headline.value, run.headline.n) == (1 / 3, 3)
+    valid = run.estimate("accuracy_of_valid")
+    assert (valid.value, valid.n) == (1 / 2, 2)
+
+
+def test_rows_of_responses_say_what_became_of_each() -> None:
+    benchmark = find_benchmark("rankings")
+    items = load_items(benchmark, "sample").frame.head(2)
+    dropped, others = items["rank"].list.len().to_list()
+    scored = Scored([[], [NAN, *[1.0] * (others - 1)]], dropped={0: "too long"})
+    frame = score_items(benchmark, items, scored, decide(items, scored.scores))
+    assert frame["outcome"].to_list() == ["dropped"] * dropped + ["invalid"] + ["scored"] * (others - 1)
+    assert (frame["score"].null_count(), frame["reason"].to_list()[0]) == (dropped, "too long")
+    assert frame["response"].to_list() == [name for names in items["response_ids"] for name in names]
 
 
 def ranking(scores: Sequence[float], ranks: Sequence[int], number: int = 0, category: str = "a") -> pl.DataFrame:

@@ -1,15 +1,16 @@
 """Config and result of `score`, `judge` and `judge-personas`: runs of a model on a benchmark."""
 
-from typing import Any, ClassVar
+from typing import Any
 
-from pluralbench_calls import ChatModel, ConnectionConfig
+from pluralbench_calls import ChatModel
 from pluralbench_rewards import ModelRecord, ScoringConfig
-from pluralbench_runs import FrozenModel, Seed
+from pluralbench_runs import FrozenModel
 from pydantic import Field
 
 from pluralbench.config import JudgeConfig, PersonaJudgeConfig
 from pluralbench.results.record import (
     BenchmarkRecord,
+    ChatRunConfig,
     DataRecord,
     PromptRecord,
     RunConfig,
@@ -51,31 +52,21 @@ class ScoreRunConfig(EvaluationRunConfig):
     scoring: ScoringConfig
 
 
-class JudgeRunConfig(EvaluationRunConfig):
+class JudgeRunConfig(EvaluationRunConfig, ChatRunConfig):
     """Settings that determine a judge's verdicts."""
 
     verb = "judge"
-    runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
-
     model: ChatModel
-    prompts_digest: str
     judging: JudgeConfig
-    seed: Seed
-    connection: ConnectionConfig = ConnectionConfig()
 
 
-class PersonaJudgeRunConfig(EvaluationRunConfig):
+class PersonaJudgeRunConfig(EvaluationRunConfig, ChatRunConfig):
     """Settings that determine the verdicts of a persona judge."""
 
     verb = "judge-personas"
-    runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
-
     model: ChatModel
     prompts_version: str
-    prompts_digest: str
     judging: PersonaJudgeConfig
-    seed: Seed
-    connection: ConnectionConfig = ConnectionConfig()
 
 
 class EvaluationResult(RunResult):

@@ -1,20 +1,17 @@
 """Config and result of `plan` and `synthesize`: plans and personas for prompts."""
 
-from typing import ClassVar
-
-from pluralbench_calls import ChatModel, ConnectionConfig
+from pluralbench_calls import ChatModel
 from pluralbench_rewards import ModelRecord
-from pluralbench_runs import Seed
 from pydantic import Field
 
 from pluralbench.config import AspectMatchingConfig, PlanConfig, SynthesizeConfig
-from pluralbench.results.record import BenchmarkRecord, DataRecord, RunConfig, RunResult, UsageRecord
+from pluralbench.results.record import BenchmarkRecord, ChatRunConfig, DataRecord, RunResult, UsageRecord
 
 PLANS_FILE = "plans.jsonl"
 """File of plans in the directory of `plan`, for the prompts of `score` and `judge`."""
 
 
-class PlanRunConfig(RunConfig):
+class PlanRunConfig(ChatRunConfig):
     """Settings that determine plans and their numbers.
 
     Attributes:
@@ -25,14 +22,9 @@ class PlanRunConfig(RunConfig):
         sampling: Sampling of the plans.
         matching: Rules to match plan aspects with true ones.
         encoder: Digest of the encoder for matching; null without one.
-        prompts_digest: Digest of the planner's prompts.
-        seed: Seed of the plans.
-        connection: Endpoint of the planner.
     """
 
     verb = "plan"
-    runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
-
     planner: ChatModel
     benchmark: BenchmarkRecord
     data: DataRecord
@@ -40,9 +32,6 @@ class PlanRunConfig(RunConfig):
     sampling: PlanConfig
     matching: AspectMatchingConfig
     encoder: str | None = None
-    prompts_digest: str
-    seed: Seed
-    connection: ConnectionConfig = ConnectionConfig()
 
 
 class PlanResult(RunResult, UsageRecord):
@@ -69,20 +58,15 @@ class PlanResult(RunResult, UsageRecord):
     reasons: dict[str, int] = Field(default_factory=dict)
 
 
-class SynthesizeRunConfig(RunConfig):
+class SynthesizeRunConfig(ChatRunConfig):
     """Settings that determine personas and demonstrations."""
 
     verb = "synthesize"
-    runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
-
     model: ChatModel
-    prompts_digest: str
     judge_digest: str
     benchmark: BenchmarkRecord
     data: DataRecord
     synthesizing: SynthesizeConfig
-    seed: Seed
-    connection: ConnectionConfig = ConnectionConfig()
 
 
 class SynthesizeResult(RunResult, UsageRecord):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import ClassVar
 
-from pluralbench_calls import Price
+from pluralbench_calls import ConnectionConfig, Price
 from pluralbench_rewards import ServedRecord, Work
 from pluralbench_runs import FrozenModel, PathText, Recipe, Seed, versions
 from pydantic import Field
@@ -43,6 +43,22 @@ class RunConfig(Recipe):
     """
 
     verb: ClassVar[str]
+
+
+class ChatRunConfig(RunConfig):
+    """Settings of a run that asks a chat model.
+
+    Attributes:
+        prompts_digest: Digest of the prompts.
+        seed: Seed of the calls.
+        connection: Endpoint of the model.
+    """
+
+    runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
+
+    prompts_digest: str
+    seed: Seed
+    connection: ConnectionConfig = ConnectionConfig()
 
 
 class BenchmarkRecord(FrozenModel):
