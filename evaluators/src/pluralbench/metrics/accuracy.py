@@ -58,8 +58,10 @@ class ResampledAccuracy:
 
 
 def overall_rule(benchmark: Benchmark) -> str:
-    """Return the rule of the overall number, as a phrase."""
-    return "; ".join([_mean_rule(benchmark), *_credit_rules(benchmark)])
+    """Return the rule of the overall number, as a phrase, and how items count, the rule of most subsets first."""
+    rules = {pattern: PHRASES[benchmark.credit[pattern]] for pattern in sorted(benchmark.credit, key="*".__ne__)}
+    counted = [rule if pattern == "*" else f"in {pattern}, {rule}" for pattern, rule in rules.items()]
+    return "; ".join([_mean_rule(benchmark), *counted])
 
 
 def _mean_rule(benchmark: Benchmark) -> str:
@@ -78,13 +80,6 @@ def mean_over_all(benchmark: Benchmark) -> str:
     """Return the words for a mean without weights: over items, or pairs where each pair of a ranking counts."""
     pairs = benchmark.is_ranking and benchmark.credit_of(None) == "pairs"
     return f"mean over all {'pairs of responses' if pairs else 'items'}"
-
-
-def _credit_rules(benchmark: Benchmark) -> Iterator[str]:
-    """Yield how items count, the rule of most subsets first."""
-    for pattern in sorted(benchmark.credit, key="*".__ne__):
-        phrase = PHRASES[benchmark.credit[pattern]]
-        yield phrase if pattern == "*" else f"in {pattern}, {phrase}"
 
 
 def count(decided: Decided, leaves: Sequence[Leaf] | None = None) -> Counts:
