@@ -28,7 +28,6 @@ equals the variance of a bootstrap over clusters. With few clusters there are co
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,34 +198,20 @@ def perturb(*sums: Sums) -> Perturbed:
     return Perturbed(sums, tuple(sources))
 
 
-class _TableInfluence(NamedTuple):
-    """The influence of a table's clusters on a statistic, by stratum.
-
-    Attributes:
-        influence: Influence of each cluster. Shape (clusters, strata).
-        part: Share of each cluster in the stratum's decisions. Shape (clusters, strata).
-        weights: Weight of the stratum in the statistic.
-        decisions: Number of the stratum's decisions.
-        shares: Share of the stratum's decisions that are right.
-        partial: Mean of c (1 - c) over the credits c of the stratum's decisions.
-    """
-
-    influence: Array
-    part: Array
-    weights: Array
-    decisions: Array
-    shares: Array
-    partial: Array
-
-
-def _table_influence(sums: Sums, leaves: Sequence[int], starts: NDArray[np.int64], slopes: Array) -> _TableInfluence:
-    """Sum influences over strata, whose leaves are consecutive from `starts` on.
+def _table_influence(
+    sums: Sums, leaves: Sequence[int], starts: NDArray[np.int64], slopes: Array
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """Sum the influence of clusters on a statistic over strata, whose leaves are consecutive from `starts` on.
 
     Args:
         sums: The table.
         leaves: Leaves of all strata.
         starts: Index of each stratum's first leaf in `leaves`.
         slopes: Derivatives by the relative change of `won` and of `counts`. Shape (2, leaves).
+
+    Returns:
+        By cluster and stratum, the influence and the share in the stratum's decisions. By stratum, its weight in the
+        statistic, the number of its decisions, the share of right ones, and the mean of c (1 - c) over their credits c.
     """
     counts, won = sums.counts[:, leaves], sums.won[:, leaves]  # copies, which are overwritten below
     slope = ratio(slopes, counts.sum(0), 0.0)
@@ -240,7 +225,7 @@ def _table_influence(sums: Sums, leaves: Sequence[int], starts: NDArray[np.int64
     part = np.add.reduceat(counts, starts, axis=1)
     np.divide(part, decisions, out=part, where=decisions > 0)  # strata without decisions keep zeros
     partial = ratio(np.add.reduceat(np.broadcast_to(sums.partial, sums.won.shape[1])[leaves], starts), decisions, 0.0)
-    return _TableInfluence(influence, part, np.add.reduceat(slopes[0], starts), decisions, shares, partial)
+    return influence, part, np.add.reduceat(slopes[0], starts), decisions, shares, partial
 
 
 def _total_influence(

@@ -78,14 +78,6 @@ class Program(NamedTuple):
         run(lambda: command_of(program)(standalone_mode=False), self.distribution or self.name, mistakes=self.mistakes)
 
 
-class Docstring(NamedTuple):
-    """A Google docstring: its paragraphs before the sections, help by parameter, and examples, a paragraph each."""
-
-    body: str
-    args: Mapping[str, str]
-    examples: str
-
-
 class Command:
     """A verb with its functions and options."""
 
@@ -96,8 +88,8 @@ class Command:
         self.makers = {name: resolve_name(place) for name, place in verb.made.items()}
         functions = [self.function, *self.makers.values(), *filter(None, [self.show])]
         docstrings = [read_docstring(inspect.getdoc(function) or "") for function in functions]
-        texts = {name: text for docstring in docstrings for name, text in docstring.args.items()}
-        self.docstring = docstrings[0]
+        texts = {name: text for _, args, _ in docstrings for name, text in args.items()}
+        self.body, _, self.examples = docstrings[0]
         self.options = CommandLine({parameter.name: parameter for parameter in self._parameters()}, texts)
 
     def _parameters(self) -> Iterator[inspect.Parameter]:
@@ -114,7 +106,7 @@ class Command:
 
     def help(self) -> dict[str, Any]:
         """Return help and epilog of the command."""
-        return {"help": self.options.help(self.docstring.body), "epilog": escape(self.docstring.examples)}
+        return {"help": self.options.help(self.body), "epilog": escape(self.examples)}
 
     def run(self, **values: Any) -> None:
         """Run the command with the values of its options."""
@@ -135,8 +127,8 @@ class Command:
 def command_of(program: Program) -> Any:
     """Build the command of a program for typer, with --version. The options for shell completion are hidden."""
     default = None if program.default is None else Command(program.default)
-    docstring = read_docstring(program.help)
-    texts = default.help() if default else {"help": docstring.body, "epilog": docstring.examples}
+    body, _, examples = read_docstring(program.help)
+    texts = default.help() if default else {"help": body, "epilog": examples}
     parameters = default.options.typer_parameters() if default else []
     parameters.append(_version_parameter(program.distribution or program.name))
     app = typer.Typer(rich_markup_mode="rich", no_args_is_help=default is None)
@@ -157,8 +149,8 @@ def command_of(program: Program) -> Any:
     return made
 
 
-def read_docstring(text: str) -> Docstring:
-    """Split a Google docstring."""
+def read_docstring(text: str) -> tuple[str, Mapping[str, str], str]:
+    """Split a Google docstring into the paragraphs before its sections, help by parameter, and examples."""
     body, *sections = SECTION.split(text)
     parts = dict(zip(sections[::2], sections[1::2], strict=True))
     _, *entries = ENTRY.split(parts.get("Args", ""))
@@ -166,7 +158,7 @@ def read_docstring(text: str) -> Docstring:
     lines = EXAMPLE.split("\n" + parts.get("Examples", "").rstrip())[1:]
     examples = [" ".join(line.strip() for line in example.splitlines()) for example in lines]
     paragraphs = [" ".join(paragraph.split()) for paragraph in body.strip().split("\n\n")]
-    return Docstring("\n\n".join(paragraphs), args, "\n\n".join(["Examples:", *examples] if examples else []))
+    return "\n\n".join(paragraphs), args, "\n\n".join(["Examples:", *examples] if examples else [])
 
 
 def _call(function: Callable[..., Any], arguments: Mapping[str, Any], *first: Any) -> Any:
