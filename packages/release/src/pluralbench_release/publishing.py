@@ -19,7 +19,7 @@ from pluralbench_release.commits import (
     tags_of,
     text_at,
 )
-from pluralbench_release.diff import TableDiff, diff
+from pluralbench_release.diff import diff
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.fetching import release_at
 from pluralbench_release.files import IGNORED
@@ -45,6 +45,8 @@ from pluralbench_release.versions import (
     parse_version,
     with_entry,
 )
+
+CHANGES = {"major": "rows were removed or changed", "minor": "rows were added", "patch": "no rows changed"}
 
 
 @dataclass(frozen=True)
@@ -154,18 +156,14 @@ def _plan_version(
         return version, first_lines(manifest)
     with release_at(f"{remote.name}@{last.tag}") as old:
         differences = diff(old, directory)
-    least = last.after(change_size(differences))
+    change = change_size(differences)
+    least = last.after(change)
     if wanted is not None and wanted < least:
         raise ReleaseError(
-            f"{wanted.tag} is too low for {remote.name}: since {last.tag}, {_changes_text(differences)}, which "
+            f"{wanted.tag} is too low for {remote.name}: since {last.tag}, {CHANGES[change]}, which "
             f"requires {least.tag}; leave out `tag=...`, or choose a higher one."
         )
     return wanted or least, change_lines(differences, last)
-
-
-def _changes_text(differences: list[TableDiff]) -> str:
-    change = change_size(differences)
-    return {"major": "rows were removed or changed", "minor": "rows were added", "patch": "no rows changed"}[change]
 
 
 def _publish(

@@ -311,7 +311,8 @@ def connect(cluster: ClusterConfig) -> Any:
 
     if ray.is_initialized():
         current = ray.get_runtime_context().gcs_address
-        if address and not address.startswith(CLIENT) and not _is_same(address, current):
+        # Ray writes the host of this machine in another way.
+        if address and not address.startswith(CLIENT) and _host_and_port(address)[1] != _host_and_port(current)[1]:
             raise ClusterError(OTHER_CLUSTER.format(address=current))
         return ray
     import logging
@@ -344,11 +345,6 @@ def _check_answer(address: str) -> None:
         except grpc.RpcError as error:  # Ray also answers with an error
             if error.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
                 raise ClusterError(NOT_RAY.format(address=address, reason="no gRPC")) from None
-
-
-def _is_same(address: str, other: str) -> bool:
-    """Whether two addresses have the same port; Ray writes the host of this machine in another way."""
-    return _host_and_port(address)[1] == _host_and_port(other)[1]
 
 
 def _start_local(ray: Any, cluster: ClusterConfig, quiet: dict[str, Any]) -> None:
