@@ -28,7 +28,7 @@ def local(name: str, revision: str | None = None) -> dict[str, Callable[[], Any]
     from pluralbench_local import LocalModel, load
     from pluralbench_local.kinds import LANGUAGE_MODEL, load_network
     from pluralbench_local.models import load_tokenizer
-    from pluralbench_local.personal.encoders import load_encoder
+    from pluralbench_local.personal.backbones import load_encoder
     from pluralbench_local.scoring import RunOptions
 
     model = LocalModel(name=name, revision=revision, device="cpu")

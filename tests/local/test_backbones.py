@@ -274,6 +274,6 @@ def test_without_the_extra_a_sentence_encoder_says_how_to_install_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "modules.json").write_text(json.dumps([]), encoding="utf-8")
-    monkeypatch.setattr("pluralbench_local.personal.encoders.find_spec", lambda _: None)
+    monkeypatch.setattr("pluralbench_local.personal.backbones.find_spec", lambda _: None)
     with pytest.raises(LocalError, match=r"needs an extra: `uv sync .* --extra sentence-transformers`"):
         load_backbone(tmp_path)
