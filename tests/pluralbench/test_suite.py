@@ -222,7 +222,6 @@ def test_every_format_has_the_same_numbers(small: Path, model: str, run: Command
         assert status == 0
         assert head in text
         assert shown in text
-        assert "Benchmark 3 of 3: c (finished earlier)" in log
     [row] = json.loads(run(*words, "--format", "json")[1])
     assert (row["mean"]["value"], row["mean"]["columns"], row["mean"]["of"]) == (mean.value, 2, 2)
     assert row["columns"]["Others"]["items"] == 18
@@ -232,7 +231,7 @@ def test_every_format_has_the_same_numbers(small: Path, model: str, run: Command
     csv.write_text(run(*words, "--format", "csv", "--html", page)[1], encoding="utf-8")
     assert pl.read_csv(csv)["mean.value"].to_list() == [mean.value]
     assert pl.read_csv(csv)["columns.First.value"].to_list() == [done.runs["a"].headline.value]
-    assert '<section id="suites"' in page.read_text(encoding="utf-8")
+    assert '">Suites' in page.read_text(encoding="utf-8")
     assert "mean of 2 of 2" in page.read_text(encoding="utf-8")
     assert "mean of 2 of 2" in run("report", tmp_path / "out")[1]
     assert "mean of 2 of 2" not in run("report", tmp_path / "out" / "a")[1]

@@ -36,7 +36,6 @@ from pluralbench.evaluation.models import Scorable, as_local_model, model_config
 from pluralbench.evaluation.score import model_file_name, write_scores
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.run_files import RUN_FILE
-from pluralbench.results.runs import Run, load_run
 from pluralbench.results.suite import SUITE_FILE, SuiteRecord, SuiteRun, load_suite
 
 DEFAULT_SUITE = "release"
@@ -117,17 +116,11 @@ def suite(
         _move_runs(target, replaced)
     target.mkdir(parents=True, exist_ok=True)
     write_recipe(record, target / SUITE_FILE)
-    runs: dict[str, Run] = {}
+    runs: dict[str, Any] = {}
     for number, (key, own) in enumerate(loaded.items(), 1):
-        finished = (targets[key] / RUN_FILE).is_file() and not fresh
-        note = "finished earlier" if finished else plural(own.frame.height, "item")
-        log_status(f"Benchmark {number} of {len(loaded)}: {key} ({note})")
+        log_status(f"Benchmark {number} of {len(loaded)}: {key} ({plural(own.frame.height, 'item')})")
         try:
-            runs[key] = (
-                load_run(targets[key], ScoreRunConfig, part=True)
-                if finished
-                else write_scores(targets[key], own, configs[key], open_once, fresh=fresh)
-            )
+            runs[key] = write_scores(targets[key], own, configs[key], open_once, fresh=fresh)
         except UserError:
             log_status(
                 f"{len(runs)} of {len(loaded)} benchmarks are finished in {target}; rerun the same command to resume."
