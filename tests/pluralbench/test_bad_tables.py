@@ -13,7 +13,6 @@ from pluralbench_runs import UserError
 from verbs import load_items
 from written_tables import write
 
-Command = Callable[..., tuple[int, str, str]]
 Rows = list[dict[str, Any]]
 RANKING: dict[str, Any] = {"id": "r1", "prompt": "?", "responses": ["a", "b"], "rank": [1, 2]}
 

@@ -3,7 +3,7 @@
 import json
 import random
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib import util
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,6 @@ from pluralbench_measures.bootstrap import Estimate, Resampled
 from rendered import render
 from written_tables import write
 
-Command = Callable[..., tuple[int, str, str]]
 Parts = dict[str, pl.DataFrame]
 PAIRS = find_benchmark("pairs")
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "suite" / "recorded"

@@ -16,8 +16,6 @@ from pluralbench.errors import BenchmarkError, EvaluationError, RunError
 from pluralbench.results import Run
 from pluralbench_rewards import Group
 
-Command = Callable[..., tuple[int, str, str]]
-
 
 def by_length(sign: float) -> Callable[[Sequence[Group]], list[list[float]]]:
     """A model that scores a response by its length times `sign`."""
