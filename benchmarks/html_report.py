@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--characters", type=int, default=1_500)
     parser.add_argument("--keep", type=Path, help="file for the page")
     options = parser.parse_args()
-    from pluralbench.reports.html.report import write_html
+    from pluralbench.reports.html.page import write_html
 
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)

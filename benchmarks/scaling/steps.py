@@ -175,11 +175,12 @@ def _measure(job: Job, out: str) -> Step:
 
 def report(job: Job) -> Step:
     """Render the run as a table."""
-    from pluralbench.reports.report import render
+    from pluralbench.reports.runs import overview
+    from pluralbench.reports.writing import format_report
     from pluralbench.results.finding import find_runs
 
     yield
-    render(find_runs([Path(job.folder) / RUN]).runs, "markdown")
+    format_report(overview(find_runs([Path(job.folder) / RUN]).runs), "markdown", None)
 
 
 def submit(job: Job) -> Step:
