@@ -299,7 +299,7 @@ def test_what_is_cut_counts_and_what_is_empty_or_refused_is_counted(sample: Path
     assert (
         "6 of 36 candidates were truncated at 512 tokens, the maximum of this run, and are judged as they are." in said
     )
-    assert "18 of 36 candidates have no text and are never selected: empty (12); refusal (6)." in said
+    assert "18 of 36 candidates have no text and are never selected: empty (12), refusal (6)." in said
 
 
 @pytest.mark.heavy
