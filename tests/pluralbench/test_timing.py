@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from pluralbench import ConnectionConfig
-from pluralbench.evaluation import timing
-from pluralbench.evaluation.timing import TIMES, cost_of_calls, stopwatch
+from pluralbench.evaluation import work
+from pluralbench.evaluation.work import TIMES, cost_of_calls, stopwatch
 from pluralbench.results import Run
 from written_tables import write
 
@@ -28,7 +28,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(timing, "time", made)
+    monkeypatch.setattr(work, "time", made)
     return made
 
 

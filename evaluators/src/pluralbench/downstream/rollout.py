@@ -27,8 +27,8 @@ from pluralbench.downstream.candidates import (
     sample,
 )
 from pluralbench.downstream.outcomes import JudgedCandidate, OutcomeJudge
-from pluralbench.evaluation.journal import open_journal
 from pluralbench.evaluation.models import Scorable, as_local_model, resolve_model
+from pluralbench.evaluation.work import open_journal
 from pluralbench.metrics.best_of_n import best_of_first
 from pluralbench.results.downstream import REWARDS, SELECTED
 from pluralbench.results.run_files import LEDGER_FILE

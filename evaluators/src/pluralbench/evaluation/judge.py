@@ -18,8 +18,8 @@ from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judged_items import SIDES, JudgeContexts, JudgeVerdicts, check_protocol, judge_items
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import resolve_chat_model
-from pluralbench.evaluation.timing import stopwatch
 from pluralbench.evaluation.verdicts import TokenUsage, export_calls, judge_of, judge_result
+from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig

@@ -32,7 +32,6 @@ from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import judge_chat_model
 from pluralbench.evaluation.loading import benchmark_record, run_directory
-from pluralbench.evaluation.timing import stopwatch
 from pluralbench.evaluation.verdicts import (
     CHANGED,
     INVALID,
@@ -44,6 +43,7 @@ from pluralbench.evaluation.verdicts import (
     judge_result,
     record_replies,
 )
+from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics import measure
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.evaluations import PersonaJudgeResult, PersonaJudgeRunConfig, WithoutPersona

@@ -12,10 +12,9 @@ from pluralbench.arguments import ShardText
 from pluralbench.config import DataConfig, Profile, PromptConfig
 from pluralbench.data.decisions import decide, score_items
 from pluralbench.evaluation.folders import file_name, run_folder
-from pluralbench.evaluation.journal import open_journal
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import Scorable, as_local_model, model_config, resolve_model
-from pluralbench.evaluation.timing import stopwatch
+from pluralbench.evaluation.work import open_journal, stopwatch
 from pluralbench.results.evaluations import ScoreResult, ScoreRunConfig
 from pluralbench.results.record import CostRecord
 from pluralbench.results.run_files import write_run

@@ -21,8 +21,8 @@ from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import judge_chat_model
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
-from pluralbench.evaluation.timing import stopwatch
 from pluralbench.evaluation.verdicts import export_calls, judge_result
+from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.plans import SynthesizeResult, SynthesizeRunConfig
 from pluralbench.results.run_files import write_run

@@ -11,7 +11,7 @@ from pluralbench_rewards.judge import Judge
 from pluralbench_runs import Output
 
 from pluralbench.config import JudgeConfig
-from pluralbench.evaluation.timing import cost_of_calls
+from pluralbench.evaluation.work import cost_of_calls
 from pluralbench.results.evaluations import EvaluationRunConfig, JudgeRunConfig, PersonaJudgeRunConfig
 from pluralbench.results.plans import SynthesizeRunConfig
 from pluralbench.results.run_files import LEDGER_FILE

@@ -21,7 +21,7 @@ from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import run_directory
 from pluralbench.evaluation.models import base_model_path
-from pluralbench.evaluation.timing import stopwatch
+from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.personalize import method_numbers
 from pluralbench.personalizing.users import (

@@ -22,7 +22,7 @@ from pluralbench.downstream.candidates import Policy, answer_fields, resolve_pol
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, run_directory
-from pluralbench.evaluation.timing import cost_of_calls, stopwatch
+from pluralbench.evaluation.work import cost_of_calls, stopwatch
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.plans import EMBEDDINGS, WORDS, AspectMatches, aspect_numbers
 from pluralbench.planning.aspects import (
