@@ -31,7 +31,10 @@ def serve_raw(answering: Answering) -> Iterator[RawServer]:
     class Handler(socketserver.BaseRequestHandler):
         def handle(self) -> None:
             self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            server.requests.append(_request(self.request))
+            request = _request(self.request)
+            if request is None:
+                return
+            server.requests.append(request)
             for piece in answering(len(server.requests) - 1):
                 if over.is_set():
                     return
@@ -46,16 +49,19 @@ def serve_raw(answering: Answering) -> Iterator[RawServer]:
             over.set()
 
 
-def _request(connection: socket.socket) -> bytes:
+def _request(connection: socket.socket) -> bytes | None:
+    """A whole request; None if the client closes the connection before."""
     came = b""
-    while b"\r\n\r\n" not in came:
-        came += connection.recv(65536)
-    head, _, body = came.partition(b"\r\n\r\n")
+    while not (head := came.partition(b"\r\n\r\n"))[1] or len(head[2]) < _length(head[0]):
+        if not (part := connection.recv(65536)):
+            return None
+        came += part
+    return came
+
+
+def _length(head: bytes) -> int:
     lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    wanted = int(lengths[0].split(b":")[1]) if lengths else 0
-    while len(body) < wanted:
-        body += connection.recv(65536)
-    return head + b"\r\n\r\n" + body
+    return int(lengths[0].split(b":")[1]) if lengths else 0
 
 
 def http(body: bytes, *headers: str, status: str = "200 OK", length: int | None = None) -> bytes:
