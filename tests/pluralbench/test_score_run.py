@@ -129,7 +129,7 @@ def test_a_run_reads_back_as_it_was_and_shows_a_table(score: Callable[..., Run],
     assert again.items.equals(run.items)
     assert again.metrics.equals(run.metrics)
     assert (again.config, again.result, again.name) == (run.config, run.result, run.name)
-    assert "by_text: Pairs" in again._repr_html_()
+    assert "by_text on Pairs" in again._repr_html_()
 
 
 def test_texts_of_all_scripts_are_scored(score: Callable[..., Run], tmp_path: Path) -> None:
