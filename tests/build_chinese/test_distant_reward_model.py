@@ -306,6 +306,7 @@ def accuracies(model: Path) -> dict[str, float]:
     return found
 
 
+@pytest.mark.heavy
 def test_a_variant_that_cannot_be_trained_leaves_the_others(run: Run, project: Project) -> None:
     words, _ = project
     status, said = run(*words, "--limit", "2", "--out", "out", "--ablate")

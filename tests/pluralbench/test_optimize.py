@@ -11,13 +11,11 @@ import pytest
 from pluralbench import check_submission, load_run
 from pluralbench.downstream.rollout import rollout
 from pluralbench.results import Downstream
-from pluralbench_policies.scorer import Scorer
 from small_world import people, people_file
 from some_words import WORDS
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
-Folders = Callable[..., str]
 BY_PPO = ["--algorithm", "ppo", "--batch-size", "4", "--mini-batch-size", "4", "--max-tokens", "12"]
 BY_PPO += ["--learning-rate", "1e-2"]
 JUDGED = ["--judge", "rubric-overlap", "--sample-max-tokens", "16", "--profile", "none", "--device", "cpu"]
@@ -47,6 +45,8 @@ def test_verl_is_a_verb_that_writes_its_files_first(
 @pytest.fixture
 def scored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One more for each step whose completions are scored."""
+    from pluralbench_policies.scorer import Scorer
+
     call, steps = Scorer.__call__, list[int]()
 
     def counted(self: Scorer, *given: Any) -> list[float]:

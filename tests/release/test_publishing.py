@@ -102,6 +102,7 @@ def test_the_same_again_changes_nothing(run: Run, release: Make, hub: Hub) -> No
     assert hub.wrote() == wrote
 
 
+@pytest.mark.heavy
 def test_versions_follow_from_what_changed(run: Run, release: Make, pairs: Pairs, hub: Hub) -> None:
     publish(release("a", pairs("q1", "q2"), pairs("x")), "org/name", tag="v1.0.0", create=True)
     more = publish(release("b", pairs("q1", "q2", "q3"), pairs("x")), "org/name")
