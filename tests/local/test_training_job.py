@@ -5,6 +5,7 @@ import json
 from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 from killing import Stop, killed_when
 from pluralbench_local import LocalError, Trained, TrainingError
 from pluralbench_local.training_job import (
+    CheckpointClock,
     Kind,
     Result,
     restore,
@@ -131,6 +133,17 @@ def test_before_its_first_checkpoint_a_stopped_run_binds_nothing(out: Path) -> N
     with pytest.raises(Stop):
         made(out, stop=3)
     assert list(out.parent.iterdir()) == []
+
+
+def test_slow_saving_makes_checkpoints_by_time_rarer(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter([119.0, 120.0, 130.0, 329.0, 330.0])
+    monkeypatch.setattr("pluralbench_local.training_job.time", SimpleNamespace(monotonic=lambda: next(now)))
+    clock = CheckpointClock(100, 0.0)
+    assert not clock.due(1)
+    assert clock.due(2)  # saved from second 120 to 130
+    clock.saved()
+    assert not clock.due(3)
+    assert clock.due(4)
 
 
 def test_a_kill_once_the_model_is_in_its_place_leaves_no_checkpoints(

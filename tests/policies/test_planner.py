@@ -1,6 +1,7 @@
 """Training a planner: what the loss is of, what it leaves, how it goes on where it was stopped, what it refuses."""
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -139,6 +140,16 @@ def test_stopped_it_goes_on_to_the_same_weights(trained: "Trained", base: str, t
     assert log_of(done.folder) == log_of(trained.folder)
     assert weights(done) == weights(trained)
     assert run(base, out).record == done.record
+
+
+def test_checkpoints_come_by_time_too(base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from pluralbench_policies.trl_trainers import Steps
+
+    monkeypatch.setattr("pluralbench_local.training_job.CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr("pluralbench_local.training_job.SAVING_SHARE", math.inf)
+    with stopped_at(3, Steps, "on_step_end"):
+        run(base, tmp_path / "stopped")
+    assert (tmp_path / "stopped.work" / "checkpoint-2").is_dir()
 
 
 def test_each_epoch_has_all_items_in_an_order_of_its_own() -> None:

@@ -27,6 +27,7 @@ from pluralbench_local.network import max_positions
 from pluralbench_local.packing import to_device
 from pluralbench_local.training_batches import Batch, Data, Ranking, batches, check, tokenize_rankings
 from pluralbench_local.training_job import (
+    CheckpointClock,
     Kind,
     Result,
     Trained,
@@ -238,6 +239,7 @@ def _run(
     accelerator.prepare(trainee.whole)
     optimizer, schedule = accelerator.prepare(optimizer, schedule)
     done = restore(accelerator, work)
+    clock = CheckpointClock(options.save_steps)
     trainee.network.model.train()
 
     def note(line: Mapping[str, Any]) -> str:
@@ -253,8 +255,9 @@ def _run(
             if held_out is not None and number % options.eval_steps == 0:
                 line["held_out_accuracy"] = _accuracy(trainee, rewards, held_out)
             log(line)
-            if number % options.save_steps == 0:
+            if clock.due(number):
                 save_checkpoint(accelerator, work, number)
+                clock.saved()
 
 
 def _step(

@@ -8,10 +8,11 @@ import json
 import math
 import platform
 import shutil
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +32,8 @@ from pluralbench_local.models import silence_transformers
 
 LOG_FILE, SETTINGS_FILE = "log.jsonl", "settings.toml"
 CHECKPOINT = "checkpoint-"
+CHECKPOINT_SECONDS = 120.0  # of work that an interruption may cost
+SAVING_SHARE = 1 / 20  # of the time, at most, if no `save_steps` ask for more
 
 
 @dataclass(frozen=True)
@@ -285,6 +288,35 @@ def step_log(
 def read_log(folder: Path) -> list[dict[str, Any]]:
     """Read the lines of a log, one for each step."""
     return [json.loads(line) for line in (folder / LOG_FILE).read_text(encoding="utf-8").splitlines()]
+
+
+@dataclass
+class CheckpointClock:
+    """Says when a checkpoint is due: after `save_steps` steps, and after some minutes of work.
+
+    A large model, whose saving takes long, is saved more rarely.
+
+    Attributes:
+        save_steps: Steps between two checkpoints.
+    """
+
+    save_steps: int
+    _last: float = field(default_factory=time.monotonic)
+    _wait: float = field(default_factory=lambda: CHECKPOINT_SECONDS)
+
+    def due(self, step: int) -> bool:
+        """Whether to save a checkpoint after this step; `saved` is called afterwards."""
+        now = time.monotonic()
+        if step % self.save_steps and now - self._last < self._wait:
+            return False
+        self._last = now
+        return True
+
+    def saved(self) -> None:
+        """Note how long saving took."""
+        now = time.monotonic()
+        self._wait = max(CHECKPOINT_SECONDS, (now - self._last) / SAVING_SHARE)
+        self._last = now
 
 
 def save_checkpoint(accelerator: Accelerator, work: Path, step: int) -> None:

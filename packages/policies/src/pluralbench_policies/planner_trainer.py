@@ -8,7 +8,7 @@ import torch
 from datasets import Dataset
 from peft import LoraConfig
 from pluralbench_local import LocalError
-from pluralbench_local.training_job import newest_checkpoint, step_log
+from pluralbench_local.training_job import CheckpointClock, newest_checkpoint, step_log
 from pluralbench_runs import one_line
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import SFTTrainer
@@ -63,7 +63,8 @@ def fit(
             evaluate = held_out_rows is not None and step % options.eval_steps == 0
             return {"held_out_loss": _loss(trainer)} if evaluate else {}
 
-        steps = Steps(work, write, LOG_NAMES, extra_values, of=options.max_steps, save_steps=options.save_steps)
+        clock = CheckpointClock(options.save_steps)
+        steps = Steps(work, write, LOG_NAMES, extra_values, of=options.max_steps, clock=clock)
         trainer.add_callback(steps)
         before = None if held_out_rows is None else _loss_of_base(trainer)
         trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))

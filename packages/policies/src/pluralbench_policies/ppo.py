@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from pluralbench_local import LocalModel
 from pluralbench_local.packing import to_device
-from pluralbench_local.training_job import accelerator_of, restore, save_checkpoint
+from pluralbench_local.training_job import CheckpointClock, accelerator_of, restore, save_checkpoint
 from pluralbench_local.training_model import checkpoint_activations
 from tensordict import TensorDict
 from tensordict.nn import ProbabilisticTensorDictModule, TensorDictModule
@@ -144,7 +144,7 @@ def optimize_by_ppo(
     accelerator.prepare(nn.ModuleList([model, critic]))  # registers them for checkpoints
     learner = PPOState(model, critic, start, accelerator.prepare(*optimizers))
     ends = end_ids(model, tokenizer)
-    done = restore(accelerator, work)
+    done, clock = restore(accelerator, work), CheckpointClock(options.save_steps)
     with step_lines(work, done, len(steps)) as write:
         for number, places in enumerate(steps[done:], done + 1):
             began = time.perf_counter()
@@ -159,8 +159,9 @@ def optimize_by_ppo(
             step, line["entropy"] = prepare_step(learner, rows, torch.tensor(rewards), options)
             line |= _update(learner, step, options)
             write(line | {"seconds": time.perf_counter() - began})
-            if number < len(steps) and number % options.save_steps == 0:
+            if number < len(steps) and clock.due(number):
                 save_checkpoint(accelerator, work, number)
+                clock.saved()
                 draw_curves(work)
 
 

@@ -18,7 +18,7 @@ import torch
 from datasets import Dataset
 from pluralbench_local import LocalModel
 from pluralbench_local.models import hub_options, silence_transformers
-from pluralbench_local.training_job import CHECKPOINT, keep_checkpoint, newest_checkpoint
+from pluralbench_local.training_job import CHECKPOINT, CheckpointClock, keep_checkpoint, newest_checkpoint
 from transformers import PrinterCallback, TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
 from trl.trainer.grpo_trainer import GRPOTrainer
@@ -50,7 +50,7 @@ class Steps(TrainerCallback):
         names: Names in the line by names in the library's log.
         extra_values: Returns further values of a step's line.
         of: Number of steps.
-        save_steps: Steps between two checkpoints.
+        clock: Says when a checkpoint is due.
         updates: Updates of the weights per step.
         saved: Called with `work` after a checkpoint.
     """
@@ -60,7 +60,7 @@ class Steps(TrainerCallback):
     names: Mapping[str, str]
     extra_values: Callable[[int], Mapping[str, Any]]
     of: int
-    save_steps: int
+    clock: CheckpointClock
     updates: int = 1
     saved: Callable[[Path], None] = lambda work: None
     began: float = field(default_factory=time.perf_counter)
@@ -68,7 +68,7 @@ class Steps(TrainerCallback):
     def on_step_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
         """Request a checkpoint if one is due."""
         step, update = divmod(state.global_step, self.updates)
-        control.should_save = update == 0 and step < self.of and step % self.save_steps == 0
+        control.should_save = update == 0 and step < self.of and self.clock.due(step)
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **kwargs: Any) -> None:
         """Write the step's line."""
@@ -83,6 +83,7 @@ class Steps(TrainerCallback):
         """Move the complete checkpoint to its place."""
         checkpoint = Path(args.output_dir) / f"{CHECKPOINT}{state.global_step}"
         keep_checkpoint(self.work, checkpoint, state.global_step // self.updates)
+        self.clock.saved()
         self.saved(self.work)
 
 
@@ -190,7 +191,7 @@ def optimize_by_trl(
                 LOG_NAMES,
                 lambda _: reward.line,
                 of=of,
-                save_steps=options.save_steps,
+                clock=CheckpointClock(options.save_steps),
                 updates=options.updates,
                 saved=draw_curves,
             )
