@@ -6,18 +6,15 @@ from .languages import ENGLISH, LANGUAGES, Language, language_of, similar_langua
 from .multilingual import MultilingualPairs, TranslationPairs
 from .persona import VARIABLE, PersonaItems
 from .personalized import (
-    POST,
-    RUBRIC_ASPECT,
     PersonalizedPairs,
     PersonalizedQuestions,
     VerbatimPersonalizedPairs,
     VerbatimPersonalizedQuestions,
     evidence_in_narrative,
     normalized,
-    render_posts,
-    render_profile,
 )
 from .preferences import MESSAGE, ROLES, PersonalizedPreferences
+from .profiles import POST, RUBRIC_ASPECT, render_posts, render_profile
 from .validation import validate
 
 __all__ = [

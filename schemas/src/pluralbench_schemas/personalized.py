@@ -4,16 +4,13 @@ Column names and nesting are the published ones (`alireza7/LaMP-QA`, `QiyaoMa/Pe
 columns have the provenance of the pairs.
 """
 
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandera.polars as pa
 import polars as pl
 
+from pluralbench_schemas.profiles import POST, RUBRIC_ASPECT
 from pluralbench_schemas.rules import Rows, differs, have_fields, is_call_key, non_blank, rule
-
-POST = pl.Struct({"id": pl.String, "category": pl.String, "text": pl.String})
-RUBRIC_ASPECT = pl.Struct({"aspect": pl.String, "evidence": pl.String, "reason": pl.String})
 
 
 def normalized(text: pl.Expr) -> pl.Expr:
@@ -100,14 +97,3 @@ class VerbatimPersonalizedPairs(PersonalizedPairs):
     """`PersonalizedPairs` with evidence that is quoted from the narrative."""
 
     _verbatim = quote_evidence()
-
-
-def render_profile(posts: Sequence[Mapping[str, Any]]) -> str:
-    """Format posts for a prompt; see `render_posts`."""
-    return "\n".join(render_posts(posts))
-
-
-def render_posts(posts: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Format each post for a prompt: a header with its number and category (if any), then the text."""
-    headers = [f"Post {number}, {post.get('category') or ''}" for number, post in enumerate(posts, start=1)]
-    return [f"[{header.removesuffix(', ')}]\n{post['text']}" for header, post in zip(headers, posts, strict=True)]

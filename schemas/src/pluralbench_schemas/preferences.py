@@ -3,7 +3,7 @@
 import pandera.polars as pa
 import polars as pl
 
-from pluralbench_schemas.personalized import POST
+from pluralbench_schemas.profiles import POST
 from pluralbench_schemas.rules import Rows, differs, each, fields, have_fields, is_call_key, non_blank, rule
 
 MESSAGE = pl.Struct({"role": pl.String, "content": pl.String})

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import polars as pl
 from pluralbench_release import Tables, content_digest
 from pluralbench_runs import digest, plural
-from pluralbench_schemas import release_columns
 from pluralbench_tables import release_memory
 
 from pluralbench.config import DataConfig, OnEmpty, as_data_config
@@ -175,6 +174,8 @@ def _table_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, where: 
     frame, left_out = _matching_rows(benchmark, frame, where)
     frame = group_responses(frame, columns, where)
     check_columns(benchmark, columns, frame, where)
+    from pluralbench_schemas import release_columns
+
     used = [name for name in frame.columns if name in named_columns(benchmark, columns)]
     ignored = {*frame.columns} - {*used} - release_columns(frame.columns)
     items, history = _items_and_history(benchmark, config, frame.select(used), columns, where, data.limit)

@@ -2,22 +2,30 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import polars as pl
 from pluralbench_runs import digest, rng_for
-from pluralbench_schemas import PersonaItems, TableError, validate
+from pluralbench_schemas import TableError
 
 from pluralbench.config import Setting
 from pluralbench.data.benchmarks import PERSONA_JUDGE
 from pluralbench.data.samples import read_data
 from pluralbench.errors import DataError
 
-SHAPE = PersonaItems.row_types()
 # Columns that no judge sees may be missing.
 OPTIONAL_COLUMNS: dict[str, Any] = {"origin_a": "?", "origin_b": "?", "gap": None, "rank_calls": []}
-COLUMNS = {name: kind for name, kind in SHAPE.items() if name not in OPTIONAL_COLUMNS}
 TIE = "tie"
+
+
+@cache
+def columns() -> tuple[pl.Schema, dict[str, Any]]:
+    """Return all columns with their types, and those that a table must have."""
+    from pluralbench_schemas import PersonaItems
+
+    shape = PersonaItems.row_types()
+    return shape, {name: kind for name, kind in shape.items() if name not in OPTIONAL_COLUMNS}
 
 
 @dataclass(frozen=True)
@@ -78,6 +86,7 @@ def load_personas(data: str | None, *, configs: Sequence[str] | None = None, spl
         TablesError: If the data cannot be read.
     """
     tables = read_data(data, title="Persona judge", sample=PERSONA_JUDGE, split=split, configs=configs)
+    shape, required = columns()
     frames: list[pl.DataFrame] = []
     digests: dict[str, list[str]] = {}
     ignored: set[str] = set()
@@ -85,14 +94,14 @@ def load_personas(data: str | None, *, configs: Sequence[str] | None = None, spl
     for config, source in tables.frames.items():
         where = tables.paths[config]
         frame = _check_table(source, where)
-        ignored |= set(source.columns) - {*SHAPE}
+        ignored |= set(source.columns) - {*shape}
         task = frame["task"][0]
         if task in tasks:
             raise DataError(f"{where} and {tasks[task]} both have the task {task}; join them or rename one.")
         tasks[task] = where
         item_digests = pl.Series("digest", [_digest(row) for row in frame.iter_rows(named=True)], pl.String)
         digests[config] = item_digests.to_list()
-        frames.append(frame.select(pl.lit(config).alias("config"), *COLUMNS, item_digests).with_row_index("row"))
+        frames.append(frame.select(pl.lit(config).alias("config"), *required, item_digests).with_row_index("row"))
     return PersonaItemSet(
         pl.concat(frames), tables.location, tables.revision, tables.license, digest(digests), sorted(ignored)
     )
@@ -100,16 +109,20 @@ def load_personas(data: str | None, *, configs: Sequence[str] | None = None, spl
 
 def _digest(row: Mapping[str, Any]) -> str:
     """Return the digest of everything that a judge sees, and of the right answer."""
-    texts = [row[name] for name in COLUMNS if name != "persona"]
+    texts = [row[name] for name in columns()[1] if name != "persona"]
     return digest([texts, [[entry["sentence"], entry["sets"] or []] for entry in row["persona"]]])[:16]
 
 
 def _check_table(source: pl.DataFrame, where: str) -> pl.DataFrame:
     """Check a table and return the required columns with their types."""
-    missing = [name for name in COLUMNS if name not in source.columns]
+    from pluralbench_schemas import PersonaItems, validate
+
+    shape, required = columns()
+    missing = [name for name in required if name not in source.columns]
     if missing:
         raise DataError(
-            f"{where} has no column `{missing[0]}`; it has {', '.join(source.columns)}; required: {', '.join(COLUMNS)}."
+            f"{where} has no column `{missing[0]}`; it has {', '.join(source.columns)}; "
+            f"required: {', '.join(required)}."
         )
     if not _are_personas(source.schema["persona"]):
         raise DataError(
@@ -117,9 +130,9 @@ def _check_table(source: pl.DataFrame, where: str) -> pl.DataFrame:
             f"not {source.schema['persona']}."
         )
     # Converted through objects, since a JSON file may lack keys that are null in all rows.
-    frame = pl.DataFrame(source.select(*COLUMNS).to_dicts(), schema=COLUMNS)
+    frame = pl.DataFrame(source.select(*required).to_dicts(), schema=required)
     frame = frame.with_columns(pl.col("persona").list.drop_nulls())
-    others = [pl.lit(value, dtype=SHAPE[name]).alias(name) for name, value in OPTIONAL_COLUMNS.items()]
+    others = [pl.lit(value, dtype=shape[name]).alias(name) for name, value in OPTIONAL_COLUMNS.items()]
     try:
         validate(frame.with_columns(others), PersonaItems, file=where)
     except TableError as error:

@@ -6,10 +6,9 @@ import tomllib
 from collections.abc import Mapping, Sequence, Set
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
-from huggingface_hub import CardData, DatasetCard, DatasetCardData
 from jinja2 import Environment, StrictUndefined
 from pluralbench_runs import one_line, plural, public_location
 from yaml import YAMLError
@@ -19,6 +18,9 @@ from pluralbench_release.errors import ReleaseError
 from pluralbench_release.files import read_text
 from pluralbench_release.manifest import CARD, Entry, Manifest, TableEntry
 from pluralbench_release.markdown import escape_markdown, markdown_code
+
+if TYPE_CHECKING:
+    from huggingface_hub import CardData
 
 TEMPLATE = Path(__file__).with_name("card.md.jinja")
 FRONT_MATTER = re.compile(r"\A---\n.*?\n---", re.DOTALL)
@@ -125,6 +127,8 @@ def write_card(
         tables: Tables of the release.
         load_name: Name by which the example of the card loads the dataset.
     """
+    from huggingface_hub import DatasetCard, DatasetCardData
+
     rows = sum(table.rows for table in manifest.tables)
     licenses = sorted({source.license for source in manifest.sources})
     data = DatasetCardData(
@@ -155,7 +159,7 @@ def write_card(
     (directory / CARD).write_text(content.rstrip() + "\n", encoding="utf-8")
 
 
-def read_card(directory: Path) -> CardData:
+def read_card(directory: Path) -> "CardData":
     """Read the YAML of a dataset card.
 
     Raises:
@@ -168,12 +172,14 @@ def read_card(directory: Path) -> CardData:
     return parse_card_yaml(text)
 
 
-def parse_card_yaml(text: str) -> CardData:
+def parse_card_yaml(text: str) -> "CardData":
     """Parse the YAML of an untrusted card.
 
     Raises:
         ReleaseError: The YAML is too long, merges mappings, or is not valid.
     """
+    from huggingface_hub import DatasetCard
+
     try:
         return DatasetCard(text, ignore_metadata_errors=True).data
     except (ValueError, TypeError, AttributeError, RecursionError, YAMLError) as error:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import polars as pl
-from huggingface_hub import CardData
 from pluralbench_runs import check_commit, one_line, redact
 from pluralbench_tables import frame_from_rows
 
@@ -18,6 +17,7 @@ from pluralbench_release.table_files import ALL, concat_splits
 
 if TYPE_CHECKING:
     from datasets import DatasetBuilder
+    from huggingface_hub import CardData
 
 OFFLINE_FIX = "use a local copy, or try again online"
 
@@ -35,7 +35,7 @@ class Repository:
 
     repo: str
     commit: str
-    card: CardData
+    card: "CardData"
     configs: list[str]
 
     def __str__(self) -> str:
@@ -121,8 +121,10 @@ def _builder(repository: Repository, config: str) -> "DatasetBuilder":
     return cached
 
 
-def _card(repo: str, commit: str) -> CardData:
+def _card(repo: str, commit: str) -> "CardData":
     """The YAML of a dataset card."""
+    from huggingface_hub import CardData
+
     card = file_at(repo, commit, CARD)
     return CardData() if card is None else read_card(card.parent)
 

@@ -9,11 +9,13 @@ the release. These parts of the card on the Hub are kept:
 """
 
 from collections.abc import Sequence
-
-from huggingface_hub import CardData
+from typing import TYPE_CHECKING
 
 from pluralbench_release.card import FRONT_MATTER, parse_card_yaml
 from pluralbench_release.markdown import Part, parts
+
+if TYPE_CHECKING:
+    from huggingface_hub import CardData
 
 BY_HAND = "<!-- Written by hand. What is below this line stays when this is published again. -->"
 OWN_KEYS = ("pretty_name", "license", "language", "task_categories", "tags", "size_categories", "configs")
@@ -55,7 +57,9 @@ def _split_card(card: str) -> tuple[list[Part], list[Part]]:
     return parts(above), [part for part in parts(below.strip()) if part.text]
 
 
-def _metadata(card: str, current: str) -> CardData:
+def _metadata(card: str, current: str) -> "CardData":
+    from huggingface_hub import CardData
+
     new, old = vars(parse_card_yaml(card)), vars(parse_card_yaml(current))
     own = {key: value for key, value in new.items() if key in OWN_KEYS}
     tags = [*_strings(new.get("tags")), *_strings(old.get("tags"))]

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import polars as pl
-from huggingface_hub import CardData
 from pluralbench_runs import did_you_mean
 from pluralbench_schemas import similar_languages
 from pluralbench_tables import SPREADSHEET, Dialect
@@ -26,6 +26,9 @@ from pluralbench_release.table_files import (
     read_files,
     stem_of,
 )
+
+if TYPE_CHECKING:
+    from huggingface_hub import CardData
 
 HUB_REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -187,6 +190,8 @@ def _read_directory(
             {name: read_files(files, dialect) for name, files in parts.items()}, paths[config]
         )
     try:
+        from huggingface_hub import CardData
+
         card = read_card(directory) if (directory / CARD).is_file() else CardData()
     except ReleaseError as error:
         raise TablesError(f"{directory}: {error}") from None
@@ -229,6 +234,6 @@ def _no_split(location: str, split: str, others: Iterable[str]) -> NoSplit:
     return NoSplit(f"{location} has no split {split!r}; it has {', '.join(sorted(set(others)))}.")
 
 
-def _license(card: CardData) -> str | None:
+def _license(card: "CardData") -> str | None:
     value = card.get("license")
     return ", ".join(map(str, value)) if isinstance(value, list) else value
