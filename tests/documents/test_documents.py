@@ -416,7 +416,7 @@ def test_a_tutorial_prints_what_it_shows(page: Path, tmp_path: Path, forked: Com
                 said[shlex.join(words)] = done.stdout
     assert shown
     # What it prints of half a minute's work is in the README, too, whose commands `.ci/run` runs.
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    readme = "".join(block.code for block in blocks(ROOT / "README.md") if not block.language)
     for block, words in shown.items():
         assert told(block.code) in told(said.get(shlex.join(words), readme)), block.where
 

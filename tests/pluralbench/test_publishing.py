@@ -1,7 +1,5 @@
 """Results on the Hub: runs as a dataset that loads, and numbers on a model's card."""
 
-import os
-import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import cast
@@ -306,22 +304,6 @@ def test_runs_are_found_once_and_only_below_the_folder(run_of: Callable[..., Run
     (tmp_path / "loop").symlink_to("loop")
     with pytest.raises(RunError, match=r"The directory .*loop does not exist\."):
         find_runs([tmp_path / "loop"])
-
-
-@pytest.mark.heavy
-@pytest.mark.timeout(60)
-def test_runs_beside_endless_folders_are_found(run_of: Callable[..., Run], tmp_path: Path) -> None:
-    run_of("a")
-    deep = tmp_path / "runs/deep"
-    deep.mkdir()
-    levels = os.open(deep, os.O_RDONLY)
-    for _ in range(2_500):  # longer than any path may be
-        os.mkdir("d", dir_fd=levels)
-        levels, above = os.open("d", os.O_RDONLY, dir_fd=levels), levels
-        os.close(above)
-    os.close(levels)
-    assert [run.path.name for run in find_runs([tmp_path / "runs"]).runs] == ["a"]
-    subprocess.run(["rm", "-r", deep], check=True)  # `rmtree` is recursive
 
 
 def test_names_are_no_formulas_tags_or_controls_in_any_form(

@@ -3,6 +3,7 @@
 Series from per-item results also have the scores on resampled items.
 """
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -181,18 +182,22 @@ def read_series(
 def _run_directories(location: str | Path) -> list[Path]:
     """Return the run directories at a location; none for a table."""
     path = Path(location)
-    if path.is_file():
+    if os.path.isfile(path):  # noqa: PTH113 - before Python 3.14 `Path.is_file` raises for a long name
         return []
-    if path.is_dir():
+    is_folder = os.path.isdir(path)  # noqa: PTH112 - before Python 3.14 `Path.is_dir` raises for a long name
+    if is_folder:
         runs = [path] if _is_run(path) else sorted(folder for folder in path.iterdir() if _is_run(folder))
     else:
-        matched = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+        try:
+            matched = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+        except OSError:  # a name that is too long
+            matched = []
         if len(matched) == 1 and matched[0].is_file():
             return []
         # A pattern such as `runs/*` also matches the working directories of unfinished runs.
         runs = [folder for folder in matched if _is_run(folder)]
     if not runs:
-        problem = "contains no run" if path.is_dir() else "does not exist"
+        problem = "contains no run" if is_folder else "does not exist"
         raise DataError(f"{location} {problem}; give a table, or a directory of runs (each with a {RUN_FILE}).")
     return runs
 
