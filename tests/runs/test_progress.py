@@ -82,6 +82,20 @@ def test_long_work_prints_a_line_now_and_then_and_one_at_the_end(
     assert file.getvalue().splitlines() == lines
 
 
+def test_the_items_of_a_batch_took_its_time(sleep: Callable[[float], None]) -> None:
+    console, file = quiet()
+    with progress("scoring", 6000, console) as meter:
+        for _ in range(2):
+            sleep(4)
+            for _ in range(2000):
+                meter.advance()
+    assert file.getvalue().splitlines() == [
+        "scoring: 1 of 6000, 4 s so far",
+        "scoring: 2001 of 6000, 500.0/s, 8 s left",
+        "scoring: 4000 of 6000 in 8 s",
+    ]
+
+
 def test_remote_progress_is_printed_when_it_changes(sleep: Callable[[float], None]) -> None:
     console, file = quiet()
     with progress("Answers", 5, console) as meter:
@@ -123,11 +137,11 @@ def test_a_sentence_stands_on_a_line_of_its_own_above_the_bar(terminal: Console)
 
 def test_in_a_narrow_terminal_counts_and_note_stay_readable(sleep: Callable[[float], None], terminal: Console) -> None:
     with progress("training", 340, terminal) as meter:
-        for seconds, items in ((0, 1), (4, 12)):
+        for seconds, items in ((1, 1), (3, 12), (1, 1)):
             sleep(seconds)
             for _ in range(items):
                 meter.advance(note="loss 0.61, held-out 0.712, 35 [responses]/s")
-    assert "13/340 3.0/s 0:01:49  loss 0.61, held-out 0.712, 35 [responses]/s" in written(terminal)
+    assert "14/340 3.2/s 2 min left  loss 0.61, held-out 0.712, 35 [responses]/s" in written(terminal)
 
 
 def test_work_that_goes_on_counts_on(sleep: Callable[[float], None]) -> None:

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
 from rich.table import Column
 from rich.text import Text
 
@@ -24,7 +24,7 @@ from pluralbench_runs.console import PlainConsole, make_console
 LINE_SECONDS = (3.5, 15.0)  # between two lines: at first, and once work has taken LONG_SECONDS
 LONG_SECONDS = 120.0
 STEP_SECONDS = 1.0  # shorter steps print nothing
-PACE_SECONDS = 3600.0  # over which the pace is measured; one item may take minutes
+BATCH_SECONDS = 0.5  # items that finish within this time are one batch, which took the time before its first
 
 ANNOUNCEMENT_SECONDS = 0.5  # an interrupt without a signal is never announced
 
@@ -39,21 +39,19 @@ class Meter:
     def __init__(self, label: str, total: int, console: Console, done: int = 0) -> None:
         self.console, self.is_bar = console, _draws(console)
         self._before, self._done, self._cost = done, done, 0.0
-        self._started = self._last_line = time.monotonic()
+        self._started = self._last_line = self._newest = time.monotonic()
+        self._batches = 0, 0.0  # items of the batches that are complete, and their seconds
         self._lock = threading.Lock()
         no_wrap = Column(no_wrap=True)  # in a narrow terminal the bar shrinks first
         columns = (
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(table_column=no_wrap),
-            _RateColumn(table_column=no_wrap),
-            TimeRemainingColumn(table_column=no_wrap),
+            _PaceColumn(self, no_wrap),
             TextColumn("{task.fields[cost]}"),
             TextColumn("{task.fields[note]}", markup=False),
         )
-        self._bar = Progress(
-            *columns, console=console, transient=True, speed_estimate_period=PACE_SECONDS, get_time=time.monotonic
-        )
+        self._bar = Progress(*columns, console=console, transient=True, get_time=time.monotonic)
         self._bar.add_task(label, total=total, completed=done, cost="", note="")
         if self.is_bar:
             self._bar.start()
@@ -74,6 +72,10 @@ class Meter:
             cost: Its cost in US dollars.
             note: Text to show after the numbers.
         """
+        now = time.monotonic()
+        if now - self._newest >= BATCH_SECONDS:
+            self._batches = self._done - self._before, self._newest - self._started
+        self._newest = now
         self._done += 1
         self._cost += cost
         money = f"${self._cost:.2f}" if self._cost else ""
@@ -87,11 +89,8 @@ class Meter:
             now = time.monotonic()
             if self.is_bar or now - self._last_line < _interval(now - self._started):
                 return
-            self._last_line, left = now, self._task.time_remaining
-            duration = f"{_duration(left)} left" if left else f"{_duration(now - self._started)} so far"
-            fields = self._task.fields
-            parts = _rate(self._task.speed), duration, fields["cost"], fields["note"]
-            self._print(f"{self._done} of {self._task.total}", *parts)
+            self._last_line, fields = now, self._task.fields
+            self._print(f"{self._done} of {self._task.total}", *self.pace(now), fields["cost"], fields["note"])
 
     def show_remote(self, done: int, note: str) -> None:
         """Show how many of the remaining items are finished at a remote service, before they are fetched and counted.
@@ -108,6 +107,17 @@ class Meter:
             self._bar.update(self._task.id, note=note)
             self._print(f"{shown} of {self._task.total}", note)
 
+    def pace(self, now: float) -> tuple[str, str]:
+        """Format the rate of the complete batches, and the time left, or so far while that is not known."""
+        complete = self._done - self._before, self._newest - self._started
+        items, seconds = complete if now - self._newest >= BATCH_SECONDS else self._batches
+        if not items or not seconds:
+            return "", f"{_duration(now - self._started)} so far"
+        unit, length = next(((unit, s) for unit, s in (("s", 1), ("min", 60)) if items * s >= seconds), ("h", 3600))
+        left = self._newest - now + (self._task.remaining or 0) * seconds / items
+        duration = f"{_duration(left)} left" if left > 0 else f"{_duration(now - self._started)} so far"
+        return f"{items * length / seconds:.1f}/{unit}", duration
+
     def stop(self) -> None:
         """Remove the bar; if lines were printed instead, print a last one."""
         if self.is_bar:
@@ -121,17 +131,15 @@ class Meter:
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-class _RateColumn(ProgressColumn):
+class _PaceColumn(ProgressColumn):
+    """The pace of a meter. rich's own is that of single items, of which a batch finishes hundreds in a moment."""
+
+    def __init__(self, meter: Meter, column: Column) -> None:
+        super().__init__(column)
+        self.meter = meter
+
     def render(self, task: Task) -> Text:
-        return Text(_rate(task.speed))
-
-
-def _rate(pace: float | None) -> str:
-    """Format a rate in the smallest unit of time with at least one item. pace: items per second."""
-    if not pace:
-        return ""
-    unit, seconds = next(((unit, s) for unit, s in (("s", 1), ("min", 60)) if pace * s >= 1), ("h", 3600))
-    return f"{pace * seconds:.1f}/{unit}"
+        return Text(" ".join(filter(None, self.meter.pace(time.monotonic()))))
 
 
 def _duration(seconds: float) -> str:
