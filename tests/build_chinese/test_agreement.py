@@ -3,10 +3,14 @@
 import json
 from collections.abc import Sequence
 
+import krippendorff
 import polars as pl
+import pytest
 from build_chinese.annotation.annotations import MARKS, mark_agreement, read_annotations, read_checks
 from build_chinese.annotation.tasks import read_tasks
 from chinese_prompts import SAMPLE, sample_prompts
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pluralbench_measures.agreement import share_of
 
 Judged = tuple[str, str, str, str, str]
@@ -81,3 +85,46 @@ def test_checks_are_those_of_the_task_only() -> None:
     people = mark_agreement(marks, checks)["annotators"]
     assert people["x"]["checks_right"] == share_of(1, 1)
     assert people["y"]["checks_right"] == share_of(0, 1)
+
+
+pairs = st.sampled_from([("a", "b"), ("a", "c"), ("b", "c")])
+
+
+judgements = st.lists(
+    st.tuples(st.sampled_from("pq"), st.sampled_from("xyz"), pairs, st.sampled_from("12s")),
+    min_size=2,
+    max_size=20,
+    unique_by=lambda row: row[:3],
+)
+
+
+def test_alpha_takes_each_pair_both_ways() -> None:
+    # One row for each annotator: (better, better), (better, same), (worse, better), and the same seen from the other.
+    rows = [("p", who, "a", other, mark) for other, two in zip("bcd", ("11", "1s", "21"), strict=True)
+            for who, mark in zip("xy", two, strict=True)]  # fmt: skip
+    ratings = [[1, 1, -1, -1, -1, 1], [1, 0, 1, -1, 0, -1]]
+    found = mark_agreement(marks_of(rows))["alpha"]
+    for level, alpha in found.items():
+        library = krippendorff.alpha(reliability_data=ratings, value_domain=[-1, 0, 1], level_of_measurement=level)
+        assert alpha == pytest.approx(library, abs=1e-12)
+    # By hand: 8 of 12 marks differ from their other; n(1) = n(-1) = 5 and n(0) = 2, so 90 of 132 ordered pairs do.
+    assert found["nominal"] == pytest.approx(1 - (8 / 12) / (90 / 132))
+
+
+@given(judgements, st.data())
+@settings(max_examples=20)
+def test_neither_rows_nor_places_nor_names_change_agreement(
+    drawn: list[tuple[str, str, tuple[str, str], str]], data: st.DataObject
+) -> None:
+    rows: list[Judged] = [(prompt, name, *pair, mark) for prompt, name, pair, mark in drawn]
+    ids = dict(zip("abc", data.draw(st.permutations("abc")), strict=True))
+    turned: list[Judged] = [
+        (prompt, name, ids[second], ids[first], {"1": "2", "2": "1", "s": "s"}[mark])
+        if data.draw(st.booleans())
+        else (prompt, name, ids[first], ids[second], mark)
+        for prompt, name, first, second, mark in data.draw(st.permutations(rows))
+    ]
+    usual, other = mark_agreement(marks_of(rows)), mark_agreement(marks_of(turned))
+    assert (usual["pairs"], usual["alpha"]) == (other["pairs"], other["alpha"])
+    for name, figures in usual["annotators"].items():
+        assert figures["agreeing"] == other["annotators"][name]["agreeing"]

@@ -12,7 +12,7 @@ from build_chinese.annotation.annotations import check_tasks
 from build_chinese.annotation.tasks import TASKS, build_tasks, read_tasks
 from build_chinese.recipe import Tasks
 from chinese_project import read_rows
-from chinese_prompts import SAMPLE, counted_prompts, sample_prompts
+from chinese_prompts import SAMPLE, counted_prompts, prompts_of, sample_prompts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_studies import StudyError
@@ -127,3 +127,35 @@ def test_files_that_give_no_tasks(tmp_path: Path, rows: list[dict[str, Any]], me
     with pytest.raises(StudyError) as caught:
         read_tasks(path, counted_prompts(3, 3))
     assert str(caught.value) == message.format(path)
+
+
+@given(st.integers(2, 6), st.permutations(range(6)))
+@settings(max_examples=20)
+def test_a_prompt_is_shown_alike_whatever_the_order_of_its_responses_and_whatever_comes_with_it(
+    count: int, order: list[int]
+) -> None:
+    prompts = counted_prompts(count, 5)
+    usual = build_tasks(prompts[:1], SEVEN, Tasks(), seed=1).drop("annotator")
+    again = prompts[:1].with_columns(pl.col("responses").list.gather([place for place in order if place < count]))
+    other = build_tasks(pl.concat([prompts[1:], again]), SEVEN, Tasks(), seed=1).drop("annotator")
+    assert other.filter(prompt="p1").equals(usual)
+
+
+def test_prompts_and_annotators_that_make_no_tasks() -> None:
+    fails("There are no prompts to make tasks of.", PROMPTS.clear(), SEVEN, Tasks())
+    fails(
+        "The prompt p2 has 1 of the two responses to compare; remove it.",
+        counted_prompts(3, 1),
+        SEVEN,
+        Tasks(),
+    )
+    fails(
+        "The prompt p1 has 0 of the two responses to compare; remove it.",
+        counted_prompts(0),
+        SEVEN,
+        Tasks(),
+    )
+    twice = prompts_of({"p": ["一", "二", "三"]}).with_columns(
+        pl.concat_list("responses", pl.col("responses").list.slice(0, 1))
+    )
+    fails("The prompt p has the response p-a twice; remove one.", twice, SEVEN, Tasks())

@@ -6,7 +6,19 @@ from typing import Any
 
 import pytest
 from chat_server import serve
-from chinese_project import TASKS, Row, annotated, judge, prompt, read_rows, unlabeled, write_prompts, write_rows
+from chinese_project import (
+    FIVE,
+    TASKS,
+    Row,
+    annotated,
+    fill,
+    judge,
+    prompt,
+    read_rows,
+    unlabeled,
+    write_prompts,
+    write_rows,
+)
 
 Run = Callable[..., tuple[int, str]]
 Refused = Callable[..., None]
@@ -147,3 +159,23 @@ def test_a_prompt_in_both_parts_is_refused_before_anything_is_asked(project: Pat
             "The prompt n0 is to be voted on and is also in the human part; remove it from one of the two.",
         )
         assert server.requests == []
+
+
+def test_annotations_of_strangers_leave_the_file_that_was_there(run: Run, project: Path, refused: Refused) -> None:
+    assert run(*TASKS, "--overlap", 0, "--out", "tasks")[0] == 0
+    sheets: list[object] = [fill(project / f"tasks/sheets/{name}.csv", project / f"{name}.csv") for name in FIVE]
+    path = project / "an.csv"
+    words: list[object] = ["annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl"]
+    text = path.read_text(encoding="utf-8-sig")
+    path.write_text(text.replace(",an,", ",zhao,"), encoding="utf-8")
+    said = "there is no annotator 'zhao'; map the account to an annotator, or fix the name"
+    refused(words, f"{path}, row 2: {said}.")
+    path.write_text(text.replace("n0-t", "n7-t"), encoding="utf-8")
+    number, task = text[: text.index("n0-t")].count("\n") + 1, text.partition("n0-t")[2][0]
+    said = f"there is no task 'n7-t{task}'; give the sheets of this study, whose tasks are others"
+    refused(words, f"{path}, row {number}: {said}.")
+    path.write_bytes(text.encode("gb18030"))
+    line = f"iconv -f GB18030 -t UTF-8 {path} > an-utf8.csv"
+    refused(words, f"{path}, line 2: this is GBK and not UTF-8; convert it with `{line}`.")
+    path.write_text(text, encoding="utf-8")
+    assert run(*words)[0] == 0

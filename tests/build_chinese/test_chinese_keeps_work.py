@@ -51,3 +51,10 @@ def test_what_is_dropped_is_not_written_over_the_input(run: Run, project: Path, 
     path = write_rows(project / "a.dropped.jsonl", rows)
     run("resolve", "a.dropped.jsonl", "--out", "a.jsonl")
     assert read_rows(path) == rows
+
+
+@pytest.mark.parametrize("verb", ["annotations", "resolve"])
+def test_a_file_is_not_written_over_the_folder_where_one_stands(run: Run, project: Path, verb: str) -> None:
+    write_rows(project / "annotated.jsonl", [annotated(0)])
+    words = {"annotations": [*sheets(), "--tasks", "tasks"], "resolve": ["annotated.jsonl"]}[verb]
+    assert run(verb, *words, "--out", ".") == (2, "Error: . is a folder; name a file, such as out.jsonl.\n")

@@ -326,3 +326,18 @@ def test_an_ablation_needs_a_benchmark(run: Run, project: Project) -> None:
     assert status == 2
     assert "no benchmark to evaluate on" in said.rpartition("Error: ")[2]
     assert not Path("out-ablation").exists()
+
+
+def test_a_replay_needs_no_model(base: Path, tmp_path: Path, trainings: list[Path]) -> None:
+    reward = table(base)
+    with Ledger(tmp_path / "ledger.sqlite") as ledger:
+        found = scored(reward, ledger, tmp_path / "work")
+        shutil.rmtree(base)
+        assert with_base_digest(reward) == reward
+        assert scored(reward, ledger, tmp_path / "work", replaying=True).equals(found)
+        with pytest.raises(PermanentError, match=r"no answer for reward of n10: n10-a .*a replay sends nothing"):
+            scored(reward, ledger, tmp_path / "work", human=HUMAN[:5], replaying=True)
+        missing = r"folder .*base does not exist, and its rewards are not recorded"
+        with pytest.raises(SourceError, match=missing):
+            scored(reward, ledger, tmp_path / "work", human=HUMAN[:5])
+    assert len(trainings) == 2

@@ -1,24 +1,31 @@
 """The preference set: whatever the votes, no cycle, no conflict, lengths in balance, and every vote accounted for."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from random import Random
+from typing import Any
 
 import networkx as nx
 import polars as pl
+import pytest
+from build_chinese.errors import TrainingDataError
 from build_chinese.preference_set import (
     DISAGREES,
     EQUAL,
     IN_A_CYCLE,
+    LENGTHS,
     LONGER,
     MARGIN,
     NO_PAIR,
     NO_PAIR_AFTER,
     NO_VOTE,
+    PAIRS,
     TIE,
     TOO_LONG,
     PreferenceSet,
+    balance_lengths,
     build_preference_set,
     pairs_by_row,
 )
@@ -216,3 +223,43 @@ def test_a_prompt_that_loses_all_its_pairs_to_balance_is_dropped_and_counted() -
     assert made.votes[LONGER] == 3
     assert made.dropped.rows() == [("问", NO_PAIR_AFTER, 3, 3)]
     assert made.steps == {FIRST: 3, AGREES: 3, BALANCED: 0}
+
+
+@pytest.mark.heavy
+@given(cases(), STRATEGIES, MARGINS, SEEDS, st.randoms(use_true_random=False))
+def test_the_order_of_prompts_votes_and_rewards_changes_nothing(
+    case: Case, strategies: PreferenceTable, margin: float, seed: int, draw: Random
+) -> None:
+    one, other = case.made(strategies, margin, seed), case.made(strategies, margin, seed, draw)
+    assert set(kept(one)) == set(kept(other))
+    assert (one.votes, one.steps) == (other.votes, other.steps)
+    assert sorted(one.dropped.rows()) == sorted(other.dropped.rows())
+    ranks: list[dict[str, Any]] = [{row["id"]: row["rank"] for row in made.rows} for made in (one, other)]
+    assert ranks[0] == ranks[1]
+
+
+def test_what_is_dropped_for_length_stays_in_the_ranks_and_the_judgements() -> None:
+    made = ring("213", "111").made(PreferenceTable())  # longer: r0 > r1; shorter: r1 > r2, r0 > r2
+    [row] = made.rows
+    assert len(row["annotations"]) == 2
+    assert row["rank"] == {"r0": 1, "r1": 2, "r2": 3}
+    assert sum(row["counts"]["judgements"].values()) == 3
+
+
+@pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf])
+def test_a_reward_that_is_no_number_is_refused(reward: float) -> None:
+    case = ring("111", "111")
+    case.rewards["p", "r1"] = reward
+    with pytest.raises(TrainingDataError, match="1 of 3 rewards are not finite, first r1 of the prompt p; "):
+        case.made()
+
+
+def test_the_draw_is_over_all_prompts_and_by_the_seed() -> None:
+    rows = [(f"p{number}", "a", "b") for number in range(100)] + [("p0", "c", "b")]
+    pairs = pl.DataFrame(rows, schema=PAIRS, orient="row")
+    sizes = {(row[0], name, size) for row in rows for name, size in (("a", 2), ("b", 1), ("c", 0))}
+    lengths = pl.DataFrame(sorted(sizes), schema=LENGTHS, orient="row")
+    drawn = {seed: tuple(balance_lengths(pairs, lengths, seed).rows()) for seed in range(40)}
+    assert all(len(left) == 2 and left[-1] == ("p0", "c", "b") for left in drawn.values())
+    assert len(set(drawn.values())) > 20  # of one prompt each, and not always the same
+    assert drawn[3] == tuple(balance_lengths(pairs, lengths, 3).rows())

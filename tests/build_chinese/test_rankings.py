@@ -231,3 +231,17 @@ def test_the_order_of_rows_responses_and_annotations_changes_nothing(
     }
     assert dropped.sort("input").equals(dropped_after.sort("input"))
     assert len(kept) + dropped.height == len(rows)
+
+
+def test_a_response_that_nobody_compared_has_no_rank() -> None:
+    [row], _ = resolve_rows([PROMPT | {"annotations": [["r3", "r1", "1"]]}])
+    assert row["rank"] == {"r1": 2, "r3": 1}
+    assert ranked_pairs(row) == [("r3", "r1")]
+
+
+@given(ROWS.filter(bool))
+def test_any_texts_come_back_as_they_were(tmp_path_factory: pytest.TempPathFactory, rows: tuple[Row, ...]) -> None:
+    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
+    write_jsonl(rows, path)
+    assert read_rankings(path) == list(rows)
+    assert path.read_bytes().count(b"\n") == len(rows)

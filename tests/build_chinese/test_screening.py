@@ -20,6 +20,8 @@ from build_chinese.screening import (
     screen,
 )
 from chinese_prompts import prompts_of, sample_prompts
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 FINE = "把锅洗干净，擦干水分，再薄薄地抹一层油，放在通风的地方就不会生锈了。"
 OTHERS = [FINE, "用完马上擦干，别泡在水里，这样最省事，也最不容易生锈。"]
@@ -206,3 +208,24 @@ def test_long_texts_are_screened() -> None:
     rules = Screening(longest=0, longest_for_prompt=0, refusal_length=10**6)
     kept, drops = screen(prompts_of({"p": [*texts, *("x" + text for text in texts), FINE, OTHERS[1]]}), rules)
     assert drops.height + kept["responses"].list.len().sum() == 2 * len(pieces) + 2
+
+
+KANJI = "銅鍋洗浄後、水分完全除去し、薄く油を塗布する。"
+
+
+def test_japanese_goes_however_many_chinese_characters_it_has() -> None:
+    assert language_of("怎样保养铁锅？", KANJI) == JAPANESE
+    assert language_of("怎样保养铁锅？", KANJI, kana=1) is None
+    assert language_of("怎样保养铁锅？", FINE + "日语里叫“さび”。") is None
+    assert rule_on(KANJI, category=("翻译", "中译日"), other_languages=["中译日"]) is None
+
+
+@pytest.mark.heavy
+@given(st.permutations(range(6)))
+@settings(max_examples=10)
+def test_the_order_of_the_prompts_changes_nothing_but_the_order(order: list[int]) -> None:
+    prompts = prompts_of({f"p{n}": [FINE, OTHERS[1], "" if n % 2 else FINE * 5] for n in range(6)})
+    kept, drops = screen(prompts, Screening())
+    again, drops_again = screen(prompts[order], Screening())
+    assert again.equals(kept[order])
+    assert drops_again.sort("response").equals(drops.sort("response"))

@@ -13,6 +13,8 @@ from build_chinese.recipe import JudgeTable, PreferenceTable
 from build_chinese.source import JUDGE_PROMPTS, Taxonomy, read_taxonomy
 from build_chinese.votes import VOTES, votes
 from chinese_project import Row, unlabeled, write_taxonomy
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pluralbench_calls import Answer, Ledger, Limits, Outcome, Request
 
 Script = Callable[[Request], str | tuple[Outcome, str]]
@@ -140,3 +142,13 @@ def test_what_cannot_be_read_is_asked_again_and_then_counted(taxonomy: Taxonomy)
     made = build_preference_set(rows, found, None, PreferenceTable(distant=False, length=False), margin=0.0, seed=1)
     assert (made.votes[NO_VOTE], made.votes[TIE]) == (3, 3)
     assert made.dropped.filter(reason="no vote was kept")["input"].to_list() == [rows[2]["input"]]
+
+
+@pytest.mark.heavy
+@given(st.permutations(ROWS), st.permutations(range(5)))
+@settings(max_examples=25)
+def test_the_order_of_prompts_and_responses_changes_nothing(
+    taxonomy: Taxonomy, rows: list[Row], places: list[int]
+) -> None:
+    mixed = [row | {"responses": [row["responses"][place] for place in places]} for row in rows]
+    assert voted(mixed, taxonomy).sort("call").equals(voted(ROWS, taxonomy).sort("call"))

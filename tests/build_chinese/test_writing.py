@@ -200,3 +200,13 @@ def test_writers_by_the_command_line_and_a_replay(run: Run, folder: Path, monkey
     assert status == 2
     assert said.startswith("Error: The ledger has no answer for answer to n6, attempt 1")
     assert not (folder / "more").exists()
+
+
+def test_the_order_of_the_writers_changes_nothing(run: Run, folder: Path) -> None:
+    with serve(told) as server:
+        found = []
+        for number, models in enumerate([WRITERS, WRITERS[::-1]]):
+            path = recipe(folder, server.base_url, [{"model": name} for name in models])
+            assert run("tasks", "--recipe", path, "--out", folder / f"tasks{number}")[0] == 0
+            found.append([(folder / f"tasks{number}" / name).read_bytes() for name in ("prompts.jsonl", "tasks.jsonl")])
+    assert found[0] == found[1]

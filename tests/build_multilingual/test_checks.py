@@ -3,11 +3,14 @@
 import tomllib
 from itertools import permutations
 from pathlib import Path
+from typing import Any
 
 import pytest
 from build_multilingual.checks import find_problem
 from build_multilingual.masking import mask
 from build_multilingual.recipe import RECIPES, ChecksTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pluralbench_schemas import LANGUAGES
 
 WRITTEN = tomllib.loads((Path(__file__).parent / "translations.toml").read_text(encoding="utf-8"))
@@ -119,3 +122,12 @@ def test_a_name_may_stay(english: str) -> None:
 @pytest.mark.parametrize("english", ["Marie's tea", "Good morning", "The Old Man And The Sea", "e-mail it"])
 def test_what_is_no_name_may_not_stay(english: str) -> None:
     assert problem(english, english, "deu_Latn") == "unchanged"
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=60), st.text(st.characters(codec="utf-8"), max_size=60))
+@settings(max_examples=60)
+def test_any_two_texts_are_judged(english: str, translated: str) -> None:
+    reasons: Any = ("", "empty", "no letters", "unchanged", "too short", "too long", "in the other Chinese script")
+    for code in ("vie_Latn", "zho_Hans"):
+        result = problem(english, translated, code)
+        assert result in {*reasons, "in both Chinese scripts"} or result.startswith("reads as ")

@@ -4,10 +4,13 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from build_multilingual.filtering import DECISIONS, DROPPED, drop_rows, read_decisions, rows_to_drop
+from build_multilingual.filtering import DECISIONS, DROPPED, decisions_digest, drop_rows, read_decisions, rows_to_drop
 from build_multilingual.recipe import FilterTable
 from build_multilingual.translate import IDENTICAL, SET_ASIDE
+from hypothesis import given
+from hypothesis import strategies as st
 from pluralbench_release.errors import SourceError
+from pluralbench_schemas import LANGUAGES
 
 SPANISH, GERMAN, CHINESE = "spa_Latn", "deu_Latn", "zho_Hant"
 LANGUAGES_HERE = [SPANISH, GERMAN]
@@ -173,3 +176,28 @@ def test_what_is_no_decision_is_refused(tmp_path: Path, text: str, sentence: str
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"is a folder; give a file with decisions\.$"):
         read_decisions([str(tmp_path)])
+
+
+every_decision = st.tuples(
+    st.integers(0, 20), st.sampled_from(["all", *LANGUAGES]), st.sampled_from(["drop", "keep"]), st.text(max_size=5)
+)
+
+
+@given(st.lists(every_decision, min_size=1, max_size=6), st.randoms(use_true_random=False))
+def test_the_digest_is_of_what_was_decided(rows: list[tuple[int, str, str, str]], draws: object) -> None:
+    shuffled = [*rows, rows[0]]
+    draws.shuffle(shuffled)  # type: ignore[attr-defined]
+    assert decisions_digest(decisions_of(*shuffled)) == decisions_digest(decisions_of(*rows))
+    other = [(21, *rows[0][1:]), *rows[1:]]
+    assert decisions_digest(decisions_of(*other)) != decisions_digest(decisions_of(*rows))
+
+
+@given(st.lists(every_decision, max_size=12))
+def test_decisions_are_written_and_read_as_they_are(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, str, str, str]]
+) -> None:
+    path = tmp_path_factory.mktemp("any") / "decisions.csv"
+    frame = decisions_of(*((*row[:3], row[3].replace("\0", "").strip()) for row in rows))
+    frame.write_csv(path, include_bom=True)
+    expected = frame.with_columns(reason=pl.col("reason").str.strip_chars()).unique(maintain_order=True)
+    assert read_decisions([str(path)]).rows() == expected.rows()

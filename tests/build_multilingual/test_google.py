@@ -1,10 +1,13 @@
 """Google Cloud Translation through its own client: what is sent, and what comes back."""
 
+import unicodedata
+from itertools import chain
 from pathlib import Path
 
 import polars as pl
 from build_multilingual.masking import FINDERS
 from google_builds import PROJECT, Run, built, calls, prose, recipe, record, released, rows, texts_of
+from pluralbench_schemas import LANGUAGES
 from translation_server import PROJECT_NUMBER, by_words, least_messages, serve
 
 # ---- What is sent and what comes back
@@ -106,3 +109,28 @@ def test_a_glossary_is_part_of_what_is_asked(run: Run, tmp_path: Path) -> None:
         assert len(server.requests) == 2, "nothing of the plain translations serves"
         assert run("--recipe", asked, "--glossary", "other", "--out", tmp_path / "out", "--reuse", words[-1])[0] == 0
         assert len(server.requests) == 3
+
+
+STRANGE = {
+    "arb_Arab": "\u200fالقِطَّةُ «نائِمَةٌ» في الحَديقَةِ، و\u2067البَيتُ\u2069 كَبيرٌ جِدًّا وَجَميلٌ أَيضًا.\u200f",
+    "heb_Hebr": "\u200fהַחָתוּל יָשֵׁן בַּגִּנָּה, וְהַבַּיִת גָּדוֹל מְאֹד וְיָפֶה גַּם כֵּן; צה״ל וגם ג׳ירף.\u200f",
+    "hin_Deva": "बिल्ली बगीचे में सो रही है, और क\u094d\u200dष घर बहुत बड़ा है; ज़िंदगी में फ़र्क़ पड़ता है।",
+    "vie_Latn": unicodedata.normalize("NFD", "Con mèo đang ngủ trong vườn, và ngôi nhà rất lớn, đẹp lắm, thật vậy."),
+    "ces_Latn": unicodedata.normalize("NFD", "Příliš žluťoučký kůň úpěl ďábelské ódy, a kočka spí na zahradě."),
+    "deu_Latn": "Die Katze schläft im Garten, und das Haus ist sehr groß\u00a0– 👩\u200d👩\u200d👧 Schön\u00adheit.",
+}
+
+
+def test_right_to_left_and_combining_text_comes_back_byte_for_byte(run: Run, tmp_path: Path) -> None:
+    texts = {"prompt": prose("p", 9), "chosen": prose("c", 18), "rejected": prose("r", 27)}
+    pair = {"id": 7, "subset": "s", **texts, "rejected": texts["rejected"] + " 15%"}
+    sent = [texts["prompt"], texts["chosen"], texts["rejected"] + " [0]"]
+    made = {code: [text, f"{text}\n\n{text}", f"- {text}\n- {text}\n\n[0] {text}"] for code, text in STRANGE.items()}
+    known = {LANGUAGES[code].google: dict(zip(sent, translations, strict=True)) for code, translations in made.items()}
+    with serve(lambda texts, _, target: [known[target][text] for text in texts]) as server:
+        out = built(run, tmp_path, server.endpoint, [pair], languages=list(STRANGE))
+    for code, translations in made.items():
+        (row,) = released(out, code).iter_rows(named=True)
+        wanted = [*translations[:2], translations[2].replace("[0]", "15%")]
+        assert [row[side].encode() for side in texts] == [text.encode() for text in wanted]
+    assert sorted(calls(out)["text"]) == sorted(chain(*made.values())), "recorded as it came"

@@ -1,13 +1,20 @@
 """Google Cloud Translation when it fails, costs too much or is killed: what is said, and what is kept."""
 
+import signal
+import sqlite3
+import subprocess
+import threading
+import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
 from build_multilingual.translators.google import MAX_REFUSALS
-from commands import refused_with
+from commands import environment, refused_with, script
 from google_builds import GO_ON, Run, built, calls, prose, recipe, record, released, rows, texts_of
 from pluralbench_calls import read_ledger
 from translation_server import BAD_LANGUAGE, BAD_TEXT, QUOTA, UNAVAILABLE, Fault, by_words, in_order, refusing, serve
@@ -135,3 +142,69 @@ def test_another_number_of_texts_than_were_sent_is_not_believed(run: Run, tmp_pa
 
 
 # ---- Killed
+
+
+def recorded_texts(ledger: Path) -> set[str]:
+    """The answers in a working ledger, none where it was not yet made."""
+    if not ledger.exists():
+        return set()
+    with closing(sqlite3.connect(ledger)) as database:
+        return {text for (text,) in database.execute("SELECT text FROM calls")}
+
+
+def test_what_is_translated_while_a_refused_text_is_looked_for_is_not_lost(run: Run, tmp_path: Path) -> None:
+    pairs = rows(30)
+    bad = pairs[3]["chosen"]
+    ended = threading.Event()
+
+    def faults(request: Any, _: int) -> Fault | None:
+        if bad in request.contents:
+            return BAD_TEXT
+        if ended.is_set():
+            return QUOTA
+        if len(server.answered) == 2:
+            ended.set()
+        return None
+
+    with serve(by_words, faults) as server:
+        asked = recipe(tmp_path, server.endpoint, pairs, connection={"retry_seconds": 0.3})
+        status, output = run("--recipe", asked, "--out", tmp_path / "out")
+    assert status == 2
+    assert server.texts(), "paid for"
+    assert {*by_words(server.texts(), "en", "es")} <= recorded_texts(tmp_path / "out.work/ledger.sqlite")
+    assert "keeps refusing because of its quota" in output
+
+
+@pytest.mark.heavy
+def test_a_killed_build_goes_on_and_asks_for_no_recorded_text_again(run: Run, tmp_path: Path) -> None:
+    pairs, messages = rows(16, 1350), 9  # 48 texts, three a message
+    answers: dict[str, str] = {}
+
+    def slow(texts: Sequence[str], source: str, target: str) -> list[str]:
+        time.sleep(0.1)
+        answers.update(zip(texts, by_words(texts, source, target), strict=True))
+        return [answers[text] for text in texts]
+
+    with serve(slow) as server:
+        asked = recipe(tmp_path, server.endpoint, pairs, connection={"concurrency": 2})
+        words = [script("build-multilingual"), "--recipe", str(asked), "--out", str(tmp_path / "out")]
+        with subprocess.Popen(words, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as build_:
+            until = time.monotonic() + 60
+            while len(server.answered) < messages:
+                assert time.monotonic() < until
+                assert build_.poll() is None
+                time.sleep(0.005)
+            build_.send_signal(signal.SIGKILL)
+        time.sleep(0.3)  # what was on its way has been answered
+        assert not (tmp_path / "out").exists()
+        recorded = recorded_texts(tmp_path / "out.work/ledger.sqlite")
+        assert len(recorded) >= 3 * (messages - 2), "all but what was in flight"
+        before = len(server.texts())
+        assert before < 48
+        assert run("--recipe", asked, "--out", tmp_path / "out")[0] == 0
+        again = server.texts()[before:]
+    assert not [text for text in again if answers[text] in recorded]
+    assert len(again) == 48 - len(recorded)
+    assert set(server.texts()) == set(texts_of(pairs))
+    assert sum(count - 1 for count in Counter(server.texts()).values()) <= 2 * 3, "only what was in flight is repeated"
+    assert released(tmp_path / "out").height == 16

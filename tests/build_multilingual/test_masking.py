@@ -1,6 +1,8 @@
 """What must survive a translation does, whatever a translator does to the marks; and no text takes long."""
 
 from collections.abc import Callable
+from itertools import product
+from string import ascii_letters
 
 import pytest
 from build_multilingual.masking import MARK, PlaceholderLost, has_letters, mask, strip_marks
@@ -178,3 +180,49 @@ def test_any_text_comes_back_from_marks_in_another_form(text: str, form: str) ->
         for number, part in enumerate(masked.parts)
     ]
     assert masked.restore("".join(marked)) == text
+
+
+SIZE = 100_000
+
+
+RUNS = [
+    *("$", "$a", "$a ", "$$ a ", "{", "}", "{}", "{a", "[", "[]", "[1", "[A", "[A]", "1", "1.", "1,", "1-", "1 + "),
+    *("1<", "1 ", "1 a ", "<", "<a", "<b>", "</", ">", "> ", "%", "%(", "%(a", "`", "`a ", "`a` ", "` `` ", "~", "@"),
+    *("```\na\n```\n", "```a\n", "~~~a\n", "\\", "\\a", "\\[", "\\(", "\\begin{a}", "\\frac{", "\\a{{{", "\\f{a}"),
+    *("http://", "http://,", "www.", "a@", "a@a.b ", "a@a-", "a", "-", ".", " ", "\n", "word ", "漢", "漢。"),
+]
+
+
+TEXTS = {run: (run * SIZE)[:SIZE] for run in RUNS} | {
+    "runs of backticks": " ".join("`" * length for length in range(1, 440)),
+    "letters after a bracket": "[" + "A" * SIZE,
+    "letters after a backslash": "\\" + "a" * SIZE,
+    "an address": "a@" + "a-" * (SIZE // 2),
+    "signs after a number": "1" + "+" * SIZE,
+    "commas after http": "http://" + "," * SIZE,
+    "an open fence": "```\n" + " \n" * (SIZE // 2),
+    "one pair of dollars": "$$" + "$a" * (SIZE // 2),
+    "environments": "".join(f"\\begin{{{''.join(name)}}}" for name in product(ascii_letters, repeat=3))[:SIZE],
+    "braces in braces": "\\a{" + ("{" + "{x}" * 30 + "}") * 1000,
+}
+
+
+@given(texts, st.randoms(use_true_random=False))
+@settings(max_examples=200)
+def test_any_order_of_the_marks_gives_every_span_once(text: str, draws: object) -> None:
+    masked = mask(text)
+    order = list(range(len(masked.spans)))
+    draws.shuffle(order)  # type: ignore[attr-defined]
+    translated = "⟦".join(f"[{number}]" for number in order)
+    assert masked.restore(translated).split("⟦") == [masked.spans[number][1] for number in order] or not order
+    if order:
+        with pytest.raises(PlaceholderLost):
+            masked.restore(translated.replace(f"[{order[0]}]", ""))
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("name", TEXTS)
+def test_texts_that_are_hard_for_patterns_come_back(name: str) -> None:
+    """A pattern that tries every way to match would not be done with any of these before the suite's own time is up."""
+    masked = mask(TEXTS[name])
+    assert masked.restore(masked.text) == TEXTS[name]

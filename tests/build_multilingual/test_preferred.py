@@ -1,6 +1,7 @@
 """What reviewers preferred: read by the key, compared with gold and judge, kept in a release, or refused."""
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 
@@ -137,3 +138,15 @@ def test_a_release_keeps_what_reviewers_preferred(run: Callable[..., tuple[int, 
     assert verify(out) == []
     path.unlink()
     assert not any(rebuild(out, tmp_path / "again"))
+
+
+@pytest.mark.parametrize("order", range(2))
+def test_who_prefers_what_does_not_depend_on_the_order_of_rows(tmp_path: Path, order: int) -> None:
+    path = sheet(tmp_path)
+    answer(path, {n: ("chosen", "rejected", "same")[n % 3] for n in range(12)})
+    before = read_preferred([str(path)])
+    rows = pl.read_csv(path, infer_schema=False)
+    places = list(range(12))
+    random.Random(order).shuffle(places)
+    rows[places].write_csv(path)
+    assert read_preferred([str(path)]).equals(before)

@@ -11,6 +11,8 @@ import polars as pl
 import pytest
 from build_multilingual.rated import RATED, SCALES, RatedTranslations, read
 from build_multilingual.recipe import RatedTable, Scale
+from hypothesis import given
+from hypothesis import strategies as st
 from pluralbench_release.errors import SourceError
 from written_tables import write
 
@@ -299,3 +301,22 @@ def test_mlqe_pe_reads_as_its_machine_translations_were_written() -> None:
             ]
             assert all(plain)
             assert len(plain) > 800
+
+
+@given(st.permutations(MAPLE))
+def test_the_digest_is_that_of_the_rows_in_any_order(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> None:
+    folder = tmp_path_factory.mktemp("order")
+    digest = rated(folder, rows, direction="zh-en").source.digest
+    assert digest == rated(folder, MAPLE, direction="zh-en").source.digest
+    assert digest != rated(folder, rows[1:], direction="zh-en").source.digest
+
+
+@needs_shared
+def test_wmt21_has_five_translations_a_source() -> None:
+    for direction, sources in {"en-de": 236, "zh-en": 288}.items():
+        result = read(RatedTable(location=str(SHARED / f"wmt21_ted_mqm_{direction}_5way.jsonl")))
+        assert (result.score, result.left_out) == ("mqm_penalty", {})
+        assert result.frame["direction"].unique().to_list() == [direction]
+        counts = result.frame.group_by("source").len()["len"]
+        assert (counts.len(), counts.unique().to_list()) == (sources, [5])
+        assert (result.frame["score"] == -result.frame["raw_score"]).all()

@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 from build_multilingual.recipe import SourceTable
 from build_multilingual.source import PAIRS, EnglishPairs, load
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from pluralbench_release.errors import SourceError
 from written_tables import write
 
@@ -212,3 +214,19 @@ def test_a_table_without_rows_is_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(SourceError, match=rf"{name}{sentence}"):
             load(SourceTable(location=str(tmp_path / name)))
+
+
+cells = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=30)
+
+
+@given(st.lists(st.tuples(cells.filter(str.strip), cells, cells), min_size=1, max_size=5))
+@example([("a", "\u2028b ", "b")])
+@example([("a", "", "\x1f")])
+@settings(max_examples=40)
+def test_any_texts_come_through(tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]) -> None:
+    names = ("prompt", "chosen", "rejected")
+    table = [pair(id=number) | dict(zip(names, row, strict=True)) for number, row in enumerate(rows)]
+    path = tmp_path_factory.mktemp("any") / "a.jsonl"
+    result = loaded(path, table)
+    assert result.pairs.select(names).rows() == [row for number, row in enumerate(rows) if number not in result.equal]
+    assert result.equal == [number for number, row in enumerate(rows) if row[1].strip() == row[2].strip()]

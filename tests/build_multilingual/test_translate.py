@@ -314,3 +314,9 @@ def test_whatever_the_texts_nothing_that_must_survive_is_lost(
             english = pairs[name][row["id"]]
             if (row["id"], name) not in failed:
                 assert sorted(span for _, span in mask(row[name]).spans) == sorted(s for _, s in mask(english).spans)
+
+
+def test_answers_that_differ_in_what_survives_are_not_the_same(ledger: Ledger) -> None:
+    who = Fake(lambda _text, _: "Es [0].")
+    [row] = kept(pairs_of({"prompt": "Is it 7?", "chosen": "It is 4.", "rejected": "That is 5."}), ledger, who)
+    assert (row["chosen"], row["rejected"]) == ("Es 4.", "Es 5.")

@@ -104,3 +104,11 @@ def test_the_card_says_what_leaks_and_a_limit_stops_the_build(run: Run, tmp_path
     decided = entry["audit"]["more_overlap"]["wins"]
     assert (entry["audit"]["more_overlap"]["losses"], decided > 4) == (0, True)
     assert f"{decided} of {decided} (100%, 95 % interval" in (tmp_path / "out/README.md").read_text(encoding="utf-8")
+
+
+def test_an_answer_that_many_could_choose_is_no_duplicate() -> None:
+    asked = {"context": "Tea or coffee?", "kind": "opinion"}
+    rows = [
+        item(number, *options, **asked) for number, options in enumerate([("Tea", "Coffee"), ("Coffee", "Tea")] * 2)
+    ]
+    assert audit(*rows)["near_duplicates"]["chosen"] == 0

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -244,3 +245,16 @@ def test_about_half_of_the_truths_are_a_and_each_is_where_its_option_is(seed: in
         if row["truth"] != "tie":
             assert row[f"option_{row['truth'].lower()}"] == pair.own
             assert row[f"origin_{row['truth'].lower()}"] == "a"
+
+
+def test_placement_depends_on_seed_task_and_id_alone() -> None:
+    pairs, personas = pairs_of(60), {f"u{n}": PERSONA for n in range(7)}
+    whole = dict(make_items("task", "opinion", pairs, personas, 1).select("id", "option_a").iter_rows())
+    part = dict(make_items("task", "opinion", pairs[30:], personas, 1).select("id", "option_a").iter_rows())
+    assert part.items() <= whole.items()
+    others = [
+        make_items(task, "opinion", pairs, personas, seed)["option_a"].to_list()
+        for task, seed in (("t", 1), ("task", 2))
+    ]
+    for one, two in pairwise([list(whole.values()), *others]):
+        assert one != two

@@ -4,7 +4,18 @@ import math
 from collections.abc import Sequence
 
 import pytest
-from build_persona_judge.persona import PERSONAS, Variable, clean_value, is_empty, render, text_of, variables_of
+from build_persona_judge.persona import (
+    MISSING,
+    PERSONAS,
+    Variable,
+    clean_value,
+    is_empty,
+    render,
+    text_of,
+    variables_of,
+)
+from hypothesis import given
+from hypothesis import strategies as st
 
 WORK = Variable("work", "work", "The person works in {}.")
 
@@ -80,3 +91,12 @@ def test_columns_that_nobody_knows_are_told_by_name_or_by_sentence() -> None:
     persona = render({"home_town": "Cork", "age": "34"}, variables)
     assert text_of(persona) == "The person's home town: Cork. They are 34."
     assert [entry["sets"] for entry in persona] == [["least"], ["key"]]
+
+
+@given(value=st.one_of(st.text(), st.integers(), st.floats(), st.booleans(), st.none()))
+def test_every_value_is_either_missing_or_told(value: object) -> None:
+    [entry] = render({"work": value}, [WORK])
+    assert (entry["value"] is None) == (entry["sentence"] is None) == (clean_value(value, MISSING) is None)
+    if entry["value"] is not None:
+        assert entry["value"] == " ".join(str(value).split())
+        assert entry["sentence"].endswith(".")

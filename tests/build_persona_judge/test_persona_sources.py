@@ -321,3 +321,37 @@ def test_what_two_rows_of_a_person_say_differently_is_missing(tmp_path: Path) ->
     persona = empathic.load(EmpathicTable(location=str(path))).personas["p"]
     told = {entry["variable"]: entry["value"] for entry in persona}
     assert (told["age"], told["gender"]) == (None, "female")
+
+
+def test_respondents_without_numbers_are_told_by_their_rows(tmp_path: Path) -> None:
+    files.wave(tmp_path / "W1", BINARY, [{"Q1": "Yes", "Q2": "a"}, {"Q1": "No", "Q2": "b"}])
+    [wave] = opinion_qa.load(OpinionQaTable(location=str(tmp_path))).rows
+    assert wave.answers == {"Q1": {"W1 row1": "Yes", "W1 row2": "No"}}
+
+
+def test_people_csv_joins_choices_that_differ_in_what_nobody_reads(tmp_path: Path) -> None:
+    choices = [CHOICE | {"at": time} for time in ("9:00", "9:01")]
+    loaded = EVERYTHING["people_csv"][0](files.people_csv(tmp_path, choices=choices))
+    assert [pair.id for pair in loaded.rows] == ["q1-an"]
+
+
+def test_people_csv_joins_rows_that_say_the_same(tmp_path: Path) -> None:
+    load = EVERYTHING["people_csv"][0]
+    once = load(files.people_csv(tmp_path / "once"))
+    folder = files.people_csv(tmp_path / "twice")
+    for name in ("people", "questions", "choices"):
+        path = folder / f"{name}.csv"
+        head, *rows = path.read_text(encoding="utf-8").splitlines()
+        path.write_text("\n".join([head, *rows, *(f" {row} " for row in rows)]) + "\n", encoding="utf-8")
+    twice = load(folder)
+    assert (twice.rows, twice.personas, twice.dropped) == (once.rows, once.personas, once.dropped)
+
+
+def test_what_a_survey_writes_for_nothing_is_no_value_of_a_persona(tmp_path: Path) -> None:
+    words = ["NA", " n/a ", "N.A.", "-", "--", "—", ".", "?", "#N/A", "NULL", "Prefer not to say", ""]
+    people = [{"user": f"an{place}", "age": word, "town": "Cork"} for place, word in enumerate(words)]
+    people += [{"user": user, "age": "NA", "town": "-"} for user in ("an", "bo")]
+    loaded = EVERYTHING["people_csv"][0](files.people_csv(tmp_path, people=people))
+    assert len(loaded.personas) == len(words)
+    assert {tuple(entry["value"] for entry in persona) for persona in loaded.personas.values()} == {(None, "Cork")}
+    assert ("person", "bo", "every variable of the persona is missing") in loaded.dropped

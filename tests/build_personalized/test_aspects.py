@@ -8,7 +8,7 @@ import pytest
 from build_personalized.aspects import NO_NARRATIVE, TITLE_WORDS, add_aspects, parse_aspects
 from build_personalized.screening import split_sentences
 from chat_server import Reply
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from personal_questions import asking, question, questions
 from pluralbench_calls import InvalidAnswer
@@ -141,3 +141,35 @@ def test_the_schema_is_sent_where_the_recipe_says_so(tmp_path: Path, structured:
         schema = request["response_format"]["json_schema"]["schema"]["properties"]["aspects"]
         assert schema["maxItems"] == 6
         assert schema["items"]["properties"]["sentence"]["maximum"] == 3
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+ITEMS = st.fixed_dictionaries({"sentence": st.integers(-1, 5) | JSON, "aspect": st.text() | JSON, "reason": st.text()})
+
+
+REPLIES = (
+    st.text()
+    | JSON.map(json.dumps)
+    | st.lists(ITEMS, max_size=4).map(lambda items: reply(*items))
+    | st.lists(ITEMS, max_size=4).map(lambda items: json.dumps({"aspects": items}, ensure_ascii=False))
+)
+
+
+@given(text=REPLIES, narrative=st.text(min_size=1).filter(str.strip))
+@example(text="{" * 10_000 + "}" * 10_000, narrative="x")
+@example(text='{"aspects": [{"sentence": 1, "aspect": "\\ud800 x", "reason": ""}]}', narrative="x")
+def test_any_reply_is_refused_or_gives_quoted_evidence(text: str, narrative: str) -> None:
+    try:
+        result = parse_aspects(text, split_sentences(narrative), 6)
+    except InvalidAnswer:
+        return
+    assert 1 <= len(result) <= 6
+    for item in result:
+        assert item["evidence"] in narrative
+        assert item["aspect"]

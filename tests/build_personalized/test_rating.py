@@ -240,3 +240,11 @@ def test_the_plan_is_told(run: Run) -> None:
         run("rate", "--plan", "--sd-pairs", "0", "--sd-raters", "0"),
         "Both standard deviations are 0, so one pair would be enough; set `--sd-pairs` or `--sd-raters`.",
     )
+
+
+def test_the_margin_is_set_before_the_study_starts(run: Run, study: Path) -> None:
+    again = ("rate", "--release", sample("build-personalized").release, "--export", study, *RATERS)
+    assert f"{study}: the same study exists already and is left as it is" in run(*again)[1]
+    status, output = run(*again, "--equivalence-margin", "1")
+    assert status == 2
+    assert "was made with other settings (margin 0.5, now 1.0)" in output

@@ -4,8 +4,10 @@ import json
 
 import pytest
 from build_personalized.recipe import RULES, PersonalizedRecipe, Rule
-from build_personalized.screening import screen
+from build_personalized.screening import asks_back, repeats, screen
 from build_personalized.sources import SAMPLE
+from hypothesis import given
+from hypothesis import strategies as st
 from pluralbench_calls import InvalidAnswer
 from pluralbench_runs import RecipeError, check_recipe
 
@@ -66,3 +68,20 @@ def test_a_recipe_takes_or_leaves_each_rule(rules: list[Rule]) -> None:
     assert check_recipe(PersonalizedRecipe, values, "r.toml").screening == list(RULES)
     with pytest.raises(RecipeError, match=r"`screening\.0` must be one of echo, asking back; it is `echoes`"):
         check_recipe(PersonalizedRecipe, values | {"screening": ["echoes"]}, "r.toml")
+
+
+@given(
+    st.sampled_from([" ".join(ECHOES), "a b c d e f g h i j k l m n o p q r s t u v w x y z"]),
+    st.text("ab .,", max_size=20),
+    st.integers(0, 20),
+    st.integers(1, 20),
+)
+def test_seven_words_in_a_row_are_an_echo_wherever_they_stand(line: str, around: str, start: int, count: int) -> None:
+    words = line.split()[start : start + count]
+    assert repeats(f"{around} {' '.join(words)} {around}".upper(), [line]) == (len(words) >= 7)
+
+
+@given(st.lists(st.booleans(), min_size=1, max_size=9))
+def test_more_than_half_of_the_words_decide(asked: list[bool]) -> None:
+    answer = " ".join(f"The dog eats{'?' if one else '.'}" for one in asked)
+    assert asks_back(answer, "en") == (2 * sum(asked) > len(asked))

@@ -155,3 +155,11 @@ def test_configs_can_be_renamed(tmp_path: Path) -> None:
 def test_a_question_without_title_is_its_first_line(tmp_path: Path) -> None:
     loaded = people(dump(tmp_path, [post(1), post(2, Title=None, Body="<p>Which ale?</p><p>I ask for a friend.</p>")]))
     assert loaded.questions["question"].to_list() == ["Which ale?"]
+
+
+@pytest.mark.parametrize(("user", "reason"), [(None, "deleted user"), ("-1", "Community user")])
+def test_posts_of_nobody_are_left_out_and_counted(tmp_path: Path, user: str | None, reason: str) -> None:
+    posts = [post(1), post(2), post(3, user), post(4, user, OwnerDisplayName="user4")]
+    loaded = people(dump(tmp_path, posts))
+    assert loaded.questions["id"].to_list() == ["beer-2"]
+    assert drops(loaded) == [("beer-3", reason), ("beer-4", reason)]

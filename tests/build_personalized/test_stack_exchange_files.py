@@ -1,8 +1,11 @@
 """Stack Exchange dumps as files: damaged, hostile, real and large ones; and posts' HTML as text."""
 
 import json
+import re
 import subprocess
 import sys
+from collections import Counter
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from build_personalized.recipe import SourceTable
 from build_personalized.sources import LoadedQuestions, load
 from build_personalized.sources.markup import to_markdown
 from commands import environment
+from defusedxml import ElementTree
 from pluralbench_release.errors import SourceError
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "personalized"
@@ -159,3 +163,15 @@ def test_memory_does_not_grow_with_the_dump(tmp_path: Path) -> None:
     (small, before), (large, after) = json.loads(measured.stdout)
     assert small == large == 5
     assert after - before < 8, "megabytes, for a dump of 20"
+
+
+def test_no_word_of_a_real_post_is_lost() -> None:
+    path = REAL / "coffee.stackexchange.Posts.xml"
+    if not path.is_file():
+        pytest.skip(f"the real dump {path} is not here")
+    bodies = [row.get("Body", "") for row in ElementTree.fromstring(path.read_bytes())]
+    for body in bodies[::5]:
+        words, kept = (
+            re.findall(r"[^\W_]+", text) for text in (unescape(re.sub("<[^<>]*>", " ", body)), to_markdown(body))
+        )
+        assert not Counter(words) - Counter(kept)

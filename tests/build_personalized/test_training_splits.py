@@ -75,3 +75,10 @@ def test_own_splits_that_share_a_user_or_are_none_are_refused(rows: list[tuple[s
     with pytest.raises(SourceError) as caught:
         split_users(pairs(*rows), SplitsTable(own=True), 42)
     assert message in str(caught.value)
+
+
+def test_other_seeds_divide_otherwise() -> None:
+    users = [f"user {number}" for number in range(30)]
+    shares = SplitsTable().shares
+    drawn = [draw_splits(users, shares, seed, "c") for seed in range(4)]
+    assert len({tuple(result[user] for user in users) for result in drawn}) == 4

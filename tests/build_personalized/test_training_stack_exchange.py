@@ -87,3 +87,10 @@ def test_a_dump_without_pairs_and_an_answer_without_a_number_are_named(tmp_path:
         read(tmp_path, [post(1), answer(2, 1)])
     with pytest.raises(SourceError, match=r"has an answer without a number \(Id 'x'\)"):
         read(tmp_path, [post(1), answer(2, 1, Id="x")])
+
+
+def test_a_question_whose_text_was_posted_before_is_no_pair(tmp_path: Path) -> None:
+    both = [answer(3, 1), answer(4, 1), answer(6, 5), answer(7, 5)]
+    again = post(5, "2", Body="<p>body 1</p>", AcceptedAnswerId=6)
+    result = read(tmp_path, [post(1, AcceptedAnswerId=4), again, *both])
+    assert drops(result) == [("beer-5", "text posted before")]

@@ -176,3 +176,11 @@ def test_at_an_error_what_is_in_flight_is_recorded_and_nothing_more_is_sent(tmp_
             ask(requests, ledger, chat_at(server.base_url), limits=Limits(concurrency=4))
         assert len(ledger) == 3
     assert len(server.requests) == 4
+
+
+def test_known_requests_are_not_sent(tmp_path: Path) -> None:
+    with serve(echo) as server, Ledger(tmp_path / "ledger") as ledger:
+        first = ask([question("a"), question("b")], ledger, chat_at(server.base_url))
+        again = ask([question("c"), question("b"), question("a")], ledger, chat_at(server.base_url))
+    assert [body["messages"][0]["content"] for body in server.requests[2:]] == ["c"]
+    assert again[1:] == first[::-1]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from batch_server import BatchServer, Fault, Plan, at, says_back, serve_batches
 from chat_server import Reply, refused_by_reasoning
-from pluralbench_calls import CallsError, Interrupted, Ledger, Limits, OpenAIChat, Request, ask
+from pluralbench_calls import CallsError, Interrupted, Ledger, Limits, OpenAIChat, Price, Request, ask
 from pluralbench_calls.backends import bounded
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend
@@ -295,3 +295,21 @@ def test_where_one_batch_fails_nobody_waits_for_the_others(tmp_path: Path) -> No
     ):
         asked(server, tmp_path, max_requests=2)
     assert len([*(tmp_path / "ledger.batches").iterdir()]) == 2
+
+
+def test_nothing_is_uploaded_that_may_cross_the_ceiling(tmp_path: Path) -> None:
+    limits = Limits(price=Price(input=1000.0), max_cost=0.2)
+    with serve_batches() as server:
+        with pytest.raises(CallsError):
+            asked(server, tmp_path, limits=limits)
+        assert server.steps == []
+        assert not (tmp_path / "ledger.batches").exists()
+
+
+def test_the_key_is_sent_and_recorded_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PASS_OF_MINE", "sk-opens-nothing")
+    script = {"0": Reply("your sk-opens-nothing"), "1": Reply("bad sk-opens-nothing", 400)}
+    with serve_batches(script=lambda body, _: script[body["messages"][0]["content"][0]]) as server:
+        answers = asked(server, tmp_path, 2, api_key_env="PASS_OF_MINE")
+    assert [answer.text for answer in answers] == ["your [key]", "bad [key]"]
+    assert {*server.keys} == {"Bearer sk-opens-nothing"}

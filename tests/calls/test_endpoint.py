@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from asking import question
 from chat_server import Reply, serve
@@ -100,3 +101,18 @@ def test_a_missing_key_is_named_and_nothing_is_sent(
         with pytest.raises(CallsError, match=r"127\.0\.0\.1 needs a key; set the environment variable PLANTED"):
             ask([question("hi")], ledger, chat)
     assert not server.requests
+
+
+def test_retry_after_is_honoured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    async def wait(seconds: float) -> None:
+        waited.append(seconds)
+
+    def limited(_: dict[str, Any], number: int) -> Reply:
+        return Reply("slow down", status=429, headers={"Retry-After": "41"}) if number == 0 else Reply()
+
+    monkeypatch.setattr(anyio, "sleep", wait)
+    with serve(limited) as server, Ledger(tmp_path / "ledger") as ledger:
+        ask([question("hi")], ledger, OpenAIChat(server.base_url, max_retries=1))
+    assert waited == [41.0]

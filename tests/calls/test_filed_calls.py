@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import pytest
 from asking import question
 from batch_results import Kind, result, work_through
 from chat_server import Reply, refused_by_reasoning, serve
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pluralbench_calls import (
     Answer,
     CallsError,
@@ -26,7 +30,7 @@ from pluralbench_calls import (
     chat_backend,
 )
 from pluralbench_calls.batches.files import batch_lines, write_batches
-from pluralbench_calls.batches.results import read_results
+from pluralbench_calls.batches.results import UNKNOWN, read_results
 
 MODEL = ChatModel(provider="127.0.0.1", model="m")
 NO_SERVER = "http://127.0.0.1:9/v1"
@@ -275,3 +279,67 @@ def test_a_stop_at_any_place_loses_nothing(tmp_path: Path, monkeypatch: pytest.M
     assert [answer.text for answer in answers] == [str(request.body["messages"]) for request in requests]
     assert {answer.adapted for answer in answers} == {"max_tokens as max_completion_tokens"}
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".new"]
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+@given(
+    asked=st.lists(
+        st.builds(
+            question,
+            TEXTS,
+            model=st.sampled_from(["m", "模型"]),
+            sample=st.integers(0, 2),
+            temperature=st.floats(0, 2),
+        ),
+        unique_by=lambda request: request.key,
+        max_size=12,
+    ),
+    replies=st.lists(
+        st.builds(
+            Reply,
+            TEXTS,
+            status=st.sampled_from([200, 200, 200, 400, 500, 0]),
+            finish_reason=st.sampled_from(["stop", "length"]),
+        ),
+        min_size=12,
+        max_size=12,
+    ),
+    kind=st.sampled_from(["openai", "vllm", "aibrix"]),
+    most=st.integers(1, 5),
+    most_bytes=st.integers(600, 2_000),
+    data=st.data(),
+)
+@settings(max_examples=40)
+def test_every_call_comes_back_as_what_came_of_it(
+    asked: list[Request], replies: list[Reply], kind: Kind, most: int, most_bytes: int, data: st.DataObject
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        paths = write_batches(asked, Path(folder) / "c.jsonl", max_requests=most, max_bytes=most_bytes)
+        lines = [path.read_bytes().splitlines(keepends=True) for path in paths]
+        assert all(0 < len(part) <= most and sum(map(len, part)) <= most_bytes for part in lines)
+        rows = [[json.loads(line) for line in part] for part in lines]
+        assert all(len({row["body"]["model"] for row in part}) == 1 for part in rows)
+        keys = [row["custom_id"] for row in chain(*rows)]
+        assert sorted(keys) == sorted(request.key for request in asked)
+        of = dict(zip(keys, replies, strict=False))
+        results = Path(folder) / "r.jsonl"
+        write_results(results, {key: of[key] for key in data.draw(st.permutations(keys))}, kind)
+        pending = {request.key: request for request in asked if data.draw(st.booleans())}
+        came = {one.key: one for one in read_results([results], pending)}
+    assert came.keys() == of.keys()
+    for key, reply in of.items():
+        if key not in pending:
+            assert (came[key].answer, came[key].reason) == (None, UNKNOWN)
+            continue
+        answer = came[key].answer
+        if reply.status in {0, 500} or (kind == "aibrix" and reply.status != 200):
+            assert answer is None
+            assert came[key].reason
+        elif reply.status == 400:
+            assert answer is not None
+            assert (answer.outcome, answer.finish_reason) == ("error", "400")
+        else:
+            assert answer is not None
+            assert (answer.key, answer.text) == (key, reply.text)

@@ -15,9 +15,13 @@ from pluralbench_calls import (
     CallsError,
     ChatModel,
     ConnectionConfig,
+    InvalidAnswer,
     Ledger,
+    Limits,
     OpenAIChat,
+    Price,
     ask,
+    ask_until_valid,
     chat_backend,
     read_ledger,
 )
@@ -242,3 +246,42 @@ def test_a_host_that_there_is_not_is_tried_twice_and_one_that_was_there_again_an
             ask([question("first")], ledger, chat)
         with pytest.raises(CallsError, match=r"127\.0\.0\.1 cannot be reached \(.*\), in 3 tries\."):
             ask([question("second")], ledger, chat)
+
+
+def test_an_answer_that_is_too_long_is_told_from_one_at_the_token_limit(tmp_path: Path) -> None:
+    def parse(_: str, text: str) -> str:
+        raise InvalidAnswer(text)
+
+    def long_or_cut(number: int) -> Iterable[bytes]:
+        return [http(completion("x" * MIB) if number == 0 else completion("cut", finish_reason="length"))]
+
+    with serve_raw(long_or_cut) as server, Ledger(tmp_path / "ledger") as ledger:
+        chat = OpenAIChat(server.base_url, max_retries=0, max_answer_bytes=9_999)
+        one_by_one = Limits(concurrency=1)
+        settled = ask_until_valid(
+            ["a", "b"], lambda item, _: question(item), parse, ledger, chat, attempts=1, limits=one_by_one
+        )
+    assert [one.reason for one in settled] == ["longer than an answer may be", "cut off at the token limit"]
+
+
+def test_tokens_that_nobody_says_count_as_the_most_under_a_ceiling(tmp_path: Path) -> None:
+    requests = [question(str(number), max_tokens=1000) for number in range(9)]
+    limits = Limits(price=Price(output=1000.0), max_cost=3.5)  # a dollar for the most tokens of each
+    with serve_raw(always(http(completion()))) as server, Ledger(tmp_path / "ledger") as ledger:
+        with pytest.raises(CallsError):
+            ask(requests, ledger, OpenAIChat(server.base_url), limits=limits)
+        assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [("401 No", {"error": {"message": f"{'k' * 190} {KEY}"}}), ("500 Oops", {"detail": f"{'k' * 150}{KEY}"})],
+)
+def test_a_key_is_in_no_sentence_not_even_half_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, status: str, body: object
+) -> None:
+    monkeypatch.setenv(VARIABLE, KEY)
+    reply = http(json.dumps(body).encode(), status=status)
+    with serve_raw(always(reply)) as server, pytest.raises(CallsError) as failed:
+        asked(server, tmp_path, api_key_env=VARIABLE)
+    assert KEY[:6] not in str(failed.value)

@@ -3,6 +3,7 @@
 import sqlite3
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -183,3 +184,44 @@ def test_a_value_of_another_type_than_its_column_is_refused(tmp_path: Path) -> N
         database.commit()
     with pytest.raises(LedgerError, match="another type"):
         read_ledger(path)
+
+
+def test_answers_outlive_the_process_and_count(tmp_path: Path) -> None:
+    path = ledger_at(tmp_path / "ledger", answer(to="a"), answer(to="b", prompt_tokens=1, completion_tokens=2))
+    with Ledger(path) as ledger:
+        assert (len(ledger), ledger.usage()) == (2, (11, 7))
+    with Ledger(tmp_path / "new") as ledger:
+        assert (len(ledger), ledger.usage(), ledger.frame().height) == (0, (0, 0), 0)
+
+
+def test_one_ledger_takes_several_writers_at_once(tmp_path: Path) -> None:
+    def write(writer: int) -> None:
+        for number in range(25):
+            with Ledger(tmp_path / "ledger") as ledger:
+                ledger.record(answer(to=f"{writer} {number}"), answer(to=f"shared {number}"))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(write, range(4)))
+    assert read_ledger(tmp_path / "ledger").height == 125
+
+
+def test_an_answer_that_cannot_be_recorded_does_not_block_the_next(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger") as ledger:
+        with pytest.raises(UnicodeEncodeError):
+            ledger.record(replace(answer(), text="half a character: \ud83d"))
+        ledger.record(answer("fine"))
+        assert len(ledger) == 1
+
+
+def test_a_ledger_whose_making_was_killed_is_made_anew(tmp_path: Path) -> None:
+    """Between SQLite's first page and the end of that transaction there is a journal that undoes it."""
+    path = tmp_path / "l.sqlite"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode = WAL")
+    magic, pages, sector, page = bytes.fromhex("d9d505f920a163d7"), 0, 512, 4096
+    numbers = b"".join(number.to_bytes(4, "big") for number in (0, 1, pages, sector, page))
+    path.with_name("l.sqlite-journal").write_bytes((magic + numbers).ljust(sector, b"\0"))
+    with Ledger(path) as ledger:
+        ledger.record(answer())
+        assert len(ledger) == 1
+    assert read_ledger(path).height == 1

@@ -117,3 +117,14 @@ def test_the_ceiling_counts_all_that_can_be_charged(
         with pytest.raises(CallsError):
             ask([question("hi", **body)], ledger, OpenAIChat(server.base_url), limits=Limits(price=CENT, max_cost=5.0))
         assert CENT.cost(*ledger.usage()) <= 5.0
+
+
+def test_what_the_ledger_holds_already_counts_as_spent(tmp_path: Path) -> None:
+    limits = Limits(price=CENT, max_cost=10.0)
+    held = Answer.to(question("another"), "answer", "x", tokens=(400, 600))
+    with serve(lambda *_: Reply()) as server, Ledger(tmp_path / "ledger") as ledger:
+        ledger.record(held)
+        with pytest.raises(CallsError, match=r"\$10\.0000 is spent"):
+            ask([question("hi", max_tokens=5)], ledger, OpenAIChat(server.base_url), limits=limits)
+        assert not server.requests
+        assert ask([question("another")], ledger, OpenAIChat(server.base_url), limits=limits) == [held]

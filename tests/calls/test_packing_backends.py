@@ -5,19 +5,25 @@ And ledgers that are read a few answers at a time.
 
 import asyncio
 import random
+import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from pathlib import Path
 from typing import Self
 
+import pluralbench_calls.ledger
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pluralbench_calls import (
     Answer,
     CallsError,
     Ledger,
     Limits,
     PackingBackend,
+    Price,
     Request,
     ask,
+    read_ledger,
     working_ledger,
 )
 from skipping_clock import Clock
@@ -162,3 +168,89 @@ def test_a_rate_of_requests_is_one_of_messages(tmp_path: Path, clock: Clock) -> 
         assert clock.now == 0.0
         ask(numbered(60), ledger, Packing(20), limits=Limits(requests_per_minute=10))
         assert clock.now == pytest.approx(6.0, abs=0.1)
+
+
+CENT = Price(input=10_000.0)  # one cent for each character
+
+
+def made(key: str, text: str, tokens: int) -> Answer:
+    return Answer(key, "translation", "here", "", "answer", text, "m", "", tokens, 1, "2026-01-01T00:00:00+00:00")
+
+
+def test_packing_is_no_part_of_what_was_asked(tmp_path: Path) -> None:
+    requests = numbered(10)
+    keys = []
+    for size in (1, 3, 10):
+        with Ledger(tmp_path / f"{size}") as ledger:
+            ask(requests, ledger, Packing(size, mixed=size == 3))
+            keys.append(read_ledger(tmp_path / f"{size}")["key"].to_list())
+            again = Packing(7)
+            ask(requests[::-1], ledger, again)
+            assert (again.sent, again.entered) == ([], 0)
+    assert keys[0] == keys[1] == keys[2] == sorted(request.key for request in requests)
+
+
+def test_what_came_of_a_message_before_it_failed_is_recorded(tmp_path: Path) -> None:
+    requests = numbered(8)
+    with Ledger(tmp_path / "ledger") as ledger:
+        with pytest.raises(CallsError, match=r"^The server is gone\. 4 of 8 calls are recorded"):
+            ask(requests, ledger, Packing(8, before=failing("text 5"), at_once=2), limits=ONE_BY_ONE)
+        assert ledger.find(request.key for request in requests).keys() == {request.key for request in requests[:4]}
+        backend = Packing(8, at_once=3)
+        answers = ask(requests, ledger, backend)
+    assert backend.sent == [["text 4", "text 5", "text 6"], ["text 7"]]
+    assert [answer.text for answer in answers] == [f"re: text {number}" for number in range(8)]
+
+
+def test_a_message_that_costs_too_much_is_not_sent(tmp_path: Path) -> None:
+    requests = requests_of(*(f"{number:020}" for number in range(10)))
+    with Ledger(tmp_path / "ledger") as ledger:
+        backend = Packing(5)
+        with pytest.raises(CallsError, match=r"\$0\.0000 is spent, and the next call could cost \$1\.0000; raise"):
+            ask(requests, ledger, backend, limits=Limits(price=CENT, max_cost=0.99))
+        assert (backend.sent, len(ledger)) == ([], 0)
+        for concurrency in (1, 2):
+            with pytest.raises(CallsError, match=r"\$1\.0000 is spent, .* 5 of 10 calls are recorded"):
+                ask(requests, ledger, backend, limits=Limits(concurrency=concurrency, price=CENT, max_cost=1.99))
+            assert [len(message) for message in backend.sent] == [5]
+        ask(requests, ledger, backend, limits=Limits(price=CENT, max_cost=2.0))
+        assert len(ledger) == 10
+
+
+def test_an_error_of_one_text_is_the_answer_to_it_alone(tmp_path: Path) -> None:
+    class Refusing(Packing):
+        async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
+            async for answers in super().send_packed(requests):
+                yield [
+                    Answer.to(request, "error", "not this") if text_of(request) == "bad" else answer
+                    for request, answer in zip(requests, answers, strict=True)
+                ]
+
+    with Ledger(tmp_path / "ledger") as ledger:
+        answers = ask(requests_of("good", "bad", "fine"), ledger, Refusing())
+        assert [answer.outcome for answer in answers] == ["answer", "error", "answer"]
+        assert ledger.forget_errors() == 1
+        backend = Packing()
+        ask(requests_of("good", "bad", "fine"), ledger, backend)
+        assert backend.texts == ["bad"]
+
+
+@pytest.mark.heavy
+@given(st.lists(st.integers(0, 60), max_size=40), st.integers(1, 9))
+@settings(max_examples=12)
+def test_slices_of_any_size_give_the_same(keys: list[int], size: int) -> None:
+    answers = [made(f"{number:064x}", f"{number}", 1) for number in range(0, 60, 2)]
+    wanted = [f"{number:064x}" for number in keys]
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pluralbench_calls.ledger, "CHUNK_ROWS", size)
+        with Ledger(Path(folder) / "a") as ledger, Ledger(Path(folder) / "b") as other:
+            ledger.record(*answers)
+            found = ledger.frame(wanted)
+            assert found["key"].to_list() == sorted(
+                {key for key in wanted if int(key, 16) % 2 == 0 and int(key, 16) < 60}
+            )
+            ledger.export(Path(folder) / "some.parquet", wanted)
+            assert read_ledger(Path(folder) / "some.parquet").equals(found)
+            ledger.export(Path(folder) / "a.parquet")
+            other.add_from(Path(folder) / "a.parquet")
+            assert other.frame().equals(ledger.frame())

@@ -1,5 +1,7 @@
 """What a server does not take: a parameter is sent as it takes it, and a form that it never takes stops the run."""
 
+import asyncio
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -7,7 +9,11 @@ import polars as pl
 import pytest
 from asking import question
 from chat_server import Reply, refused_by_reasoning, serve
+from hypothesis import given
+from hypothesis import strategies as st
 from pluralbench_calls import (
+    Answer,
+    Backend,
     CallsError,
     InvalidAnswer,
     Ledger,
@@ -170,3 +176,35 @@ def test_a_published_ledger_has_the_column_only_where_it_says_something(tmp_path
             ledger.export(tmp_path / f"{answer.adapted or 'plain'}.parquet", [answer.key])
     assert {"adapted", "cached_tokens"}.isdisjoint(pl.read_parquet_schema(tmp_path / "plain.parquet"))
     assert len([path for path in tmp_path.glob("*.parquet") if "adapted" in pl.read_parquet_schema(path)]) == 1
+
+
+class Picky(Backend):
+    """A backend in this process that takes some of the requests, each after its own time."""
+
+    concurrency: int | None = None
+
+    def __init__(self, plan: list[tuple[bool, int]]) -> None:
+        self.plan, self.asked = plan, set[int]()
+
+    async def send(self, request: Request) -> Answer:
+        number = int(text_of(dict(request.body)))
+        self.asked.add(number)
+        taken, turns = self.plan[number]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        return Answer.to(request, *(("answer", "fine") if taken else ("error", "odd")), finish_reason="400")
+
+
+@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=1, max_size=12), st.integers(1, 5))
+def test_all_is_recorded_as_it_is_or_nothing_was_answered(plan: list[tuple[bool, int]], concurrency: int) -> None:
+    requests, picky = [question(str(number)) for number in range(len(plan))], Picky(plan)
+    with tempfile.TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger") as ledger:
+        try:
+            answers = ask(requests, ledger, picky, limits=Limits(concurrency=concurrency))
+        except CallsError:
+            assert not any(plan[number][0] for number in picky.asked)
+            assert min(3, len(plan)) <= len(picky.asked) <= concurrency + 3
+            assert len(ledger) == 0
+        else:
+            assert [(answer.outcome == "answer") for answer in answers] == [taken for taken, _ in plan]
+            assert len(ledger) == len(plan)

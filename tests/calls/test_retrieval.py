@@ -169,3 +169,21 @@ def test_sentence_transformers_uses_the_models_own_pooling_and_similarity(tmp_pa
     assert found == pytest.approx((vectors[1:] @ vectors[0]).tolist(), abs=1e-4)
     assert scores(f"sentence-transformers:{folder}", "washing a dog", posts, tmp_path / "l", replay=True) == found
     assert order(found)[0] == 0
+
+
+@pytest.mark.smoke
+def test_bm25_puts_what_shares_words_first(tmp_path: Path) -> None:
+    posts = ["water for coffee", "a stout", "stout beer", "beer of the monks and much else to say", "beer"]
+    first, *_, last = order(scores("bm25", "Stout BEER?", posts, tmp_path / "l"))
+    assert (first, last) == (2, 0)
+
+
+def test_bm25_of_equal_posts_is_equal(tmp_path: Path) -> None:
+    posts = ["milk", "stout", "milk", "stout", "stout"]
+    assert order(scores("bm25", "stout", posts, tmp_path / "l")) == [1, 3, 4, 0, 2]
+
+
+def test_bm25_takes_text_that_is_not_latin(tmp_path: Path) -> None:
+    posts = ["בירה כהה", "我 喜欢 啤酒", "咖啡 好喝", "🍺"]
+    assert order(scores("bm25", "啤酒 怎么 选", posts, tmp_path / "l")) == [1, 0, 2, 3]
+    assert order(scores("bm25", "איזו בירה לקנות", posts, tmp_path / "m"))[0] == 0

@@ -145,3 +145,11 @@ def test_one_readable_reply_of_the_first_is_enough_to_go_on(tmp_path: Path) -> N
         settled = ask_until_valid(items, question, number, ledger, OpenAIChat(server.base_url), attempts=2)
         assert len(server.requests) == 14 + 13
     assert [one.attempts for one in settled] == [1 if place == 0 else 2 for place in range(14)]
+
+
+def test_it_gives_up_after_so_many_attempts_and_says_why(tmp_path: Path) -> None:
+    with serve(lambda body, _: Reply(f"word {body['seed']}")) as server, Ledger(tmp_path / "ledger") as ledger:
+        [settled] = ask_until_valid(["a"], question, number, ledger, OpenAIChat(server.base_url), attempts=3)
+    assert (settled.value, settled.attempts, settled.reason) == (None, 3, "'word 2' is no number for a")
+    assert settled.answer.text == "word 2"
+    assert asked(server.requests) == [("a", 0), ("a", 1), ("a", 2)]

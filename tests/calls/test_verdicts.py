@@ -17,7 +17,7 @@ from pluralbench_calls import (
     parse_verdict,
     parse_with_all_rules,
 )
-from pluralbench_calls.verdicts import CertainChoice, parse_certain_choice
+from pluralbench_calls.verdicts import CertainChoice, parse_certain_choice, require_single_marker
 
 VERDICTS = {
     "[[A]]": "A",
@@ -359,3 +359,86 @@ def test_picks(reply: str, pick: int, rule: Rule) -> None:
 def test_no_picks(reply: str, rule: Rule) -> None:
     with pytest.raises(InvalidAnswer):
         parse_pick(reply, 32, rule)
+
+
+SENTENCE = st.text("abe 好ب,'.", max_size=20)
+
+
+@given(REPLIES, LINES)
+def test_without_brackets_in_its_last_line_no_reply_is_valid(before: str, last: str) -> None:
+    assume(last.strip() and "[[" not in last)
+    for parse in (parse_choice, parse_rating):
+        with pytest.raises(InvalidAnswer):
+            parse(f"{before}\n{last}")
+
+
+@given(REPLIES, st.sampled_from(["[[A]]", "[[B]]", "**Verdict:** [[B]]"]), st.integers(1, 10))
+def test_what_comes_before_the_last_line_changes_nothing(before: str, verdict: str, rating: int) -> None:
+    assume("<think>" not in before and not before.lstrip().startswith("{"))  # which is JSON to the end
+    assert parse_choice(f"{before}\n{verdict}") == parse_choice(verdict)
+    assert parse_rating(f"{before}\n[[{rating}]]") == rating
+
+
+@given(st.sampled_from(FORMS), st.sampled_from("AB"), st.integers().filter(lambda number: not 1 <= number <= 100))
+def test_a_certainty_off_the_scale_never_comes_back(form: str, choice: str, certainty: int) -> None:
+    with pytest.raises(InvalidAnswer):
+        parse_certain_choice(form.format(choice, certainty))
+
+
+@given(
+    st.text(max_size=60) | st.lists(st.sampled_from(["[[A]]", "[[b]]", "[[7]]", "0", "9", "-", "\n", "."])).map("".join)
+)
+def test_any_text_has_a_certainty_on_the_scale_or_a_reason(text: str) -> None:
+    reason, said = "", None
+    try:
+        said = parse_certain_choice(text)
+    except InvalidAnswer as invalid:
+        reason = str(invalid)
+    assert bool(reason) != bool(said)
+    if said is not None:
+        assert 1 <= said.certainty <= 100
+        assert re.search(rf"\[\[\s*{said.choice}\s*\]\]|\"verdict\"", text, re.IGNORECASE)
+
+
+@pytest.mark.parametrize("reply", ["", "[[A]]", "[[A]], as I said: [[a]]", "<think>[[B]]</think>[[A]]", "A or B"])
+def test_one_marker_is_one_however_often(reply: str) -> None:
+    assert require_single_marker(reply) == reply
+
+
+@pytest.mark.parametrize("reply", ["[[A]]\n[[B]]", "[[C]] or [[A]]", '{"verdict": "A", "verdict": "A"}'])
+def test_two_markers_are_no_reply(reply: str) -> None:
+    with pytest.raises(InvalidAnswer, match="two different markers"):
+        require_single_marker(reply)
+
+
+@given(MARKED)
+def test_a_lenient_verdict_is_the_only_one_of_its_closing_line_or_of_the_reply(reply: str) -> None:
+    read = parse_with_all_rules(reply, parse_verdict)["lenient"]
+    after = reply.rpartition("</think>")[2]
+    assume(not after.lstrip().startswith(("{", "```")))
+    closing = [line for line in after.split("\n") if re.search(r"\w", line)][-1:]
+    for part in ("".join(closing), after):
+        said = {letter.upper() for letter in re.findall(r"\[\[\s*([ABC])\s*\]\]", part, re.IGNORECASE)}
+        if said:
+            assert read in {None, *said}
+            assert len(said) == 1 or read is None
+            return
+    assert read is None
+
+
+@given(st.sampled_from("AB"), REPLIES, SENTENCE, SENTENCE)
+def test_a_marker_in_a_sentence_at_the_end_is_read(choice: str, before: str, start: str, end: str) -> None:
+    assume("<think>" not in before and not before.lstrip().startswith(("{", "```")))
+    assert parse_choice(f"{before}\nSo {start} [[{choice}]] {end}.", "lenient") == choice
+
+
+@given(REPLIES, st.integers(1, 40), st.integers(1, 40))
+def test_a_pick_is_the_number_in_the_last_line_if_a_response_has_it(before: str, pick: int, responses: int) -> None:
+    assume("<think>" not in before and not before.lstrip().startswith("{"))
+    rules: tuple[Rule, ...] = ("strict", "lenient")
+    for rule in rules:
+        if pick <= responses:
+            assert parse_pick(f"{before}\n[[{pick}]]", responses, rule) == pick
+        else:
+            with pytest.raises(InvalidAnswer, match="a number that no response has"):
+                parse_pick(f"{before}\n[[{pick}]]", responses, rule)

@@ -2,6 +2,7 @@
 
 import re
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from case_marks import heavy
 from pluralbench_local import LocalError, LocalRewardModel, score
 from pluralbench_rewards import Group, Mode
-from reward_models import differences, make_groups, user, work_of
+from reward_models import Folders, differences, load_classifier, make_groups, user, work_of
 
 CPU = (
     "[enforce fail at alloc_cpu.cpp:124] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to allocate "
@@ -171,3 +172,25 @@ def test_what_is_no_lack_of_memory_is_raised_as_it_is(
     memory(llama.network.body, 0, RuntimeError("mat1 and mat2 shapes cannot be multiplied"))
     with pytest.raises(RuntimeError, match="mat1 and mat2 shapes cannot be multiplied"):
         score(llama, make_groups(0))
+
+
+def test_each_group_is_reported_once_with_its_scores_in_order(llama: "LocalRewardModel") -> None:
+    groups, reported = make_groups(2), list[tuple[int, list[float]]]()
+    scored = score(llama, groups, token_budget=70, on_scored=lambda place, values: reported.append((place, values)))
+    assert Counter(place for place, _ in reported) == Counter(range(len(groups)))
+    assert [values for _, values in sorted(reported)] == scored.scores
+
+
+def test_after_a_failure_the_next_scoring_is_right(
+    classifiers: Folders,
+    llama: "LocalRewardModel",
+    memory: Callable[..., list[int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    groups = make_groups(0)
+    model = load_classifier(classifiers())
+    memory(model.network.body, 10, MemoryError())
+    with pytest.raises(LocalError):
+        score(model, groups)
+    monkeypatch.undo()
+    assert score(model, groups).scores == score(llama, groups).scores

@@ -172,3 +172,9 @@ def test_a_limit_beyond_the_models_absolute_positions_is_said_in_a_sentence(clas
     model = load_classifier(classifiers("gpt2", n_positions=64))
     with pytest.raises(LocalError):
         score(model, [LONG], max_length=500)
+
+
+def test_truncate_prompt_goes_on_with_the_next_message_or_says_why_not(llama: "LocalRewardModel") -> None:
+    turns = [*user("walking " * 100), {"role": "assistant", "content": "drumming " * 80}, *user("and then?")]
+    scored = score(llama, [Group("q", turns, ["ok"])], max_length=LIMIT, on_overflow="truncate-prompt")
+    assert "an answer alone" not in scored.dropped.get(0, "")

@@ -177,3 +177,8 @@ def test_whatever_the_texts_are_fast_scores_them_as_alone(
 
 
 PLAIN: dict[str, object] = {}
+
+
+def test_scores_are_finite_numbers_that_spread(llama: "LocalRewardModel") -> None:
+    scores = [value for values in score(llama, make_groups(0)).scores for value in values]
+    assert max(scores) - min(scores) > 1

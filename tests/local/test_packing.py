@@ -142,3 +142,14 @@ def test_a_chain_of_a_thousand_turns_has_no_limit_of_depth() -> None:
 def test_the_common_prefix_is_the_longest_that_leaves_each_a_token(sequences: list[list[int]]) -> None:
     shared = common_prefix([array("i", ids) for ids in sequences])
     assert shared == min(same_beginning(*sequences), min(map(len, sequences)) - 1)
+
+
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=20), st.integers(2, 5), st.integers(1, 3))
+def test_a_prompt_is_held_once_for_all_its_answers(prompt: list[int], answers: int, groups: int) -> None:
+    """With other prompts in the batch or not, and where prompts begin alike, that is held once too."""
+    texts = [
+        [[*range(100, 120), number, *prompt, 10 + answer] for answer in range(answers)] for number in range(groups)
+    ]
+    given_in = [[Tokens(array("i", ids), range(len(ids) - 1, len(ids))) for ids in group] for group in texts]
+    own = (1 + len(prompt) + answers) * groups
+    assert len(pack(given_in, "fast").ids) == 20 + own

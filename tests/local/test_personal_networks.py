@@ -9,11 +9,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from personal_corpora import TEST, WIDTH, showing, small
+from personal_corpora import TEST, TRAIN, WIDTH, showing, small
 from pluralbench_local.personal.corpus import Points
 from pluralbench_local.personal.networks import annealing, bradley_terry, new_network
 from pluralbench_local.personal.options import METHODS, Method
 from pluralbench_local.personal.scoring import batches_of
+from simulated_users import simulated
 from torch import Tensor, nn
 from torch.distributions import Normal, kl_divergence
 
@@ -219,3 +220,19 @@ def test_pal_has_a_rate_for_each_part_and_leaves_out_nothing() -> None:
 
 
 # The synthetic users
+
+
+def test_the_best_possible_is_what_who_knows_the_users_gets() -> None:
+    users = simulated(400, 10, told=1.0, seed=3)
+    chosen_first = torch.tensor([rank[0] == 1 for rank in users.corpus.rank])
+    own = users.first[torch.arange(4000), torch.tensor(users.group)]
+    # The standard error over 4,000 choices is 0.008.
+    assert ((own > 0.5) == chosen_first).float().mean().item() == pytest.approx(users.best, abs=0.025)
+    assert 0.5 < users.best_untold < users.best_shown(0) < users.best_shown(2) < users.best_shown(8) < users.best
+    everything = simulated(50, 3, told=40.0, seed=3)
+    assert everything.best_shown(0) == pytest.approx(everything.best, abs=1e-5)
+    earlier = [
+        (TRAIN.query[item], *(row for _, row in sorted(zip(TRAIN.rank[item], TRAIN.responses[item], strict=True))))
+        for item in range(3)
+    ]
+    assert TRAIN.earlier[3] == earlier

@@ -202,3 +202,9 @@ def test_a_record_that_cannot_be_read_is_named(tmp_path: Path, text: str) -> Non
     (tmp_path / "personal.json").write_text(text, encoding="utf-8")
     with pytest.raises(LocalError, match=r"personal\.json cannot be read \(.*\); train the model again\."):
         load(tmp_path)
+
+
+def test_what_a_profile_lost_is_counted(train: Train) -> None:
+    [group] = groups(2, number=1)
+    scored = load(train()).score([group, replace(group, id="long", context=["post " * POSITIONS, "tea"])])
+    assert scored.tokens_cut[0] == 0 < scored.tokens_cut[1]

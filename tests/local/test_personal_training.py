@@ -265,3 +265,10 @@ def test_what_is_not_given_is_the_methods_own() -> None:
 def test_options_that_contradict_each_other_are_refused(values: dict[str, object], sentence: str) -> None:
     with pytest.raises(RecipeError, match=re.escape(sentence)):
         check_recipe(PersonalConfig, values, "options")
+
+
+def test_who_has_one_item_has_no_earlier_pairs_and_counts(tmp_path: Path) -> None:
+    singles = only(TRAIN, [0, 4, 8])
+    assert [len(earlier) for earlier in singles.earlier] == [0, 0, 0]
+    for method in METHODS:
+        assert trained(tmp_path / method, method, corpus=singles).record["data"]["earlier_pairs"] == 0

@@ -1,6 +1,7 @@
 """A pickle runs nothing: neither as a model's weights nor as a checkpoint."""
 
 import os
+import pickle
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -8,9 +9,11 @@ from typing import Any
 
 import pytest
 import torch
-from pluralbench_local import LocalError, load
+from pluralbench_local import LocalError, load, train
+from pluralbench_local.training_job import checkpoints
 from reward_models import Folders
 from safetensors.torch import load_file
+from training_runs import RANKINGS, options
 
 
 class Evil:
@@ -33,4 +36,19 @@ def test_weights_in_a_pickle_are_read_and_code_in_it_is_not_run(classifiers: Fol
     torch.save(weights | {"more": Evil(trace)}, folder / "pytorch_model.bin")
     with pytest.raises(LocalError, match=r"^The model of .* cannot be loaded: "):
         load(str(folder), device="cpu")
+    assert not trace.exists()
+
+
+def test_code_in_a_checkpoint_is_not_run(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen, trace = options(epochs=1, save_steps=2), tmp_path / "ran"
+    with monkeypatch.context() as patch:
+        patch.setattr("pluralbench_local.training.saved_network", None)
+        with pytest.raises(TypeError):
+            train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
+    [(_, checkpoint)] = checkpoints(tmp_path / "out.work")
+    for path in checkpoint.iterdir():
+        if path.suffix != ".safetensors":
+            torch.save(Evil(trace), path)
+    with pytest.raises(pickle.UnpicklingError):
+        train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
     assert not trace.exists()

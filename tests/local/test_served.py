@@ -253,3 +253,20 @@ def test_a_reference_and_its_server_come_together(language_models: Folders) -> N
     with pytest.raises(ServerError, match=r"`engine=\.\.\.` is for models behind a server; give `server="):
         described(model, ServingConfig(engine="vllm"))
     assert described(model, ServingConfig()) is model
+
+
+def test_rows_that_come_in_another_order_belong_to_their_conversations(serve: Serve) -> None:
+    server = serve("vllm", spoil=spoiled(lambda rows: rows[1:] + rows[:1]))
+    assert max(differences(scored(running(server)).scores, scores_alone(server.folder))) < 1e-4
+
+
+def test_equal_scores_are_refused_where_nothing_is_here_to_compare_with(
+    serve: Serve, classifiers: Folders, without_weights: Callable[[str], str]
+) -> None:
+    def equal(reply: Any, _: int) -> Any:
+        return [row | {"embedding": [1.0]} for row in reply]
+
+    server = serve("sglang", spoil=equal)
+    bare = Running(server.url, "sglang", without_weights(server.folder))
+    with pytest.raises(ServerError, match=r"all scores are 1, as after a softmax over one logit; use /classify"):
+        scored(bare)

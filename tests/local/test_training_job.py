@@ -22,6 +22,7 @@ from pluralbench_local.training_job import (
     step_log,
 )
 from pluralbench_runs import OutputError, Recipe, recipe_values
+from pluralbench_runs.meters import interruption
 from training_runs import log_of
 
 KIND = Kind("made.json", "pluralbench-local", ("safetensors",))
@@ -176,3 +177,19 @@ def test_too_little_memory_is_said_in_a_sentence_and_binds_no_next_run(out: Path
     with pytest.raises(LocalError, match=r"^Give it less\.$"):
         made(out, line=full)
     assert list(out.parent.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"), [(3, " Nothing of this step is kept; rerun the same command."), (5, " Finished work is kept in ")]
+)
+def test_an_interruption_says_what_is_kept(out: Path, stop: int, said: str) -> None:
+    told = []
+
+    def line(step: int) -> dict[str, float]:
+        told.append(interruption())
+        return steady(step)
+
+    with pytest.raises(Stop):
+        made(out, stop=stop, line=line)
+    assert said in told[-1]
+    assert out.with_name("out.work").exists() == ("Finished" in said)

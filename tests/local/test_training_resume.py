@@ -1,6 +1,11 @@
 """Training again, or on from where it was stopped or killed, ends in the same weights to the last bit."""
 
+import json
 import shutil
+import signal
+import subprocess
+import sys
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -8,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from case_marks import heavy
+from commands import environment
 from killing import stopped_at
 from pluralbench_local import LoraOptions, Trained, train, training
 from pluralbench_runs import OutputError
@@ -83,3 +89,46 @@ def test_another_base_under_the_same_path_is_refused_by_name(small: str, tmp_pat
     shutil.copytree(other, base, dirs_exist_ok=True)
     with pytest.raises(OutputError, match=r"out was made with other settings \(model.digest "):
         run()
+
+
+KILLED = """
+import json, sys, time
+import torch
+from pluralbench_local import Ranking, TrainingConfig, train, training
+torch.set_num_threads(1)
+step = training._step
+def slow(*values):
+    time.sleep(0.05)
+    return step(*values)
+training._step = slow
+base, out, options, *both = json.loads(sys.stdin.read())
+data, held_out = ([Ranking(**ranking) for ranking in several] for several in both)
+train(base, data, out, held_out=held_out, options=TrainingConfig(**options), device="cpu")
+"""
+
+
+@pytest.mark.heavy
+def test_killed_it_goes_on_and_ends_in_the_same_weights(language_models: Folders, tmp_path: Path) -> None:
+    base, out, chosen = language_models(dtype="bfloat16", **SMALL), tmp_path / "killed", options(save_dtype="float32")
+    asked: list[Any] = [base, str(out), chosen.model_dump()]
+    asked += [[vars(ranking) for ranking in several] for several in (RANKINGS, HELD_OUT)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED], stdin=subprocess.PIPE, env=environment({"OMP_NUM_THREADS": "1"}), text=True
+    )
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(asked))
+    process.stdin.close()
+    work, until = tmp_path / "killed.work", time.monotonic() + 120
+    while not list(work.glob("checkpoint-[1-9]*")):
+        assert process.poll() is None
+        assert time.monotonic() < until
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    assert not out.exists()
+    whole, done = (
+        train(base, RANKINGS, folder, held_out=HELD_OUT, options=chosen, device="cpu")
+        for folder in (tmp_path / "whole", out)
+    )
+    assert weights(done) == weights(whole)
+    assert log_of(done.folder) == log_of(whole.folder)

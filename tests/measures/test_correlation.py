@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, permutations, product
-from math import log2
+from math import exp, log2
+from random import Random
 from statistics import fmean
 
 import numpy as np
@@ -155,3 +156,26 @@ def test_what_has_no_correlation_is_refused(first: list[float], second: list[flo
     with pytest.raises(MeasuresError) as refused:
         rank_statistics(np.array(first), np.array(second))
     assert str(refused.value) == message
+
+
+@given(scores, st.randoms(use_true_random=False))
+def test_neither_the_order_of_rows_nor_an_increasing_transform_matters(
+    sides: tuple[list[int], list[int]], draw: Random
+) -> None:
+    rows = list(zip(*sides, strict=True))
+    draw.shuffle(rows)
+    moved = found([exp(x) - 7 for x, _ in rows], [y**3 / 10 for _, y in rows])
+    assert moved == pytest.approx(found(*sides), nan_ok=True)
+
+
+@given(scores)
+def test_what_knows_no_sides_is_the_same_the_other_way_round(sides: tuple[list[int], list[int]]) -> None:
+    there, back = found(*sides), found(sides[1], sides[0])
+    for name in ("rbo", "spearman", "rbo_extrapolated", "scipy_weightedtau", "kendall_tau_b"):
+        assert there[name] == pytest.approx(back[name], nan_ok=True), name
+
+
+def test_ndcg_and_the_weighted_tau_know_which_side_is_the_benchmark() -> None:
+    there, back = found(BENCHMARK, PPO), found(PPO, BENCHMARK)
+    assert there["ndcg"] != pytest.approx(back["ndcg"], abs=0.001)
+    assert there["weighted_tau"] != pytest.approx(back["weighted_tau"], abs=0.001)

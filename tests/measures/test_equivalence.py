@@ -92,3 +92,13 @@ def test_no_number_is_enough() -> None:
     assert pairs_for_difference(1.0, 0.0) is None
     assert pairs_for_difference(1.0, 0.001) is None
     assert difference_power(0.001, 20, 4.0) == 1.0
+
+
+def test_a_difference_is_found_and_none_is_not() -> None:
+    different = difference_test([1.0, 2.0, 1.5, 1.0, 2.5])
+    alike = difference_test([0.5, -0.5, 0.0, 0.25, -0.25])
+    assert different.p_value is not None
+    assert different.p_value < 0.01
+    assert different.low is not None
+    assert different.low > 0
+    assert (alike.mean, alike.p_value) == (0.0, 1.0)

@@ -203,3 +203,22 @@ def test_a_difference_that_lies_in_small_sections_holds_though_only_the_large_on
         found = program.METHODS[program.AFTER](program.Drawn(tables, [[place] for place in range(10)], 0.03), 100)
         held += found.low <= 0.03 <= found.high
     assert held / 400 >= 0.93
+
+
+def test_clusters_that_are_all_or_nothing_are_decisions_and_independent_ones_count_as_many() -> None:
+    generator = np.random.default_rng(0)
+    whole = (generator.random(200) < 0.7).astype(np.float64)
+    width = {}
+    for name, won in (("alike", 5 * whole), ("apart", generator.binomial(5, 0.7, 200).astype(np.float64))):
+        tilted = perturb(Sums(won[:, None], np.full((200, 1), 5.0)))
+        found = tilted.share(tilted.sources[0].pooled([0]), [[0]], 1000, 200)
+        width[name] = (found.high or 0) - (found.low or 0)
+    assert width["alike"] == pytest.approx(2 * 1.96 * np.sqrt(0.21 / 200), rel=0.06)
+    assert width["apart"] == pytest.approx(2 * 1.96 * np.sqrt(0.21 / 1000), rel=0.12)
+
+
+@pytest.mark.heavy
+def test_percentiles_of_a_bootstrap_hold_it_less_often(program: ModuleType) -> None:
+    for design in ("one to four per cluster", "sections of three"):
+        held, printed = program.coverage(design, 5, 0.9, 150, program.BEFORE)
+        assert held / printed < 0.85

@@ -186,3 +186,24 @@ def test_differences_of_two_benchmarks_cover_the_truth() -> None:
             covered[name].append(one.low <= truth[name] <= one.high)
     for name, ones in covered.items():
         assert 0.92 <= np.mean(ones) <= 0.98, (name, np.mean(ones))
+
+
+def test_an_interval_excludes_no_association_when_the_permutation_test_does() -> None:
+    drawn = statistic_distributions(12).at(33)["spearman"]
+    assert statistic_distributions(12).expected("spearman", 0.0) == 0
+    edge = float(np.quantile(drawn, 0.975))
+    assert bounds("spearman", edge + 0.1, 12)[0] > 0 > bounds("spearman", edge - 0.1, 12)[0]
+
+
+def test_the_other_way_round_is_the_same_difference_with_the_other_sign() -> None:
+    draw = np.random.default_rng(2)
+    downstream = draw.normal(size=12)
+    first, second = downstream + 0.5 * draw.normal(size=12), downstream + 2 * draw.normal(size=12)
+    there, back = differences(first, second, downstream), differences(second, first, downstream)
+    for name in NAMES:
+        one, other = there[name], back[name]
+        assert one.value == pytest.approx(-(other.value or 0))
+        assert one.p_value == pytest.approx(other.p_value)
+        assert one.low is not None
+        assert other.high is not None
+        assert one.low == pytest.approx(-other.high, abs=0.05), "but for which side was drawn first"

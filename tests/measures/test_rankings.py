@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_measures.calibration import bins_of
+from pluralbench_measures.calibration import BINS, bins_of
 from pluralbench_measures.errors import MeasuresError
-from pluralbench_measures.rankings import ranking_metrics
+from pluralbench_measures.rankings import pairs_of, ranking_metrics
 
 Prompt = tuple[str, str, list[int], list[float | None]]
 NAN = float("nan")
@@ -156,3 +156,41 @@ def test_the_strict_rules_never_give_more_than_the_legacy_ones(given_: list[Prom
             assert cell["exact_match"] <= legacy["configs"][name]["exact_match"] + 1e-12
     if strict["overall"] is not None:
         assert strict["overall"] <= legacy["overall"] + 1e-12
+
+
+def test_a_category_of_ties_alone_is_left_out_of_the_mean() -> None:
+    found = measured([("open", "a", [1, 1], [1, 2]), ("open", "b", [1, 2], [1, 2]), ("open", "c", [1, 2], [2, 1])])
+    assert (found["accuracy"], found["exact_match"]) == (0.5, 0.5)
+
+
+@given(prompts(), st.booleans())
+def test_a_scorer_that_knows_the_ranks_is_perfect(given_: list[Prompt], legacy: bool) -> None:
+    found = measured([(c, k, rank, [-float(r) for r in rank]) for c, k, rank, _ in given_], legacy=legacy)
+    for cell in found["configs"].values():
+        assert cell["accuracy"] in {1.0, None}
+        assert cell["exact_match"] in {1.0, None}
+        assert (cell["accuracy"] is None) == (cell["pairs"] == 0)
+
+
+@given(prompts(), st.booleans())
+def test_only_the_order_of_rewards_matters_but_for_the_calibration(given_: list[Prompt], legacy: bool) -> None:
+    stretched: list[Prompt] = [(c, k, rank, [exp(value or 0) for value in own]) for c, k, rank, own in given_]
+    found, expected = measured(stretched, legacy=legacy), measured(given_, legacy=legacy)
+    close({**found, "calibration_error": None}, {**expected, "calibration_error": None})
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=40))
+def test_bins_are_in_order_and_leave_out_the_largest_alone(values: list[float]) -> None:
+    differences = np.array(sorted(values))
+    strict, legacy = bins_of(differences), bins_of(differences, legacy=True)
+    assert strict.tolist() == sorted(strict.tolist())
+    assert 0 <= strict.min() <= strict.max() == BINS - 1
+    assert (legacy == -1).tolist() == (differences == differences[-1]).tolist()
+    assert (strict[legacy >= 0] == legacy[legacy >= 0]).all()
+
+
+@given(st.lists(st.integers(1, 4), max_size=6))
+def test_pairs_are_all_places_of_unlike_rank_the_better_first(rank: list[int]) -> None:
+    found = pairs_of(rank)
+    assert all(rank[better] < rank[worse] for better, worse in found)
+    assert len(set(found)) == len(found) == sum(a < b for a in rank for b in rank)

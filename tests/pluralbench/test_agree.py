@@ -353,3 +353,16 @@ def test_a_judge_without_scores_is_not_scored_again(ours: Run, tmp_path: Path) -
     agreement = agree(ours, write(tmp_path / "o.jsonl", rows))
     assert (agreement.second.accuracy, agreement.scores.n, agreement.diagnosis) == (1.0, 0, None)
     assert len(agreement.changed) == round(20 * (1 - (agreement.first.accuracy or 0)))
+
+
+@recorded
+def test_the_recorded_rerun_differs_in_one_decision() -> None:
+    runs = pl.read_ndjson(SCORES)["run"].unique().to_list()
+    if "rerun-gozcam" not in runs:
+        pytest.skip("the rerun is not in this checkout")
+    official = [f"model={SKYWORK}", "run=official"]
+    agreement = agree(SCORES, SCORES, where=official, where_run=["run=rerun-gozcam"])
+    assert [round(100 * (side.accuracy or 0), 2) for side in (agreement.second, agreement.first)] == [62.29, 62.0]
+    assert len(agreement.changed) == 1
+    assert agreement.largest is not None
+    assert round(abs(agreement.largest.first - agreement.largest.second), 2) <= 0.69

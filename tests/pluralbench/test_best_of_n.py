@@ -386,3 +386,17 @@ def test_the_command_samples_scores_judges_and_tells(
     assert settings["outcome"] == outcome
     assert (settings["prompt"]["profile"], settings["prompt"]["profile_size"], settings["seed"]) == ("raw", 2, 3)
     assert list(settings["rewards"]) == ["a", "b"]
+
+
+def test_a_prompt_without_any_text_is_named_and_left_out(sample: Path, tmp_path: Path) -> None:
+    class Silent(World):
+        def said(self, body: Row) -> Reply:
+            self.asked["all"] += 1
+            return Reply("") if self.asked["all"] <= N else super().said(body)
+
+    with serve(Silent()) as server:
+        found = sampled(server, sample, tmp_path / "run", limit=1)
+    [silent] = found.result.sampling.without_text
+    assert silent == found.frame("candidates")["id"][0]
+    assert found.estimate("outcome").n == 2
+    assert any(f"1 of 3 prompts have no candidates (ids {silent})." in note for note in downstream_notes(found))

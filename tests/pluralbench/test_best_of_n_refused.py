@@ -172,3 +172,10 @@ def test_without_a_judge_there_is_only_what_reward_models_promise(data: Path, tm
         "deviations within prompts."
     )
     assert curve_table(found).title.endswith(": promised gain")
+
+
+def test_two_reward_models_of_one_name_are_refused(data: Path, tmp_path: Path) -> None:
+    with serve(World()) as server, pytest.raises(EvaluationError) as caught:
+        sampled(server, data, tmp_path / "run", [LocalModel(name="a/rm"), LocalModel(name="b/rm")])
+    assert str(caught.value) == "Two reward models have the name rm; give each its own, as NAME=MODEL."
+    assert server.requests == []

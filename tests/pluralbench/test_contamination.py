@@ -218,3 +218,18 @@ def test_the_recorded_ngrams_come_out(tmp_path: Path, ngram: int, name: str) -> 
     )
     assert result.count("prompts", "prompt", "equal") == recorded["RewardBench", "LLMBar"]["exact"]
     assert result.count("prompts", "prompt", "ngram") == recorded["RewardBench", "LLMBar"][name]
+
+
+def prompts_in(dataset: Path, columns: list[str], *, ngram: int = 13) -> Contamination:
+    """Prompts of RewardBench in a dataset, of which only these columns are read."""
+    return contamination(
+        dataset, ["prompts"], data={"": str(suite_file("rewardbench/prompts.jsonl"))}, columns=columns, ngram=ngram
+    )
+
+
+def test_the_recorded_prompt_of_a_training_set_of_transcripts_comes_out() -> None:
+    transcripts = suite_file("contamination/hh_rlhf_harmless_test_sample.jsonl")
+    result = prompts_in(transcripts, [])
+    equal = result.items.filter(pl.col("kind") == "equal")
+    assert (equal["row"].n_unique(), result.rows) == (1, 121)
+    assert result.texts["response"] > 2 * result.rows

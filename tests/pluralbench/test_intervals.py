@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 from made_runs import decision, run_of
@@ -71,3 +72,36 @@ def test_means_of_parts_that_all_came_out_alike_are_not_certain(benchmark: str, 
         assert found.value == 1.0
         assert found.low is not None
         assert found.low < 0.99
+
+
+def drawn(generator: np.random.Generator, clusters: int, truth: float) -> pl.DataFrame:
+    """Users who differ in how often the model is right about them, with one to five prompts each."""
+    rates = generator.beta(3 * truth, 3 * (1 - truth), clusters)
+    sizes = generator.integers(1, 6, clusters)
+    owner = np.repeat(np.arange(clusters), sizes)
+    return frame((generator.random(len(owner)) < rates[owner]).tolist(), owner.tolist())
+
+
+@pytest.mark.heavy
+def test_the_interval_holds_the_truth_about_as_often_as_it_says() -> None:
+    truth = 0.7
+    generator = np.random.default_rng(20260101)
+    samples = [drawn(generator, 60, truth) for _ in range(200)]
+    covered = [low <= truth <= high for low, high in map(interval, samples)]
+    assert 0.90 <= sum(covered) / 200 <= 0.99
+    alone = [interval(sample.with_columns(cluster="id")) for sample in samples[:100]]
+    assert sum(low <= truth <= high for low, high in alone) / 100 < 0.90, "rows taken as independent promise too much"
+
+
+@pytest.mark.heavy
+def test_a_mean_over_configs_has_the_interval_of_that_mean() -> None:
+    generator = np.random.default_rng(3)
+    covered = 0
+    for _ in range(100):
+        parts = [
+            frame((generator.random(40) < truth).tolist(), range(offset, offset + 40), config=config)
+            for config, truth, offset in (("a", 0.9, 0), ("b", 0.6, 100), ("c", 0.3, 200))
+        ]
+        low, high = interval(pl.concat(parts), benchmark="personalized")
+        covered += low <= 0.6 <= high
+    assert 88 <= covered <= 100

@@ -14,10 +14,12 @@ import verbs
 from chat_server import Reply, Script, serve
 from html_runs import Read
 from made_runs import by
+from pluralbench import merge
 from pluralbench.data.decisions import decisions_of
 from pluralbench.errors import EvaluationError
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.results import Run
+from pluralbench_calls import CallsError
 from rendered import render
 from verbs import judging, value
 from written_tables import write
@@ -290,3 +292,35 @@ def test_show_and_the_page_have_one_reply_for_the_whole_list(data: Path, tmp_pat
     blocks = "".join(json.dumps(read.block(key)) for attributes, _ in read.scripts if (key := attributes.get("id")))
     assert title in blocks
     assert blocks.count("Picked from the list") == 12
+
+
+def test_a_judge_that_always_picks_the_first_is_right_by_chance(data: Path, tmp_path: Path) -> None:
+    run, requests = judged(lambda *_: Reply("[[1]]"), data, tmp_path / "run")
+    right = sum("right" in shown(body)[0] for body in requests)
+    assert run.count("wins") == 3 * right
+    assert run.count("losses") == 12 - right
+    names = ("picks", "invalid_picks", "picks_of_first", "picks_of_first_by_chance", "rated")
+    assert position(run, *names) == [12, 0, 1.0, 0.25, 0]
+
+
+@pytest.mark.heavy
+def test_a_run_that_was_cut_off_asks_only_what_is_missing(data: Path, tmp_path: Path) -> None:
+    def dying(body: dict[str, Any], number: int) -> Reply:
+        return Reply(picks("right")(body, number).text, hang_up=number >= 5)
+
+    options = {"concurrency": 1, "max_retries": 0}
+    with pytest.raises(CallsError, match="5 of 12 picks are recorded; rerun the same command to resume"):
+        judged(dying, data, tmp_path / "run", **options)
+    run, requests = judged(picks("right"), data, tmp_path / "run", **options)
+    whole, _ = judged(picks("right"), data, tmp_path / "whole", **options)
+    assert len(requests) == 7
+    assert run.items.equals(whole.items)
+
+
+@pytest.mark.heavy
+def test_shards_join_to_the_whole_run(data: Path, tmp_path: Path) -> None:
+    whole, _ = judged(picks("right"), data, tmp_path / "whole")
+    parts = [judged(picks("right"), data, tmp_path / f"part{n}", shard=f"{n}/2")[0].path for n in (1, 2)]
+    joined = merge(parts, out=tmp_path / "joined")
+    assert joined.items.equals(whole.items)
+    assert joined.metrics.equals(whole.metrics)

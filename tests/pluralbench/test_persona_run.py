@@ -9,7 +9,9 @@ import polars as pl
 import pytest
 from chat_server import Reply, Script, serve
 from persona_tables import item, knows, persona, release, rows, shown
+from pluralbench import compare
 from pluralbench.data.verdict_tables import read_verdicts
+from pluralbench.errors import RunError
 from pluralbench.reports.runs import details, report_frame
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench.results import Run
@@ -214,3 +216,17 @@ def test_a_report_keeps_settings_apart_and_names_what_was_left_out(judged: Calla
     both = json.loads(str(render([certain, judged(right(" 50"), variables="none")[0]], "json")))
     assert [row["row"] for row in both if row["baseline"] is None] == ["judge-1 (none)", "judge-1 (all)"]
     assert {*both[0]["parts"]} == {"opinion_qa", "prism"}
+
+
+@pytest.mark.heavy
+def test_two_runs_are_compared_on_the_items_they_share(judged: Callable[..., Judged], tmp_path: Path) -> None:
+    knowing, _ = judged(right(" [[90]]"))
+    first, _ = judged(says("[[A]]"), setting="standard", variables="none")
+    found = compare(first, knowing)
+    assert (found.decisions, found.headline.first, found.headline.second, found.left_out) == (10, 0.5, 1.0, 0)
+    tie, _ = judged(right(), setting="tie")
+    assert (compare(first, tie).decisions, compare(first, tie).left_out) == (6, 6)
+    other = [row | {"context": "Another one?"} for row in rows("prism", 6)]
+    changed, _ = judged(right(" 9"), data=str(release(tmp_path / "other", prism=other)))
+    with pytest.raises(RunError, match="the same ids but different texts"):
+        compare(first, changed)

@@ -15,6 +15,7 @@ import pytest
 import verbs
 from commands import environment, script
 from filelock import FileLock
+from killing import killed_when
 from live_hub import live_hub
 from pluralbench import LocalModel
 from pluralbench.config import ScoringConfig
@@ -264,3 +265,29 @@ def test_a_killed_process_goes_on_where_it_was(
     assert run.items["id"].to_list() == [row["id"] for row in pairs(500)]
     for place, scores in map(json.loads, known):
         assert list(run.items.select("score_chosen", "score_rejected").row(place)) == scores
+
+
+@pytest.mark.parametrize("wording", ["posts", "told", "plan"])
+def test_another_wording_of_the_prompt_is_refused(
+    people: Callable[..., Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wording: str
+) -> None:
+    data = write(tmp_path / "people.jsonl", people(20))
+    options: dict[str, Any] = {"data": data, "out": tmp_path / "run", "columns": ["prompt=question", "profile=profile"]}
+    interrupted(data, tmp_path / "run", by_text, profile="raw", columns=options["columns"])
+    monkeypatch.setitem(pluralbench.data.prompts.WORDINGS, wording, "Other words: {posts}")
+    refused("wordings_digest", model=by_text, profile="raw", **options)
+
+
+def test_a_kill_once_the_run_is_in_its_place_leaves_nothing_behind(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    with killed_when(out.exists, monkeypatch) as killed:
+        verbs.score(by_text, benchmark="pairs", data=data, out=out)
+    assert killed()
+    assert (tmp_path / "run.work").exists()
+
+    made = (out / "run.json").read_bytes()
+    assert verbs.score(by_text, benchmark="pairs", data=data, out=out).count("items") == 20
+    assert (out / "run.json").read_bytes() == made
+    assert not (tmp_path / "run.work").exists()

@@ -191,3 +191,11 @@ def test_sections_made_of_groups_are_the_benchmarks_own_rules(tmp_path: Path) ->
     changed = Run(run.path, config, run.result, run.provenance, run.metrics)
     (finding,) = notes_of(changed)
     assert finding.text == "Its rules differ from those of `rm-bench`: credit, sections."
+
+
+@pytest.mark.heavy
+def test_a_coin_is_the_same_in_each_computation(tmp_path: Path) -> None:
+    runs = [made(tmp_path / f"{n}", "reward-bench-2", best_of_four()) for n in range(3)]
+    coins = {run.estimate("accuracy", config="d", section="Ties", baseline="coin").value for run in runs}
+    assert len(coins) == 1
+    assert None not in coins

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pluralbench
 import pytest
@@ -230,3 +230,35 @@ def test_local_is_the_embedded_model(score: Callable[..., Run], monkeypatch: pyt
     assert run.result.model.kind == "implicit"
     assert Path(run.name).name == "SmolLM2-135M-Instruct"
     assert run.items["score_chosen"].is_finite().all()
+
+
+class Plain:
+    """A reward model of one's own that returns numbers."""
+
+    def __init__(self, name: str = "plain", *, stop_after: int = 10**9) -> None:
+        self.name, self.stop_after, self.scored = name, stop_after, 0
+
+    def record(self) -> ModelRecord:
+        return ModelRecord(name=self.name, kind="rule", settings={"version": 2})
+
+    def score(self, groups: Sequence[Group]) -> list[list[float]]:
+        if self.scored >= self.stop_after:
+            raise KeyboardInterrupt
+        self.scored += len(groups)
+        return by_text(groups)
+
+
+def test_a_reward_model_that_returns_numbers_is_scored_and_goes_on(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pluralbench_rewards.functions.GROUPS_PER_CALL", 10)
+    first, model = Plain(stop_after=20), Plain()
+    with pytest.raises(KeyboardInterrupt):
+        pluralbench.score(cast("Any", first), data=data, out=tmp_path / "run")
+    run = pluralbench.score(cast("Any", model), data=data, out=tmp_path / "run")
+    assert (first.scored, scoring(run).items_resumed) == (20, 20)
+    assert run.result.model == model.record()
+    assert model.scored == run.items.height - 20
+    assert run.items["score_chosen"].equals(
+        pluralbench.score(by_text, data=data, out=tmp_path / "f").items["score_chosen"]
+    )

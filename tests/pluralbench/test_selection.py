@@ -1,7 +1,7 @@
 """Which candidate is best: of the first k, and in expectation over every set of k, against plain counting."""
 
 import math
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 import pytest
@@ -63,3 +63,18 @@ def test_a_value_that_is_missing_is_left_out() -> None:
     assert expected_value(np.array([9.0, math.nan, 1.0]), weights) == 1.0
     assert math.isnan(expected_value(np.array([9.0, math.nan, math.nan]), weights))
     assert math.isnan(expected_value(np.array([9.0, 1.0]), weights_of_best(np.array([math.nan] * 2), 1)))
+
+
+@given(valid_rewards)
+def test_one_of_one_is_any_and_one_of_all_is_the_best(rewards: Array) -> None:
+    count = len(rewards)
+    assert weights_of_best(rewards, 1).tolist() == pytest.approx([1 / count] * count)
+    assert expected_value(rewards, weights_of_best(rewards, count)) == pytest.approx(rewards.max())
+    best = (rewards == rewards.max()).astype(float)
+    assert weights_of_best(rewards, count).tolist() == pytest.approx(best / best.sum())
+
+
+@given(valid_rewards)
+def test_the_expected_reward_never_falls_with_k(rewards: Array) -> None:
+    curve = [expected_value(rewards, weights_of_best(rewards, k)) for k in range(1, len(rewards) + 1)]
+    assert all(later >= earlier - 1e-9 for earlier, later in pairwise(curve))

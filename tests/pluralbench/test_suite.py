@@ -10,9 +10,10 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from killing import stopped_at
+from killing import killed_at, stopped_at
 from pluralbench import DataConfig, LocalModel, PromptConfig
 from pluralbench.config import ScoringConfig
+from pluralbench.contract import Group
 from pluralbench.data.suites import Suite, find_suite, known_suites
 from pluralbench.errors import BenchmarkError, EvaluationError, RunError
 from pluralbench.evaluation.compare_suites import compare_suites
@@ -432,3 +433,64 @@ def test_a_directory_without_a_suite_is_refused(tmp_path: Path) -> None:
     (tmp_path / "suite.json").write_text("{}", encoding="utf-8")
     with pytest.raises(RunError, match=r"suite\.json"):
         load_suite(tmp_path)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("change", range(0, 40, 6))
+def test_a_suite_killed_at_any_change_of_files_goes_on(
+    small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: int
+) -> None:
+    with killed_at(change, monkeypatch) as killed:
+        pluralbench.suite(by_text, small, out=tmp_path / "out")
+    assert killed()
+    done = pluralbench.suite(by_text, small, out=tmp_path / "out")
+    assert len(done.runs) == 3
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["a", "b", "c", "suite.json"]
+
+
+@pytest.mark.heavy
+def test_what_was_scored_before_an_interruption_is_not_scored_again(small: Path, tmp_path: Path) -> None:
+    class Interrupted(RuntimeError):
+        pass
+
+    def some(self: FunctionModel, groups: Sequence[Group], **rest: Any) -> Any:
+        for place, values in enumerate(by_text(groups[:4])):
+            rest["on_scored"](place, values)
+        raise Interrupted
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FunctionModel, "score", some)
+        with pytest.raises(Interrupted):
+            pluralbench.suite(by_text, small, out=tmp_path / "out")
+    done = pluralbench.suite(by_text, small, out=tmp_path / "out")
+    assert [run.scored.items_resumed for run in done.runs.values() if run.scored] == [4, 0, 0]
+
+
+@pytest.mark.heavy
+def test_a_server_that_dies_leaves_what_was_scored(small: Path, model: str, run: Command, tmp_path: Path) -> None:
+    from engine_server import imitate
+
+    words = ["suite", model, "--suite", small, "--device", "cpu", "--out", tmp_path / "out"]
+    words += ["--batch-size", "2", "--concurrency", "1", "--verify-items", "1", "--max-retries", "0"]
+    with imitate("vllm", model, ends_after=14) as dying:
+        status, _, log = run(*words, "--server", dying.url)
+    assert status == 2
+    assert "rerun the same command to resume" in log
+    finished = load_suite(tmp_path / "out").runs
+    assert 0 < len(finished) < 3
+    assert f"{len(finished)} of 3 benchmarks are finished in {tmp_path / 'out'}" in log
+    with imitate("vllm", model) as server:
+        assert run(*words, "--server", server.url)[0] == 0
+    assert len(load_suite(tmp_path / "out").runs) == 3
+
+
+@pytest.mark.heavy
+def test_a_run_of_another_model_in_the_directory_is_refused_by_name(small: Path, tmp_path: Path) -> None:
+    pluralbench.suite(by_text, small, out=tmp_path / "one")
+    pluralbench.suite(by_length, small, out=tmp_path / "other")
+    (tmp_path / "one" / "a").rename(tmp_path / "old")
+    (tmp_path / "other" / "a").rename(tmp_path / "one" / "a")
+    with pytest.raises(RunError, match=r"is a run of by_length, but .* has a suite of by_text"):
+        load_suite(tmp_path / "one")
+    with pytest.raises(UserError, match="was made with other settings"):
+        pluralbench.suite(by_text, small, out=tmp_path / "one")

@@ -9,7 +9,7 @@ import pluralbench
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench import PromptConfig
+from pluralbench import DataConfig, PromptConfig
 from pluralbench.config import TrainingConfig
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import load_benchmark
@@ -210,3 +210,24 @@ def test_the_embedded_model_is_taught_and_its_weights_are_kept(
     assert kept.stat().st_mtime_ns == before
     scored = pluralbench.score(out, benchmark="pairs", data=data, out=tmp_path / "run")
     assert scored.headline.n == 6
+
+
+def test_the_function_does_what_the_command_does(
+    run: Command, pairs: Callable[..., Rows], language_models: Folders, tmp_path: Path
+) -> None:
+    data, base = write(tmp_path / "pairs.jsonl", pairs(12)), language_models()
+    held = write(tmp_path / "held.jsonl", pairs(6, seed=3))
+    words = ["--data", data, "--held-out", held, "--limit", "8", "--device", "cpu", "--trainable", "head", *WORDS]
+    assert run("train", base, "--out", tmp_path / "command", *words)[0] == 0
+    done = pluralbench.train(
+        LocalModel(name=base, device="cpu"),
+        tmp_path / "function",
+        data=DataConfig(location=str(data), limit=8),
+        held_out=held,
+        options=QUICK.model_copy(update={"trainable": "head"}),
+    )
+    assert done.record["data"]["rankings"] == 8
+    assert done.record["held_out"]["rankings"] == 6
+    one, other = (tmp_path / name / "model.safetensors" for name in ("command", "function"))
+    assert one.read_bytes() == other.read_bytes()
+    assert written(tmp_path / "command")["origin"] == done.record["origin"]

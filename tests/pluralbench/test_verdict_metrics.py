@@ -286,3 +286,36 @@ def test_a_run_has_the_same_numbers_at_their_places() -> None:
         certainties = own.filter(by("certainty"), metric="mean_certainty")["value"].to_list()
         assert certainties == [one["certainty"] for one in metrics["by_certainty"]] == [90.0, 85.0, 80.0, 30.0]
         assert own.filter(by("decile"), metric="accuracy_by_certainty")["decile"].to_list() == [30, 80, 90]
+
+
+@pytest.mark.heavy
+@given(answers)
+@settings(max_examples=60)
+def test_the_area_lies_between_those_of_the_best_and_the_worst_order(given_: Answers) -> None:
+    found = measured(given_)
+    total = found["high"]["total"] + found["low"]["total"]
+    if not total:
+        assert found["risk_coverage_area"] is None
+        return
+    wrong = total - found["high"]["correct"] - found["low"]["correct"]
+    best = fmean(max(0, k - (total - wrong)) / k for k in range(1, total + 1))
+    worst = fmean(min(k, wrong) / k for k in range(1, total + 1))
+    assert best - 1e-9 <= found["risk_coverage_area"] <= worst + 1e-9 <= 1 + 2e-9
+    low, high = found["risk_coverage_area_interval"] or (0, 1)
+    assert -1e-9 <= low <= high <= 1 + 1e-9
+
+
+@pytest.mark.heavy
+@given(answers, st.integers(1, 100), st.integers(1, 100))
+@settings(max_examples=40)
+def test_a_higher_threshold_never_takes_in_more(given_: Answers, one: int, other: int) -> None:
+    at, higher = (measured(given_, threshold=value) for value in sorted((one, other)))
+    for name in ("total", "correct"):
+        assert at["high"][name] >= higher["high"][name]
+        assert at["low"][name] <= higher["low"][name]
+        assert at["high"][name] >= at["above"]["high"][name]
+        assert at["high"][name] + at["low"][name] == higher["high"][name] + higher["low"][name]
+        assert at["above"]["high"][name] + at["above"]["low"][name] == at["high"][name] + at["low"][name]
+    assert (at["coverage"] or 0) >= (higher["coverage"] or 0)
+    # "At least t + 1" and "more than t" are one and the same where certainties are whole numbers.
+    assert measured(given_, threshold=min(one, other) + 1)["high"] == at["above"]["high"]

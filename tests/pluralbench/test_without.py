@@ -172,3 +172,9 @@ def test_other_tables_are_refused(row: dict[str, Any], message: str, tmp_path: P
     with pytest.raises(RunError) as caught:
         read_item_list(path)
     assert str(caught.value) == message.format(path=path)
+
+
+def test_a_list_in_place_of_an_id_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "listed.jsonl", [{"benchmark": "pairs", "config": "p", "id": [1]}])
+    with pytest.raises(RunError, match="has lists or objects in the column `id`"):
+        read_item_list(path)

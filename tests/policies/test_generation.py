@@ -254,3 +254,35 @@ def test_the_embedded_model_answers(tmp_path: Path) -> None:
     samples = answered(tmp_path, requests, Generation(folder))
     assert len({sample.text for sample in samples}) > 1
     assert {sample.outcome for sample in samples} <= {"answer", "length"}
+
+
+def test_samples_of_a_model_have_its_probabilities(policy: str) -> None:
+    model: Any = AutoModelForCausalLM.from_pretrained(policy)
+    prompt = list(range(3, 20))
+    with torch.no_grad():
+        expected = model(torch.tensor([prompt])).logits[0, -1].double().softmax(-1).numpy()
+    decoder, number = Decoder(model, [1]), 4000
+    first = [-1] * number
+    for place, tokens, ended in decoder.samples(
+        [prompt], [0] * number, DecodingParams(1.0), range(number), [1] * number
+    ):
+        first[place] = 1 if ended else tokens[0]
+    common = np.argsort(-expected)[:20]
+    found = np.array([*(first.count(token) for token in common), 0])
+    found[-1] = number - found.sum()
+    shares = np.array([*expected[common], 1 - expected[common].sum()])
+    assert chisquare(found, shares * number).pvalue > 0.01
+
+
+def test_an_answer_without_text_is_empty(tmp_path: Path) -> None:
+    folder = save_language_model(tmp_path / "policy")
+    model: Any = AutoModelForCausalLM.from_pretrained(folder)
+    model.config.tie_word_embeddings = False
+    with torch.no_grad():
+        model.lm_head.weight.zero_()
+    model.generation_config.eos_token_id = [0, 1]  # the likeliest of equals is the first
+    model.save_pretrained(folder)
+    [answer] = answered(
+        tmp_path, requests_for(chat_model_of(folder, temperature=0.0), prompts(1), 1), Generation(folder)
+    )
+    assert (answer.outcome, answer.text, answer.completion_tokens) == ("empty", "", 1)

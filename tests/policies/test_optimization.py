@@ -270,3 +270,11 @@ def test_weights_that_are_tied_and_positions_that_are_learned(tmp_path: Path) ->
         optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
     done = optimize(base, LETTERS, TASKS, tmp_path / "out", options=options, device="cpu")
     assert weights(done) == weights(whole)
+
+
+@pytest.mark.heavy
+def test_the_same_seed_samples_the_same_and_another_does_not(optimized: Runs, base: str, tmp_path: Path) -> None:
+    rloo, grpo = (log_of(optimized(algorithm).folder)[0]["reward"] for algorithm in ("rloo", "grpo"))
+    assert rloo == grpo
+    other = optimize(base, LETTERS, TASKS, tmp_path / "other", options=quick("grpo", seed=1, max_steps=1), device="cpu")
+    assert log_of(other.folder)[0] != log_of(optimized("grpo").folder)[0]

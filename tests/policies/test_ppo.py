@@ -217,3 +217,18 @@ def test_the_divergence_by_hand(learner: "PPOState") -> None:
 
     by_hand = 0.5 * math.log(0.5 / 0.75) + 0.5 * math.log(0.5 / 0.25)
     assert divergence(constant(halves), constant(quarters), rows, OPTIONS) == pytest.approx(by_hand)
+
+
+def test_advantages_and_returns_by_hand() -> None:
+    # Two completions, of three tokens and of two, with the reward at the last token.
+    tokens = torch.tensor([[True, True, True], [True, True, False]])
+    rewards = torch.tensor([[0.0, 0.0, 1.0], [0.5, -1.0, 0.0]])
+    values = torch.tensor([[0.2, 0.4, 0.6], [0.1, 0.3, 9.0]])  # the 9 is behind the end
+    advantages, returns = advantages_of(rewards, values, tokens, OPTIONS)
+    # First, from the last token back, with 0.9 * 0.5 = 0.45:
+    #   1 - 0.6 = 0.4;  0.9 * 0.6 - 0.4 + 0.45 * 0.4 = 0.32;  0.9 * 0.4 - 0.2 + 0.45 * 0.32 = 0.304
+    # Second: -1 - 0.3 = -1.3;  0.5 + 0.9 * 0.3 - 0.1 + 0.45 * -1.3 = 0.085
+    assert advantages[0].tolist() == pytest.approx([0.304, 0.32, 0.4])
+    assert advantages[1, :2].tolist() == pytest.approx([0.085, -1.3])
+    assert returns[0].tolist() == pytest.approx([0.504, 0.72, 1.0])
+    assert returns[1, :2].tolist() == pytest.approx([0.185, -1.0])

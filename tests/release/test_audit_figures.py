@@ -3,6 +3,8 @@
 from math import sqrt
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pluralbench_release import AuditFailed, PairLimits
 from pluralbench_release.audit import check_limits, limit_values, pair_figures, wins, wins_text
 from pluralbench_runs import RecipeError
@@ -83,3 +85,18 @@ def test_every_broken_limit_is_named_whatever_its_direction() -> None:
 def test_a_limit_of_what_there_is_no_figure_of_is_refused() -> None:
     with pytest.raises(RecipeError, match="The audit has no figure for the limit `max_drop_share`; remove it from"):
         check_limits(limit_values(pair_figures(["a"], ["b"])), PairLimits(max_drop_share=0))
+
+
+@settings(max_examples=25)
+@given(won=st.integers(0, 30), lost=st.integers(0, 30), ties=st.integers(0, 3))
+def test_intervals_are_wilsons(won: int, lost: int, ties: int) -> None:
+    found = wins([2] * won + [1] * (lost + ties), [1] * won + [2] * lost + [1] * ties)
+    assert (found["wins"], found["losses"], found["ties"]) == (won, lost, ties)
+    assert found["interval"] == pytest.approx(wilson(won, won + lost) if won + lost else [0.0, 1.0], abs=1e-4)
+
+
+@given(st.integers(1, 40), st.integers(0, 40))
+def test_a_share_at_its_limit_is_kept(won: int, lost: int) -> None:
+    share = max(won, lost) / (won + lost)
+    found = limit_values(pair_figures(["a b"] * won + ["a"] * lost, ["a"] * won + ["a b"] * lost))
+    check_limits(found, PairLimits(max_chosen_longer=share))

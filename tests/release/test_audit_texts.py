@@ -1,6 +1,8 @@
 """Which texts count as the same, as nearly the same, and what of one another repeats."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pluralbench_release.audit import content_words, near_duplicates, near_texts, nearly_equal, normalized, overlap
 
 LONG = "many words that stand in this order and no other so that three of them in a row are a mark of this text alone"
@@ -87,3 +89,36 @@ def test_overlap_is_the_share_of_what_is_said_that_a_text_repeats() -> None:
 )
 def test_texts_that_are_near_others_are_named(texts: list[str], others: list[str], found: list[list[int]]) -> None:
     assert near_texts(texts, others) == found
+
+
+WORDS = st.lists(st.sampled_from(["tea", "Tea", "coffee", "水", "お茶", "ชา", "ﬁne", "42", "\u3000"]), max_size=8)
+
+
+@given(st.text())
+def test_what_is_normalised_stays_as_it_is(text: str) -> None:
+    once = normalized(text)
+    assert normalized(f" {once}\n") == normalized(once)
+    assert once == " ".join(once.split())
+
+
+def test_a_hundred_thousand_copies_are_compared_as_one() -> None:
+    assert near_duplicates(["Tea"] * 100_000) == 100_000 * 99_999 // 2
+
+
+@given(WORDS, WORDS, st.randoms())
+def test_near_duplicates_depend_on_no_order(some: list[str], more: list[str], random: object) -> None:
+    texts = [*some, " ".join(some), " ".join(more)]
+    assert near_duplicates(texts) == near_duplicates(texts[::-1])
+
+
+@given(WORDS)
+def test_a_text_repeats_all_of_itself(words: list[str]) -> None:
+    text = " ".join(words)
+    assert overlap(text, text) == float(bool(content_words(text)))
+
+
+@given(st.lists(st.sampled_from([LONG, LONG + " indeed", LONG + " yes", CHINESE, "tea", "tea leaves"]), max_size=6))
+def test_the_pairs_that_are_named_are_those_that_are_counted(texts: list[str]) -> None:
+    named = {(place, other) for place, places in enumerate(near_texts(texts, texts)) for other in places}
+    assert {(place, place) for place in range(len(texts))} <= named
+    assert sum(one < other for one, other in named) == near_duplicates(texts)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench_release import LEDGER, ReleaseError, release_digest, verify
-from releases import edit_manifest, files_of
+from pluralbench_release import LEDGER, ReleaseError, rebuild_of, release_digest, verify
+from releases import edit_manifest, files_of, sum_again
 
 Make = Callable[..., Path]
 Run = Callable[..., tuple[int, str]]
@@ -139,3 +139,14 @@ def test_a_manifest_with_a_name_that_leads_elsewhere_is_refused(
         status, message = run(*words)
         assert (status, message.count("\n")) == (2, 1), message
         assert f"manifest.json is damaged or has another format version ({expected}" in message
+
+
+def test_a_ledger_that_is_not_the_recorded_one_is_not_rebuilt_from(release: Make) -> None:
+    directory = release()
+    edit_manifest(
+        directory, lambda values: values["builder"].update(name="personalized", distribution="build-personalized")
+    )
+    (directory / LEDGER).write_bytes(b"PAR1")
+    sum_again(directory)
+    with pytest.raises(ReleaseError, match=r"(which is not installed|ledger\.parquet does not match the manifest)"):
+        rebuild_of(directory)

@@ -131,3 +131,35 @@ def test_every_key_in_a_list_is_looked_for_in_the_ledger(
 def test_a_number_beyond_2_to_the_53_is_refused(number: int) -> None:
     with pytest.raises(ReleaseError, match="'b'"):
         content_digest(pl.DataFrame({"id": ["a", "b"], "n": [[1], [number]]}))
+
+
+VALUES: dict[str, tuple[pl.DataType, st.SearchStrategy[Any]]] = {
+    "text": (pl.String(), st.none() | st.text(st.characters(exclude_categories=["Cs"]))),
+    "flag": (pl.Boolean(), st.none() | st.booleans()),
+    "small": (pl.UInt8(), st.none() | st.integers(0, 255)),
+    "number": (pl.Int64(), st.none() | st.integers(-(2**53) + 1, 2**53 - 1)),
+    "share": (pl.Float64(), st.none() | st.floats(allow_nan=False, allow_infinity=False)),
+}
+
+
+@st.composite
+def typed_values(draw: st.DrawFn, depth: int = 2) -> tuple[pl.DataType, st.SearchStrategy[Any]]:
+    """A type of polars that JSON carries, and values of it."""
+    kind = draw(st.sampled_from([*VALUES, "list", "struct"] if depth else [*VALUES]))
+    if kind == "list":
+        inner, values = draw(typed_values(depth - 1))
+        return pl.List(inner), st.none() | st.lists(values, max_size=3)
+    if kind == "struct":
+        names = draw(st.lists(st.sampled_from(["z", "a", "B", "é", "\U0001f375", "\ufb33"]), min_size=1, unique=True))
+        fields = {name: draw(typed_values(depth - 1)) for name in names}
+        values = st.fixed_dictionaries({name: field[1] for name, field in fields.items()})
+        return pl.Struct({name: field[0] for name, field in fields.items()}), st.none() | values
+    return VALUES[kind]
+
+
+@given(st.data())
+def test_rows_of_any_type_are_written_as_canonical_json_has_them(data: st.DataObject) -> None:
+    kind, values = data.draw(typed_values())
+    rows = [{"id": f"{number}", "value": data.draw(values)} for number in range(data.draw(st.integers(1, 4)))]
+    frame = pl.DataFrame(rows, {"id": pl.String, "value": kind})
+    assert content_digest(frame) == hashlib.sha256(canonical_json(frame.to_dicts())).hexdigest()

@@ -1,6 +1,8 @@
 """Publishing: what may not be published, and the versions of a release on a Hub that answers as the Hub does."""
 
+import errno
 import hashlib
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -16,7 +18,8 @@ from pluralbench_release import (
     release_digest,
     verify,
 )
-from releases import edit_manifest, files_of, record_again
+from pluralbench_release.card import as_published
+from releases import edit_manifest, files_of, record_again, sum_again
 
 Make = Callable[..., Path]
 Run = Callable[..., tuple[int, str]]
@@ -344,3 +347,80 @@ def test_what_is_no_release_on_the_hub_is_told(run: Run, hub: Hub, place: str, s
     for words in (("verify", place), ("diff", place, place), ("rebuild", place)):
         status, output = run(*words)
         assert (status, output.startswith(f"Error: {sentence}")) == (2, True), output
+
+
+def test_a_disk_that_is_full_after_publishing_leaves_what_is_published(
+    run: Run, release: Make, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+
+    monkeypatch.setattr("pluralbench_release.publishing.atomic_write", full)
+    status, said = run("publish", release(), "org/name", "--create")
+    assert status == 2
+    assert " is published (http" in said
+    assert "(No space left on device); download it" in said
+    assert [*hub.repository("org/name").tags]
+
+
+@pytest.mark.heavy
+def test_a_hub_that_is_busy_is_asked_again(release: Make, hub: Hub) -> None:
+    hub.faults += [Fault("POST", "/preupload/", status=429), Fault("PUT", "/lfs/", status=500)]
+    assert publish(release(), "org/name", create=True).new
+    assert sum(" 429" in one or " 500" in one for one in hub.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("token", "words", "part"),
+    [
+        ("hf_reads_what_is_public_0123456789", [], "You have no right to write to org/name"),
+        (
+            "hf_writes_for_org_0123456789",
+            ["--private", "--create"],
+            "Error: org/name is a public dataset on the Hub, and `--private` applies to new ones; leave it out, or "
+            "choose another name.\n",
+        ),
+    ],
+)
+def test_what_is_there_is_left_to_its_owner_and_public(
+    run: Run,
+    release: Make,
+    hub: Hub,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    token: str,
+    words: list[str],
+    part: str,
+) -> None:
+    hub.create("org/name")
+    point_clients(monkeypatch, hub, tmp_path / "home", token)
+    status, said = run("publish", release(), "org/name", *words)
+    assert (status, said.count("\n"), part in said) == (2, 1, True), said
+    assert ("hf auth login" in said) is not bool(words)
+
+
+def test_a_damaged_release_on_the_hub_is_told(run: Run, release: Make, hub: Hub) -> None:
+    directory = release()
+    publish(directory, "org/name", create=True)
+    card = published(hub)["README.md"]
+    hub.repository("org/name").commit({"README.md": card + b"\nMore.\n"}, deleted=["data/no/test.parquet"])
+    assert run("verify", "org/name") == (
+        1,
+        "data/no/test.parquet is missing.\nREADME.md does not match SHA256SUMS.\n",
+    )
+
+
+def test_a_card_is_published_again_elsewhere_and_may_have_been_edited(release: Make) -> None:
+    card = (release() / "README.md").read_text(encoding="utf-8")
+    again = as_published(as_published(card, "old/name", "1.0.0"), "org/name", "2.0.0")
+    assert again == as_published(card, "org/name", "2.0.0") != card
+    assert as_published("Mine alone.", "org/name", "1.0.0") == "Mine alone."
+
+
+def test_a_card_edited_in_the_folder_is_a_patch(release: Make, hub: Hub) -> None:
+    directory = release()
+    publish(directory, "org/name", create=True)
+    path = directory / "README.md"
+    path.write_text(path.read_text(encoding="utf-8").replace("A summary.", "Our summary."), encoding="utf-8")
+    sum_again(directory)
+    assert publish(directory, "org/name").version == Version(0, 1, 1)

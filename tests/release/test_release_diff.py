@@ -134,3 +134,9 @@ def test_a_recipe_that_was_changed_is_not_rebuilt(
     recipe.write_text(recipe.read_text(encoding="utf-8").replace("中文", "English"), encoding="utf-8")
     problem = f"Error: {recipe} does not match the manifest; run `pluralbench-release verify {directory}`.\n"
     assert run("rebuild", directory) == (2, problem)
+
+
+def test_order_and_bytes_are_no_difference(release: Make) -> None:
+    a, b = release("a"), release("b")
+    table(ART, lambda rows: rows.reverse().select(reversed(rows.columns)))(b)
+    assert not any(diff(a, b))

@@ -7,8 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from huggingface_hub import DatasetCard
+from hypothesis import given
+from hypothesis import strategies as st
 from pluralbench_release import LEDGER, RECIPE, ReleaseError, content_digest, read_manifest, verify
 from pluralbench_runs import UserError
 from pluralbench_schemas import TableError
@@ -143,3 +147,23 @@ def test_a_release_is_not_written_out_of_its_folder(
         release("a/b/c/release", pairs("q1"), **given[what])
     assert "\n" not in str(caught.value)
     assert {path.name for path in tmp_path.rglob("*")} == {"a", "b", "c", "release", "ledger.parquet"}
+
+
+def test_rows_survive_in_every_script(release: Make, pairs: Pairs) -> None:
+    directory = release()
+    rows = pairs("q1", "q2", "q3", "q4")
+    assert pl.read_parquet(directory / "data/Art/test.parquet").equals(rows)
+    kinds = pq.read_schema(directory / "data/Art/test.parquet")
+    assert kinds.field("id").type == pa.string()
+    post = pa.struct([("id", pa.string()), ("category", pa.string()), ("text", pa.string())])
+    assert kinds.field("profile").type == pa.list_(post)
+    for name in ("provenance/statistics.json", "README.md", RECIPE):
+        assert "中文" in (directory / name).read_text(encoding="utf-8")
+
+
+@given(st.data())
+def test_the_digest_is_of_the_rows_in_any_order(pairs: Pairs, data: st.DataObject) -> None:
+    ids = data.draw(st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1, max_size=5, unique=True))
+    rows = pairs(*ids)
+    shuffled = rows[data.draw(st.permutations(range(len(ids))))].select(data.draw(st.permutations(rows.columns)))
+    assert content_digest(shuffled) == content_digest(rows)

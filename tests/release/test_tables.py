@@ -6,6 +6,8 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pluralbench_release import read_tables
 from written_tables import SUFFIXES, Row, ids, refused, write
 
@@ -160,3 +162,25 @@ def test_the_license_is_the_cards(tmp_path: Path, card: str | None, license: str
     if card is not None:
         (tmp_path / "README.md").write_text(card, encoding="utf-8")
     assert read_tables(str(tmp_path)).license == license
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_parts_are_put_together_in_the_order_of_their_names(tmp_path: Path, suffix: str) -> None:
+    for part in (11, 2, 0, 1, 3, 4, 5, 6, 7, 8, 9, 10):
+        rows: list[Row] = [{"id": f"q{part}", "n": part}, {"n": part, "id": f"r{part}"}]
+        write(tmp_path / "Art" / f"test-{part:05}-of-00012{suffix}", rows if part % 2 else rows[::-1])
+    expected = [name for part in range(12) for name in ([f"q{part}", f"r{part}"][:: 1 if part % 2 else -1])]
+    assert read(tmp_path) == {"Art": expected}
+
+
+@given(data=st.data())
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_rows_come_back_in_their_order(
+    tmp_path_factory: pytest.TempPathFactory, suffix: str, data: st.DataObject
+) -> None:
+    text = st.text(st.characters(codec="utf-8"))
+    rows = data.draw(st.lists(st.fixed_dictionaries({"id": text, "تقييم": text, "b": text}), min_size=1, max_size=8))
+    path = tmp_path_factory.mktemp("rows") / f"Art{suffix}"
+    write(path, rows)
+    found = read_tables(str(path))
+    assert found.frames["Art"].rows(named=True) == rows

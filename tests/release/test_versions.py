@@ -107,3 +107,10 @@ def test_a_merged_card_has_what_is_made_and_what_is_written_by_hand(
     assert [part.title for part in parts(above)][1:] == ours
     kept = [title for title in there if title not in {*ours, *published}] + below
     assert [part.title for part in parts(hand) if part.title is not None] == kept
+
+
+def test_a_column_that_came_empty_changes_its_rows() -> None:
+    old = pl.DataFrame({"id": ["a"]})
+    [came] = [table_diff(("A", "test"), old, old.with_columns(x=pl.lit(None, pl.String)))]
+    assert came.changed == {"x": ["a"]}
+    assert change_size([came]) == "major"

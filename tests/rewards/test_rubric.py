@@ -10,7 +10,7 @@ from chat_server import serve
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_calls import InvalidAnswer
-from pluralbench_rewards import RubricCase, overlap, score_aspects
+from pluralbench_rewards import RubricCase, mean_score, overlap, score_aspects
 from pluralbench_rewards.rubric import parse_scores
 
 ASPECTS = ["a small purse", "no meat", "little time"]
@@ -99,3 +99,27 @@ def test_overlap_is_twice_the_share_of_an_aspects_words(
     answer: str, aspects: Sequence[str], scores: list[float]
 ) -> None:
     assert overlap(RubricCase("q", "?", answer, aspects)) == pytest.approx(scores)
+
+
+@given(on_the_scale, st.integers(1, 12))
+def test_a_list_of_another_length_is_none(scores: list[int], aspects: int) -> None:
+    if len(scores) == aspects:
+        assert len(parse_scores(str(scores), aspects)) == aspects
+        return
+    with pytest.raises(InvalidAnswer) as caught:
+        parse_scores(str(scores), aspects)
+    assert str(caught.value) == f"{len(scores)} scores for {aspects} aspects"
+
+
+@given(
+    st.lists(st.sampled_from(["cheap", "lentils", "tomatoes", "potatoes", "cooking"]), min_size=1), st.text(max_size=40)
+)
+def test_overlap_is_on_the_scale_and_full_where_all_is_said(words: list[str], more: str) -> None:
+    aspect = " ".join(words)
+    [full] = overlap(RubricCase("q", "?", f"{aspect} {more}", [aspect]))
+    [some] = overlap(RubricCase("q", "?", more, [aspect]))
+    assert (full, 0 <= some <= 2) == (2.0, True)
+
+
+def test_a_score_is_the_mean_over_aspects() -> None:
+    assert mean_score([0.0, 2.0, 2.0, 1.0]) == 1.25

@@ -2,6 +2,7 @@
 
 import json
 import math
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_rewards.served.comparing import compare, detect_activation
 from pluralbench_rewards.served.engine import Conversation, ReplyError, ServerInfo, ServingConfig
-from pluralbench_rewards.served.engines import LLAMACPP, VLLM
+from pluralbench_rewards.served.engines import ENGINES, LLAMACPP, VLLM
 from pluralbench_runs import UserError
 
 ABOUT = ServerInfo("1", ("m",), labels=("LABEL_0",))
@@ -90,3 +91,72 @@ def test_states_come_in_the_order_of_their_index() -> None:
 @pytest.mark.parametrize("pages", [{}, {"/v1/models": {"data": [{"owned_by": "vllm", "id": "m"}]}}, {"/v1/models": []}])
 def test_pages_of_others_are_not_llama_cpps(pages: dict[str, Any]) -> None:
     assert LLAMACPP.identify(pages | {"/props": {"default_generation_settings": {"n_ctx": 64}}}) is None
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
+
+
+GOOD: dict[str, Any] = {
+    "vllm": {
+        "data": [{"index": place, "probs": [0.5]} for place in range(2)],
+        "choices": [{"index": place, "prompt_logprobs": [None, {str(place): {"logprob": -1.0}}]} for place in range(2)],
+        "usage": {"prompt_tokens": 4},
+    },
+    "sglang": [{"embedding": [0.5], "meta_info": {"prompt_tokens": 2}} for _ in range(2)],
+    "tei": [[{"score": 0.5, "label": "LABEL_0"}] for _ in range(2)],
+}
+
+
+OWNERS = ("vllm", "sglang", "llamacpp")
+
+
+PAGES: dict[str, Any] = {
+    "/version": {"version": "0.32.0"},
+    "/v1/models": {"data": [{"id": "m", "owned_by": owner, "max_model_len": 9, "root": "m"} for owner in OWNERS]},
+    "/model_info": {"model_path": "m", "is_generation": False},
+    "/server_info": {"version": "0.5.23"},
+    "/props": {"default_generation_settings": {"n_ctx": 9}, "build_info": "b1"},
+    "/info": {"model_id": "m", "model_type": {"classifier": {"id2label": {"0": "a"}}}, "max_client_batch_size": 32},
+}
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Where something stands in JSON, by keys and numbers."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(found for key, part in inner for found in places(part, (*path, key)))]
+
+
+@st.composite
+def changed(draw: Any, good: Any) -> Any:
+    """JSON of which one part is another."""
+    new = json.loads(json.dumps(good))
+    path = draw(st.sampled_from(places(good)))
+    other = draw(ANY_JSON)
+    if not path:
+        return other
+    part = new
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = other
+    return new
+
+
+@given(st.sampled_from([engine for engine in ENGINES if engine.name in GOOD]), st.data())
+def test_any_reply_is_a_row_of_numbers_for_each_conversation_or_an_error(engine: Any, draw: st.DataObject) -> None:
+    reply = draw.draw(changed(GOOD[engine.name]))
+    for read in filter(None, (engine.read, engine.read_implicit)):
+        with suppress(ReplyError):
+            rows = read(reply, conversations(2), ABOUT)
+            assert len(rows) == 2
+            assert all(isinstance(value, float) for row in rows for value in row)
+
+
+@given(st.sampled_from(ENGINES), changed(PAGES))
+def test_any_pages_are_an_engine_s_or_not(engine: Any, pages: Any) -> None:
+    with suppress(ReplyError):
+        about = engine.identify(pages if isinstance(pages, dict) else {})
+        assert about is None or about.models

@@ -75,3 +75,8 @@ def test_a_stream_depends_on_its_names_alone() -> None:
 
 def test_draws_are_pinned() -> None:
     assert rng_for(42, "position", "中文").sample(range(1000), 3) == [923, 178, 360]
+
+
+def test_seed_purpose_and_kind_of_name_each_make_another_stream() -> None:
+    streams = [rng_for(1, "a", "1"), rng_for(2, "a", "1"), rng_for(1, "b", "1"), rng_for(1, "a", 1), rng_for(1, "a1")]
+    assert len({generator.random() for generator in streams}) == 5

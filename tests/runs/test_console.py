@@ -106,3 +106,9 @@ def test_whatever_a_command_writes_is_text(
     assert not set(written) & set("\x07\x9b\x85\u202e\u2066")
     assert not set(written.split("\x1b")[1:]) & {"]0;title", "]8;;http://e.x", "[2Jd"}
     assert "http" not in written
+
+
+@given(st.text(alphabet="a0;[]\\\x1b\x9b\x9d\x9c\x90\x07\n\u202e "))
+def test_what_is_plain_is_printed_as_it_is(text: str) -> None:
+    assert sanitize(sanitize(text)) == sanitize(text)
+    assert not set(sanitize(text)) & set("\x1b\x9b\x9d\x9c\x90\x07\u202e")

@@ -16,7 +16,7 @@ from pluralbench_runs import (
     check_recipe,
     safe_join,
 )
-from pluralbench_runs.names import MAX_NAME_BYTES, check_split_name
+from pluralbench_runs.names import MAX_NAME_BYTES, check_split_name, validate_folder_name
 
 WHATEVER = st.text(max_size=8) | st.text(st.sampled_from("ab.-_/\\:*?[]{}|<>~ \0\n中é"), max_size=8)
 PLAIN = st.text(st.sampled_from("aZ9_-.中é٣"), min_size=1, max_size=30)
@@ -132,3 +132,29 @@ def test_a_link_may_lead_elsewhere_in_the_folder_and_not_out_of_it(tmp_path: Pat
         assert (
             str(refused.value) == f"The path {folder / relative} leads out of {folder} through a link; remove the link."
         )
+
+
+@given(WHATEVER | PLAIN)
+def test_a_folder_name_that_passes_stays_below_its_parent(name: str) -> None:
+    try:
+        assert validate_folder_name(name) == name
+    except ValueError:
+        return
+    assert os.path.normpath(Path("folder") / name) == f"folder/{name}"
+    assert "/" not in name
+
+
+@given(st.text(st.sampled_from("./abc\\~\0中"), max_size=12))
+def test_a_path_that_passes_lies_below_its_folder(relative: str) -> None:
+    try:
+        path = safe_join(Path("/srv/folder"), relative)
+    except UserError:
+        return
+    assert Path(os.path.normpath(path)).is_relative_to("/srv/folder/")
+    assert path != Path("/srv/folder")
+
+
+def test_a_folder_that_is_reached_by_a_link_holds_its_files(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "linked").symlink_to("real")
+    assert safe_join(tmp_path / "linked", "a.txt") == tmp_path / "linked/a.txt"

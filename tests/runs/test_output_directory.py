@@ -3,7 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -307,3 +307,59 @@ def test_a_number_that_is_not_kept_exactly_is_refused_before_any_work(tmp_path: 
             rng_for(seed, "name")
     with opened(tmp_path / "out", Build(seed=2**53 - 1)):
         rng_for(2**53 - 1, "name")
+
+
+def test_the_finished_directory_is_not_touched_before_publish(target: Path) -> None:
+    build(target)
+    with opened(target) as output:
+        staged = output.staging()
+        (staged / "data.txt").write_text("new", encoding="utf-8")
+        assert data(target) == "data"
+        (output.staging() / RECIPE_FILE).parent.mkdir()  # a second staging is empty again
+        assert not (staged / "data.txt").exists()
+    assert data(target) == "data"
+
+
+def test_fresh_forgets_and_replaces(target: Path) -> None:
+    build(target)
+    interrupted(target)
+    build(target, TWO, "fresh", fresh=True)
+    assert data(target) == "fresh"
+    assert not work_of(target).exists()
+
+
+def test_failing_before_anything_was_done_binds_nothing(target: Path) -> None:
+    with pytest.raises(RuntimeError, match="no key"), opened(target):
+        raise RuntimeError("no key")
+    assert not work_of(target).exists()
+    build(target, TWO)
+
+
+def test_a_run_that_begins_after_a_publish_keeps_its_work(target: Path) -> None:
+    with ExitStack() as stack:
+        with opened(target) as output:
+            staged = output.staging()
+            (staged / RECIPE_FILE).parent.mkdir()
+            write_recipe(ONE, staged / RECIPE_FILE)
+            output.publish(staged)
+            second = stack.enter_context(opened(target))
+        assert second.work.is_dir()
+
+
+def test_the_work_of_a_fresh_start_survives_a_call_that_returns_the_old_result(target: Path) -> None:
+    """What is recorded is no remainder of what is in place."""
+    asked: list[str] = []
+    recorded(target, asked)
+    with suppress(KeyboardInterrupt), opened(target, fresh=True) as output:
+        (output.work / "calls").write_text("one", encoding="utf-8")
+        raise KeyboardInterrupt
+    assert recorded(target, asked) == "answer 0"
+    assert (work_of(target) / "calls").exists()
+
+
+def test_what_was_only_begun_binds_no_other_recipe(target: Path) -> None:
+    work_of(target).mkdir()
+    write_recipe(TWO, work_of(target) / "recipe.toml")
+    build(target)
+    assert data(target) == "data"
+    assert not work_of(target).exists()

@@ -2,11 +2,12 @@
 
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 from full_disk import no_file_beyond
-from pluralbench_runs import write_text
+from pluralbench_runs import atomic_write, write_text
 
 
 def test_a_full_disk_leaves_the_old_file_alone(tmp_path: Path) -> None:
@@ -62,3 +63,20 @@ def test_a_file_that_may_not_be_written_is_not_replaced(tmp_path: Path) -> None:
     path.chmod(0o444)
     with pytest.raises(PermissionError, match=r"mine\.txt"):
         write_text(path, "theirs")
+
+
+def test_so_does_any_other_failure(tmp_path: Path) -> None:
+    path = tmp_path / "a.txt"
+    write_text(path, "old")
+    with pytest.raises(TypeError), atomic_write(path) as new, new.open("w", encoding="utf-8") as file:
+        file.writelines(["half", 3])  # type: ignore[list-item]
+    assert [(one.name, one.read_text("utf-8")) for one in tmp_path.iterdir()] == [("a.txt", "old")]
+
+
+def test_threads_that_write_one_file_leave_what_one_of_them_wrote(tmp_path: Path) -> None:
+    path = tmp_path / "cache.json"
+    texts = [str(number) * 9000 for number in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda text: write_text(path, text), texts * 30))
+    assert path.read_text("utf-8") in texts
+    assert list(tmp_path.iterdir()) == [path]

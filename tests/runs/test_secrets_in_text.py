@@ -74,3 +74,15 @@ def test_the_token_of_the_hubs_client_is_a_secret(
     for name, value in variables.items():
         monkeypatch.setenv(name, value.format(home=tmp_path))
     assert environment_secrets() == ["hf_of-the-file"]
+
+
+def test_a_variable_of_any_name_may_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ENDPOINT", "value-of-it")
+    assert redact("value-of-it", "UNSET") == "value-of-it"
+    assert redact("value-of-it", "ENDPOINT") == "[key]"
+
+
+def test_of_two_secrets_the_longer_is_replaced_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_KEY", "12345678")
+    monkeypatch.setenv("B_KEY", "1234567890")
+    assert redact("1234567890 12345678") == "[key] [key]"

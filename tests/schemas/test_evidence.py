@@ -2,7 +2,9 @@
 
 import polars as pl
 import pytest
-from pluralbench_schemas import POST, RUBRIC_ASPECT, VerbatimPersonalizedQuestions, evidence_in_narrative
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench_schemas import POST, RUBRIC_ASPECT, VerbatimPersonalizedQuestions, evidence_in_narrative, normalized
 from pluralbench_schemas import validate as validate_table
 
 NARRATIVES = [
@@ -61,3 +63,20 @@ def test_any_script_can_be_quoted(narrative: str) -> None:
         schema_overrides={"rubric_aspects": pl.List(RUBRIC_ASPECT), "profile": pl.List(POST)},
     )
     assert validate_table(frame, VerbatimPersonalizedQuestions, file="x.parquet", rows=1) is frame
+
+
+def test_every_aspect_with_evidence_must_quote() -> None:
+    assert quoted("I grow tea.", "grow", None, "tea")
+    assert not quoted("I grow tea.", "grow", None, "coffee")
+    assert quoted("I grow tea.")
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=40))
+def test_normalizing_twice_is_normalizing_once(text: str) -> None:
+    once = pl.select(normalized(pl.lit(text))).item()
+    assert pl.select(normalized(pl.lit(once))).item() == once
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=20), st.text(st.characters(codec="utf-8"), max_size=20))
+def test_a_whole_line_is_always_a_quote(before: str, line: str) -> None:
+    assert quoted(f"{before}\n{line}\nafter", line)

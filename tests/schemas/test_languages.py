@@ -3,6 +3,8 @@
 from dataclasses import asdict
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of, similar_languages
 
 # reference/multilingual.md, B.1 and B.2: ISO 639-1, script, family, resource, class of Joshi et al.
@@ -97,3 +99,15 @@ def test_a_language_is_found_by_its_codes(code: str) -> None:
 @pytest.mark.parametrize("written", ["", "xx", "xyz", "Spanish", "spa_", "_Latn", "deutsch", "de-en"])
 def test_no_language_is_found_by_anything_else(written: str) -> None:
     assert language_of(written) is None
+
+
+def test_the_languages_of_the_paper_and_english_are_there() -> None:
+    assert len(PAPER) == 23
+    assert {ENGLISH, *PAPER} <= {*LANGUAGES}
+
+
+@given(st.text(max_size=12))
+def test_at_most_three_are_near(written: str) -> None:
+    found = similar_languages(written)
+    assert len(found) == len({*found}) <= 3
+    assert {*found} <= {*LANGUAGES}

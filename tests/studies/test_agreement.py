@@ -94,3 +94,10 @@ def test_several_answers_become_one() -> None:
         "open": 1,
     }
     assert consensus(given_).filter(by="open")["item"].to_list() == ["open", "known"]
+
+
+def test_three_annotators_make_three_pairs_and_the_first_of_ones_own_answers_counts() -> None:
+    found = agreement(answers(("i", "x", "1"), ("i", "y", "1"), ("i", "z", "2"), ("i", "x", "2")), "12")
+    assert (found["pairs"]["units"], found["pairs"]["compared"], found["pairs"]["agreeing"]) == (1, 3, 1)
+    assert (found["pairs"]["low"], found["pairs"]["high"]) == (None, None)  # of one item
+    assert found["annotators"]["x"] == share_of(1, 2)

@@ -104,3 +104,12 @@ def test_more_ids_change_no_other_draw() -> None:
     assert [one for one in large if one in small] == small
     assert draw(ids, 5, 1, "review") == large[:5]
     assert draw(ids, 50, 1, "overlap") != large != draw(ids, 50, 2, "review")
+
+
+def test_the_seed_draws_and_no_annotator_is_tied_to_another() -> None:
+    frame = pl.DataFrame({"item": [f"i{number}" for number in range(60)]})  # without groups
+    first, again, other = (assign(frame, FIVE, seed=seed, annotators_per_item=2) for seed in (1, 1, 2))
+    assert first.equals(again)
+    assert not first.equals(other)
+    met = first.join(first, on="item").filter(pl.col("annotator") != pl.col("annotator_right"))
+    assert met.select("annotator", "annotator_right").unique().height == 5 * 4

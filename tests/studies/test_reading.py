@@ -1,19 +1,24 @@
 """Answers from any mixture of files, in one shape: what they say, what is wrong with them, and what is refused."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pluralbench_studies import (
     ANSWERS,
     Form,
     Question,
     StudyError,
+    assign,
     preference,
     read_answers,
+    read_rows,
     score,
+    write_sheets,
 )
 
 FORM = Form({"post": "Post"}, [preference("better", "A", "B"), score("good", 1, 5), Question("why", optional=True)])
@@ -85,3 +90,47 @@ def test_lines_that_are_refused(tmp_path: Path, row: Mapping[str, object], messa
     with pytest.raises(StudyError) as caught:
         read_answers([path], FORM, ASSIGNED)
     assert (str(caught.value), caught.value.exit_status) == (message.format(path), 2)
+
+
+def test_the_outcome_of_a_discussion_may_be_on_any_item_and_leave_things_open(tmp_path: Path) -> None:
+    path = lines(tmp_path, {"item": "i2", "annotator": "consensus", "better": "s"})
+    found = read_answers([path], FORM, ASSIGNED)
+    assert found.answers.rows() == [("i2", "consensus", "better", "s")]
+    assert found.problems["kind"].to_list() == ["missing"] * 3
+
+
+@given(st.integers(1, 8), st.integers(1, 2), st.data())
+@settings(max_examples=12)
+def test_from_items_to_sheets_to_answers(
+    tmp_path_factory: pytest.TempPathFactory, count: int, each: int, data: st.DataObject
+) -> None:
+    folder = tmp_path_factory.mktemp("study")
+    items = pl.DataFrame({"item": [f"i{number}" for number in range(count)], "post": ["=甲"] * count})
+    assigned = assign(items, ["an", "bo", "cy"], seed=count, annotators_per_item=each)
+    paths = write_sheets(folder, assigned.join(items, on="item"), FORM)
+    said: dict[tuple[str, str], Sequence[str]] = {}
+    for path in paths:
+        rows = read_rows(path)
+        answers = [
+            (
+                data.draw(st.sampled_from("12s")),
+                str(data.draw(st.integers(1, 5))),
+                data.draw(st.sampled_from(["", "x"])),
+            )
+            for _ in range(rows.height)
+        ]
+        said |= {(item, path.stem): one for item, one in zip(rows["item"], answers, strict=True)}
+        filled = pl.DataFrame(answers, schema=FORM.names, orient="row")
+        mixed = pl.concat([rows.drop(FORM.names), filled], how="horizontal").sample(fraction=1, shuffle=True, seed=1)
+        mixed.write_csv(path)
+    found = read_answers(data.draw(st.permutations(paths)), FORM, assigned)
+    assert found.problems.is_empty()
+    expected = [
+        (item, annotator, name, answer)
+        for item, annotator in assigned.sort(pl.col("item").cast(pl.Enum(items["item"])), "annotator")
+        .select("item", "annotator")
+        .iter_rows()
+        for name, answer in zip(FORM.names, said[item, annotator], strict=True)
+        if answer
+    ]
+    assert found.answers.rows() == expected

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import re
 from pathlib import Path
 
 import pytest
@@ -128,3 +129,17 @@ def test_cells_have_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         "sheet.csv, line 2: a cell has more than 100 characters; shorten it, or close its quotation mark; set `quoting="
     )
     assert csv.field_size_limit() == 131_072  # as others left it
+
+
+PLAIN = st.text(st.sampled_from("\"\\';,|\x00a é") | st.characters(codec="utf-8"), max_size=6)
+
+
+@given(rows=st.lists(st.tuples(PLAIN, PLAIN, PLAIN), max_size=4))
+@example(rows=[('"quoted"', 'a "b', "'"), ('""', "\\", "x")])
+def test_what_never_quotes_has_quotation_marks_as_letters(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[str, str, str]]
+) -> None:
+    kept = [tuple(re.sub(r"[\t\r\n\x00]", " ", cell) for cell in row) for row in rows]
+    text = "".join("\t".join(row) + "\n" for row in [("id", "é", "b"), *kept])
+    frame = read_csv(file(tmp_path_factory.mktemp("tsv"), text.encode(), "mqm.tsv"), dialect=Dialect(quoting="none"))
+    assert [tuple(cell or "" for cell in row) for row in frame.iter_rows()] == kept

@@ -1,6 +1,7 @@
 """Parquet as polars has it, and damaged or hostile files refused."""
 
 import datetime as dt
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -103,3 +104,21 @@ def test_what_would_fill_all_memory_is_refused(
     write(path)
     assert path.stat().st_size < 100_000
     assert refused(path) == f"rows.parquet {message}"
+
+
+def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    pl.DataFrame(TABLES).write_parquet(path)
+    whole, draw = path.read_bytes(), random.Random(7)
+    said = []
+    for _ in range(300):
+        data = bytearray(whole)
+        for _ in range(draw.randint(1, 4)):
+            data[draw.randrange(len(data))] = draw.choice([0, 1, 127, 128, 255])
+        path.write_bytes(data)
+        try:
+            read_parquet(path)
+        except TableFileError as error:
+            said.append(str(error))
+    assert len(said) > 100
+    assert all(sentence.startswith(str(path)) and "\n" not in sentence for sentence in said)

@@ -1,5 +1,6 @@
 """Text files as people hand them in, and what is said of those that are not UTF-8 or not JSON."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -112,3 +113,58 @@ def test_the_error_is_the_one_that_was_asked_for(tmp_path: Path) -> None:
     for data in (b"", b"x", "你".encode("gbk"), "你".encode("utf-16")):
         assert refused(file(tmp_path, data), AnotherError)
     assert refused(tmp_path / "none", AnotherError)
+
+
+WESTERN = [
+    "Später",
+    "El niño",
+    "GRÖSSE",
+    "Größe",
+    "“Hello” — it’s",
+    "¡Éxito!",
+    "naïve",
+    "ÉCOLE",
+    "œuvre",
+    "Ærø",
+    "«oui»",
+]
+
+
+OTHERS = [
+    ("cp1251", ["Привет", "мир", "ПРИВЕТ", "как дела", "ЩЁЛК"]),
+    ("cp1253", ["Καλημέρα", "ΚΑΛΗΜΕΡΑ", "κόσμε"]),
+    ("euc_kr", ["안녕하세요", "세계", "여러분", "감사합니다"]),
+    ("shift_jis", ["こんにちは", "世界", "お元気ですか", "カタカナ"]),
+    ("big5", ["今天的天氣怎麼樣", "你好", "我們去公園吧", "謝謝"]),
+]
+
+
+SHOWN = {"cp1252": "Windows-1252", "cp1251": "Windows-1251", "euc_kr": "EUC-KR", "shift_jis": "Shift_JIS"}
+
+
+CHINESE = ["你好", "今天天气怎么样", "我们去公园吧", "“谢谢”", "大模型", "（一）", "为什么？"]
+
+
+def test_what_cannot_be_written_leaves_what_was_there(tmp_path: Path) -> None:
+    path = file(tmp_path, b"before\n")
+    with pytest.raises(TypeError):
+        write_jsonl([{"a": 1}, {"a": object()}], path)
+    assert path.read_bytes() == b"before\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@given(data=st.data())
+def test_text_that_is_not_chinese_is_never_called_gbk(data: st.DataObject, tmp_path_factory: Any) -> None:
+    encoding, words = data.draw(st.sampled_from([("cp1252", WESTERN), *OTHERS]))
+    chosen = data.draw(st.lists(st.sampled_from(words), min_size=1, max_size=9))
+    path = file(tmp_path_factory.getbasetemp(), b'{"input": "' + " ".join(chosen).encode(encoding) + b'"}\n')
+    said = refused(path)
+    assert "GBK" not in said
+    if encoding in SHOWN and len(chosen[0]) < 6:
+        assert re.search(f"`{re.escape(chosen[0].split()[-1])}[^`]*` in {SHOWN[encoding]}", said)
+
+
+@given(words=st.lists(st.sampled_from(CHINESE), min_size=3, unique=True), encoding=st.sampled_from(["gbk", "gb2312"]))
+def test_chinese_is_called_gbk_or_shown_as_it_reads(words: list[str], encoding: str, tmp_path_factory: Any) -> None:
+    said = refused(file(tmp_path_factory.getbasetemp(), " ".join(words).encode(encoding)))
+    assert "this is GBK and not UTF-8" in said or f"`{words[0][:7]}` in GB18030" in said
