@@ -12,10 +12,19 @@ from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, reusable_ledgers
 from pluralbench_release.errors import BuildError, SourceError
 from pluralbench_release.manifest import STATISTICS, json_text
-from pluralbench_runs import OutputError, check_output, output_directory, read_recipe, write_recipe, write_text
+from pluralbench_runs import (
+    OutputError,
+    check_output,
+    one_line,
+    output_directory,
+    read_recipe,
+    write_recipe,
+    write_text,
+)
 from pluralbench_schemas import RESPONSE
 from pluralbench_studies import CONSENSUS, StudyError, check_unfilled, consensus_counts, write_sheet
 from pluralbench_tables import read_jsonl, write_jsonl
+from polars.exceptions import PolarsError
 
 from build_chinese import source
 from build_chinese.annotation import rounds
@@ -42,6 +51,7 @@ PROMPTS = pl.Schema(
     dict.fromkeys(("id", "input"), pl.String)
     | {"category": pl.List(pl.String), "config": pl.String, "responses": pl.List(RESPONSE)}
 )
+OTHER_PROMPTS = "{path} is not a file of `build-chinese tasks` ({problem}); make the tasks again."
 
 
 @dataclass(frozen=True)
@@ -178,11 +188,25 @@ def read_tasks_folder(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame, Path | 
     for name in (PROMPTS_FILE, TASKS_FILE, RECIPE):
         if not (folder / name).is_file():
             raise StudyError(f"{folder} has no {name}; give the folder that `build-chinese tasks` wrote.")
-    prompts = pl.DataFrame(read_jsonl(folder / PROMPTS_FILE, StudyError), schema=PROMPTS)
+    prompts = _prompts_of(folder / PROMPTS_FILE)
     tasks = read_tasks(folder / TASKS_FILE, prompts)
     options = read_recipe(ChineseRecipe, folder / RECIPE).tasks
     key = folder / KEY_FILE
     return prompts, tasks, key if key.is_file() else None, options
+
+
+def _prompts_of(path: Path) -> pl.DataFrame:
+    """Read the prompts of a folder of tasks (columns of `PROMPTS`)."""
+    rows = read_jsonl(path, StudyError)
+    try:
+        frame = pl.DataFrame(rows, schema=PROMPTS)
+        parts = [frame, frame.select(pl.col("category").explode()), frame["responses"].explode().struct.unnest()]
+        missing = next((name for part in parts for name in part.columns if part[name].null_count()), None)
+    except (PolarsError, TypeError) as error:
+        raise StudyError(OTHER_PROMPTS.format(path=path, problem=one_line(error))) from None
+    if missing is not None:
+        raise StudyError(OTHER_PROMPTS.format(path=path, problem=f"a prompt or response lacks `{missing}`"))
+    return frame
 
 
 def annotate(
@@ -265,8 +289,9 @@ def write_annotated(annotated: AnnotationResult, out: Path, inputs: Sequence[Pat
         OutputError: A file cannot be written.
         StudyError: A sheet is filled in and not one of `inputs`.
     """
+    check_writable([out])
     report = out.with_name(f"{out.stem}.report.json")
-    check_writable([out, report])
+    check_writable([report])
     for sheets in next_sheets(annotated, out).values():
         for sheet, rows in sheets.items():
             if all(path.resolve() != sheet.resolve() for path in inputs):
@@ -324,8 +349,9 @@ def resolve_file(path: Path, out: Path) -> RankedPrompts:
     Dropped prompts go to OUT.dropped.jsonl. Raises `SourceError`, `BuildError` and `OutputError`.
     """
     annotated = read_rankings(path)
+    check_writable([out])
     dropped_file = out.with_name(f"{out.stem}.dropped.jsonl")
-    check_writable([out, dropped_file])
+    check_writable([dropped_file])
     rows, dropped = resolve_rows(annotated)
     if not rows:
         raise BuildError(f"No prompt of {path} is left: {_format_reasons(dropped)}.")

@@ -69,6 +69,9 @@ def read_item_list(path: Path) -> ItemList:
             f"{path} has no column `{missing}`; a list of items has the columns {', '.join(LISTED)}, as "
             "`pluralbench contamination --out` writes them."
         )
+    nested = next((name for name in LISTED if frame.schema[name].is_nested()), None)
+    if nested is not None:
+        raise RunError(f"{path} has lists or objects in the column `{nested}`; a list of items has a text or a number.")
     items = frame.select(pl.col(name).cast(pl.String) for name in LISTED)
     for name in LISTED:
         if items[name].has_nulls():

@@ -4,6 +4,7 @@ A task shows two or three responses of a prompt. Its id is PROMPT-tNUMBER. First
 these ids, so annotators cannot tell them apart.
 """
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import combinations
 from pathlib import Path
@@ -125,6 +126,11 @@ def _pairs(block: tuple[int, ...]) -> set[tuple[int, ...]]:
 
 def _tasks(prompt: str, responses: Sequence[str], seed: int) -> dict[str, list[str]]:
     """The response ids of each task of a prompt, by task id."""
+    if len(responses) < 2:
+        raise StudyError(f"The prompt {prompt} has {len(responses)} of the two responses to compare; remove it.")
+    if len(set(responses)) < len(responses):
+        repeated = Counter(responses).most_common(1)[0][0]
+        raise StudyError(f"The prompt {prompt} has the response {repeated} twice; remove one.")
     drawn, tasks = draw(responses, len(responses), seed, "ring", prompt), {}
     for number, block in enumerate(blocks_of(len(responses)), start=1):
         ids = [drawn[place] for place in block]
