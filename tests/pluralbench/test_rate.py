@@ -8,6 +8,7 @@ import pytest
 from chat_server import serve
 from downstream_runs import MODELS, World, sampled
 from pluralbench import load_run
+from pluralbench.leaderboard.checks import check_submission
 from pluralbench.results import Downstream
 from pluralbench_studies import read_rows
 
@@ -67,6 +68,13 @@ def test_the_win_rate_is_what_people_said_of_what_was_selected(run: Command, bes
     assert f"of {3 * sheet.height} comparisons with two raters" in said
     assert f"cy: {sheet.height} of {sheet.height}" in said
     assert "win rate" in run("report", folder / "win-rate")[1]
+    checked = check_submission(found)
+    assert (checked.state, [one.level for one in checked.findings]) == ("consistent", ["note"]), checked.findings
+    answers = found.frame("answers")
+    answers.with_columns(answer=pl.lit("1")).write_parquet(found.path / "answers.parquet")
+    changed = check_submission(load_run(found.path))
+    assert "agreement: 0.333333" in changed.findings[0].text, changed.findings
+    answers.write_parquet(found.path / "answers.parquet")
     rows = "".join(f"{name},{place}\n" for place, name in enumerate(MODELS))
     (tmp_path / "b.csv").write_text(f"model,score\n{rows}", encoding="utf-8")
     status, _, error = run("correlate", tmp_path / "b.csv", folder / "win-rate")

@@ -35,9 +35,7 @@ from pluralbench.downstream.outcomes import SCALES, conversation_text
 from pluralbench.downstream.records import downstream_metrics
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.loading import run_directory
-from pluralbench.metrics.frame import metrics_frame
-from pluralbench.metrics.people import people_numbers
-from pluralbench.results.downstream import OUTCOMES, BestOfNRunConfig, OutcomeRecord
+from pluralbench.results.downstream import OUTCOMES, PEOPLE, BestOfNRunConfig, OutcomeRecord
 from pluralbench.results.examples import data_location, reload_items
 from pluralbench.results.run_files import write_run
 from pluralbench.results.runs import Downstream, load_run
@@ -216,10 +214,7 @@ def write_ratings(run: Downstream, study: Study[WinRecipe], answers: Answers, ou
     )
     with run_directory(out, config, fresh=True) as output:
         assert output is not None  # noqa: S101 - it starts over
-        metrics = pl.concat(
-            [downstream_metrics(config, result, frames.__getitem__), metrics_frame(people_numbers(better))]
-        )
-        write_run(output, config, result, metrics, frames)
+        write_run(output, config, result, downstream_metrics(config, result, frames.__getitem__), frames)
     return load_run(out, BestOfNRunConfig)
 
 
@@ -243,7 +238,7 @@ def _outcomes(pairs: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
 def _record(annotators: int, outcomes: pl.DataFrame) -> OutcomeRecord:
     missing = outcomes["value"].null_count()
     return OutcomeRecord(
-        judge=ModelRecord(name=f"{annotators} people", kind="people"),
+        judge=ModelRecord(name=f"{annotators} people", kind=PEOPLE),
         scale=f"{SCALES['win']}, averaged over annotators",
         judged=outcomes.height,
         invalid=missing,

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable
+from itertools import chain
 
 import polars as pl
 from pluralbench_measures.bootstrap import Array
@@ -13,7 +14,9 @@ from pluralbench.errors import RunError
 from pluralbench.metrics.best_of_n import OutcomeTable, candidate_arrays, curve_numbers, index_names, level_numbers
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.metric import START
+from pluralbench.metrics.people import people_numbers
 from pluralbench.results.downstream import (
+    PEOPLE,
     BestOfNRunConfig,
     DownstreamResult,
     DownstreamRunConfig,
@@ -40,7 +43,9 @@ def downstream_metrics(
     by_config = config.benchmark.description.overall != "items"
     if isinstance(config, BestOfNRunConfig):
         curves = outcome_table(config, result, frame)
-        return metrics_frame(curve_numbers(curves, result.sampling.sizes, by_config=by_config))
+        numbers = curve_numbers(curves, result.sampling.sizes, by_config=by_config)
+        by_people = result.outcome is not None and result.outcome.judge.kind == PEOPLE
+        return metrics_frame(chain(numbers, people_numbers(frame("answers")) if by_people else ()))
     if result.outcome is None:
         return metrics_frame(())
     before, after = (outcome_table(config, result, frame, end) for end in (f"_{START}", ""))

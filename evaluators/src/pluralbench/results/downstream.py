@@ -30,6 +30,8 @@ REWARDS = schema_of("model", "config", "id", *_SAMPLE, "reward")
 SELECTED = schema_of("model", "k", "config", "id", *_SAMPLE)
 """One row per reward model, k and conversation: the best of the first k candidates; null if none has a reward."""
 FRAMES = {"candidates": CANDIDATES, "rewards": REWARDS, "selected": SELECTED, "outcomes": OUTCOMES}
+PEOPLE = "people"
+"""Kind of the judge of a win rate by `rate`, whose run also has the frame `answers`."""
 POLICY_FOLDER = "policy"
 """Directory of the optimized policy, in a run of `optimize`."""
 
