@@ -60,6 +60,7 @@ NOT_RUN = {
     "cd pluralbench": "the same",
     "pip install uv": "the same",
     "pluralbench score local --benchmark pairs --data sample --dtype float32": "the same, in a minute",
+    "pluralbench report runs --plots figures": "the same",
     "uv sync --group local": "it changes the environment of the tests",
     "uv sync --inexact --package pluralbench --extra ray": "the same",
     "uv pip install ./evaluators": "a step of .ci/run, in an environment of its own",
