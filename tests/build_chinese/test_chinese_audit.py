@@ -6,9 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from build_chinese.audit import audit, check_audits, prompt_figures
+from build_chinese.audit import audit, prompt_figures
 from chinese_project import Row, annotated, prompt, write_rows
-from pluralbench_release import AuditFailed, PairLimits
 
 Run = Callable[..., tuple[int, str]]
 LONG = "龙井茶要用八十度左右的水来泡，先温杯，再投茶，等一分钟就可以喝了。"
@@ -41,14 +40,6 @@ def test_prompts_that_are_nearly_the_same_are_counted_across_and_within_the_part
         "to learn from": 1,
     }
     assert prompt_figures([], []) == dict.fromkeys(prompt_figures(benchmarks, training), 0)
-
-
-def test_a_limit_that_is_broken_fails_the_build_with_the_part_and_all_its_faults() -> None:
-    found = audit([row(0, LONG, "好。")], [[("r0", "r1")]])
-    entry = {"annotator": "people", "config": "open", **(found or {})}
-    check_audits([entry], PairLimits())
-    with pytest.raises(AuditFailed, match=r"The audit of open by people fails: max_chosen_longer = 0.6 \(found 1\)"):
-        check_audits([entry], PairLimits(max_chosen_longer=0.6))
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from typing import Any
 import polars as pl
 import pytest
 import samples
-from build_multilingual.audit import audit, audit_configs, check_audits
+from build_multilingual.audit import audit, audit_configs
 from build_multilingual.build import build
 from build_multilingual.recipe import RECIPES, MultilingualRecipe
-from pluralbench_release import AuditFailed, PairLimits
+from pluralbench_release import AuditFailed
 from pluralbench_runs import read_recipe
 
 LONG = "Trocknen Sie die Pfanne sofort ab, und reiben Sie sie mit ein wenig Öl ein."
@@ -44,10 +44,6 @@ def test_a_limit_that_is_broken_names_the_config(tmp_path: Path) -> None:
     recipe = read_recipe(MultilingualRecipe, RECIPES / "sample.toml", {"audit": limits})
     with pytest.raises(AuditFailed, match=r"The audit of spa_Latn fails: max_mean_length_gap = 5 \(found "):
         build(recipe, tmp_path / "out")
-    check_audits([], PairLimits(max_mean_length_gap=5.0), dropped=0.5)
-    result = [audit("deu_Latn", pairs(("a", "b", "c")))]
-    with pytest.raises(AuditFailed, match=r"The audit of deu_Latn fails: max_drop_share = 0.1 \(found 0.5\)"):
-        check_audits(result, PairLimits(max_drop_share=0.1), dropped=0.5)
 
 
 def test_the_sample_tells_its_audit_on_the_card_and_in_its_statistics() -> None:

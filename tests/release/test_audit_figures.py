@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_release import AuditFailed, PairLimits
-from pluralbench_release.audit import check_limits, limit_values, pair_figures, wins, wins_text
+from pluralbench_release.audit import check_audits, check_limits, limit_values, pair_figures, wins, wins_text
 from pluralbench_runs import RecipeError
 
 CHOSEN = ["a low PRICE, it is", "beans", "low rice is good", "two words"]
@@ -80,6 +80,16 @@ def test_every_broken_limit_is_named_whatever_its_direction() -> None:
         )
         assert caught.value.exit_status == 1
         check_limits(found, PairLimits())
+
+
+def test_the_first_set_of_pairs_that_breaks_a_limit_is_named() -> None:
+    even, longer = pair_figures(["a"], ["b"]), pair_figures(["a b"], ["a"])
+    limits = PairLimits(max_chosen_longer=0.6, max_drop_share=0.5)
+    check_audits({"tea": even}, limits, max_drop_share=0.5)
+    with pytest.raises(AuditFailed, match=r"The audit of beer fails: max_chosen_longer = 0.6 \(found 1\);"):
+        check_audits({"tea": even, "beer": longer}, limits, max_drop_share=0.5)
+    with pytest.raises(AuditFailed, match=r"The audit of tea fails: max_drop_share = 0.5 \(found 0.7\);"):
+        check_audits({"tea": even, "beer": longer}, limits, max_drop_share=0.7)
 
 
 def test_a_limit_of_what_there_is_no_figure_of_is_refused() -> None:

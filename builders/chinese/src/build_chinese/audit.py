@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from pluralbench_release import PairLimits, SourceError, text_table
-from pluralbench_release.audit import check_limits, limit_values, near_duplicates, normalized, pair_figures, wins_text
+from pluralbench_release import SourceError, text_table
+from pluralbench_release.audit import near_duplicates, normalized, pair_figures, surface_table
 
 from build_chinese.rankings import Row
 
@@ -72,24 +72,16 @@ def prompt_figures(benchmarks: Sequence[Row], training: Sequence[Row]) -> dict[s
     return {"in the benchmarks and to learn from": across} | {part: near_duplicates(own) for part, own in texts.items()}
 
 
-def check_audits(audits: Sequence[Mapping[str, Any]], limits: PairLimits) -> None:
-    """Raise `AuditFailed` for the first part that breaks limits, with all limits that it breaks."""
-    for entry in audits:
-        check_limits(limit_values(entry), limits, f"The audit of {entry['config']} by {entry['annotator']}")
-
-
 def audit_tables(audits: Sequence[Mapping[str, Any]], prompts: Mapping[str, int]) -> dict[str, pl.DataFrame]:
     """Format the figures as tables by title, for the card and the terminal."""
     if not audits:
         return {}
-    surface, alike = [], []
-    for entry in audits:
-        place, near = (entry["annotator"], entry["config"]), entry["near_duplicates"]
-        surface.append((*place, wins_text(entry["longer"]), wins_text(entry["more_overlap"])))
-        alike.append((*place, near["chosen"], near["sides"]))
     names = ["annotator", "config"]
+    places = [([entry[name] for name in names], entry) for entry in audits]
+    near = [(place, entry["near_duplicates"]) for place, entry in places]
+    alike = [(*place, counts["chosen"], counts["sides"]) for place, counts in near]
     return {
-        SURFACE: text_table([*names, "more characters", "more of the prompt"], surface),
+        SURFACE: surface_table(names, places, "prompt"),
         ALIKE: text_table([*names, "responses to two prompts", "the two of a pair"], alike),
         ALIKE_PROMPTS: text_table(["where", "pairs"], prompts.items()),
     }

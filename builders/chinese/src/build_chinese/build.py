@@ -12,13 +12,14 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import Backend, CannedBackend, Ledger, Replay, chat_backend, recording
 from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
+from pluralbench_release.audit import check_audits
 from pluralbench_release.errors import BuildError
 from pluralbench_runs import ClusterConfig
 from pluralbench_schemas import RANKED_RESPONSES
 from pluralbench_tables import write_jsonl
 
 from build_chinese import reward_model, source
-from build_chinese.audit import audit, check_audits, check_disjoint, prompt_figures
+from build_chinese.audit import audit, check_disjoint, prompt_figures
 from build_chinese.card import card
 from build_chinese.figures import PEOPLE, figures_of
 from build_chinese.lengths import FIGURE, draw_lengths, size_figures
@@ -216,7 +217,7 @@ def _audit(resolved: Mapping[str, Sequence[Row]], judged: JudgedPart | None, rec
         for annotator, config, rows, pairs in parts
         if (figures := audit(rows, pairs)) is not None
     ]
-    check_audits(audits, recipe.audit)
+    check_audits({f"{entry['config']} by {entry['annotator']}": entry for entry in audits}, recipe.audit)
     sizes = [
         {"annotator": annotator, "config": config, **size_figures(rows, pairs)}
         for annotator, config, rows, pairs in parts

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_measures.agreement import share_of
-from pluralbench_release import share_text, text_table
+from pluralbench_release import count_by, share_text, text_table
 
 from build_chinese.audit import audit_tables
 from build_chinese.lengths import (
@@ -139,5 +139,4 @@ def format_share(entry: Mapping[str, Any]) -> str:
 
 
 def _count_reasons(dropped: pl.DataFrame, annotated_by: str) -> list[dict[str, Any]]:
-    counts = dropped.group_by("reason").len("count").sort("reason")
-    return [{"annotated_by": annotated_by} | row for row in counts.to_dicts()]
+    return [{"annotated_by": annotated_by} | row for row in count_by(dropped, "reason")]

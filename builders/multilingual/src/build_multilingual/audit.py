@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from pluralbench_release import PairLimits, text_table
-from pluralbench_release.audit import check_limits, limit_values, normalized, pair_figures, wins_text
+from pluralbench_release import text_table
+from pluralbench_release.audit import normalized, pair_figures, surface_table
 from pluralbench_runs.workers import ParallelMap
 
 SURFACE = "How often the better answer is the longer one, or repeats more of the prompt"
@@ -55,26 +55,10 @@ def _audit_item(item: tuple[str, pl.DataFrame]) -> dict[str, Any]:
     return audit(*item)
 
 
-def check_audits(figures: Sequence[Mapping[str, Any]], limits: PairLimits, *, dropped: float) -> None:
-    """Check the audit figures of all configs against the recipe's limits.
-
-    Args:
-        figures: Figures of `audit_configs`.
-        limits: Limits of the recipe.
-        dropped: Share of the source's rows that did not become a pair.
-
-    Raises:
-        AuditFailed: A config exceeds limits; the message names each limit of the first such config.
-    """
-    for entry in figures:
-        check_limits(limit_values(entry) | {"max_drop_share": dropped}, limits, f"The audit of {entry['config']}")
-
-
 def audit_tables(figures: Sequence[Mapping[str, Any]]) -> dict[str, pl.DataFrame]:
     """Return the figures as two small tables for the card, by title."""
     if not figures:
         return {}
-    surface = [(entry["config"], wins_text(entry["longer"]), wins_text(entry["more_overlap"])) for entry in figures]
     duplicates = [
         (
             entry["config"],
@@ -87,6 +71,6 @@ def audit_tables(figures: Sequence[Mapping[str, Any]]) -> dict[str, pl.DataFrame
     ]
     names = ["config", "identical answers", "near-identical", "repeated chosen", "repeated prompts"]
     return {
-        SURFACE: text_table(["config", "more characters", "more of the prompt"], surface),
+        SURFACE: surface_table(["config"], [([entry["config"]], entry) for entry in figures], "prompt"),
         DUPLICATES: text_table(names, duplicates),
     }

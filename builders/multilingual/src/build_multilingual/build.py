@@ -12,13 +12,14 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import Ledger, Replay, recording
 from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
+from pluralbench_release.audit import check_audits
 from pluralbench_release.errors import BuildError, SourceError
 from pluralbench_runs import ClusterConfig
 from pluralbench_runs.workers import ParallelMap, cluster_workers, workers
 from pluralbench_schemas import ENGLISH, LANGUAGES
 
 from build_multilingual import filtering, rated, source, translation_pairs
-from build_multilingual.audit import audit_configs, check_audits
+from build_multilingual.audit import audit_configs
 from build_multilingual.card import card
 from build_multilingual.figures import language_figures, translation_figures
 from build_multilingual.preferred import check_ids, read_preferred, review_figures
@@ -96,7 +97,7 @@ def build(
         figures = language_figures(frames, set_aside, dropped, None if english is None else english.pairs)
         figures |= translation_figures(pairs, rated_tables) | {"audit": audits, "review": review_figures(reviewed)}
         drop_share = figures["ids_dropped"] / (figures["source_rows"] or 1)
-        check_audits(figures["audit"], recipe.audit, dropped=drop_share)
+        check_audits({entry["config"]: entry for entry in audits}, recipe.audit, max_drop_share=drop_share)
         human_records = {"decisions": decisions, "preferred": reviewed}
         records = {"set_aside": set_aside, "dropped": dropped}
         contents = Contents(

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from pluralbench_release import text_table
+from pluralbench_release import count_by, text_table
 
 from build_multilingual.audit import DUPLICATES, SURFACE, audit_tables
 from build_multilingual.preferred import review_table
@@ -38,8 +38,8 @@ def language_figures(
         "source_rows": 0 if english is None else english.height,
         "rows": {code: frame.height for code, frame in by_language.items()},
         "ids_dropped": dropped["id"].n_unique(),
-        "drops": _count_by(dropped, "language", "by", "reason"),
-        "set_aside": _count_by(set_aside, "language", "field", "reason"),
+        "drops": count_by(dropped, "language", "by", "reason"),
+        "set_aside": count_by(set_aside, "language", "field", "reason"),
         "length": {},
         "subsets": [],
     }
@@ -81,11 +81,6 @@ def translation_figures(pairs: pl.DataFrame | None, tables: Sequence[RatedTransl
             for table in tables
         ],
     }
-
-
-def _count_by(frame: pl.DataFrame, *columns: str) -> list[dict[str, Any]]:
-    counts = frame.group_by(*columns).len("count").sort(*columns)
-    return counts.to_dicts()
 
 
 def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:

@@ -25,11 +25,12 @@ from pluralbench_release import (
     pinned,
     read_release_recipe,
 )
+from pluralbench_release.audit import check_audits
 from pluralbench_release.errors import BuildError, SourceError
 
 from build_persona_judge import pairing
 from build_persona_judge.card import card
-from build_persona_judge.figures import check_audits, figures_of
+from build_persona_judge.figures import audits_of, figures_of
 from build_persona_judge.labels import figures_of as label_figures
 from build_persona_judge.labels import read_labels
 from build_persona_judge.pairing import Dropped, Pair
@@ -103,7 +104,7 @@ def build(
 
         tasks = {name: tasks[name] for name, _ in recipe.sources}
         figures = figures_of({name: (task.items, task.dropped) for name, task in tasks.items()})
-        check_audits(figures, recipe.audit)
+        check_audits(audits_of(figures), recipe.audit)
         labels = read_labels(recipe.labels, {name: task.items for name, task in tasks.items()})
         figures["third_person"] = label_figures(labels)
         records = {"dropped": pl.concat([task.dropped for task in tasks.values()])}

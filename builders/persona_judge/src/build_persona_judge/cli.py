@@ -1,6 +1,5 @@
 """The command `build-persona-judge`."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
@@ -117,6 +116,7 @@ def label(
 
 def _import(folder: Path, files: Sequence[Path], options: StudyOptions) -> None:
     from pluralbench_release import print_table, text_table
+    from pluralbench_release.manifest import json_text
     from pluralbench_studies import progress_rows, read_study
     from pluralbench_tables import csv_text
 
@@ -127,7 +127,7 @@ def _import(folder: Path, files: Sequence[Path], options: StudyOptions) -> None:
     figures = figures_of(labels)
     write_text(folder / LABELS_FILE, csv_text(labels))
     values = {"format": "labels-1", "figures": figures, "problems": returned.problems.to_dicts()}
-    write_text(folder / RESULTS, json.dumps(values, ensure_ascii=False, indent=2) + "\n")
+    write_text(folder / RESULTS, json_text(values))
     print_table(console, "Third-person labels (95 % intervals over people)", figures_table(figures))
     print_table(console, "Annotators", text_table(["annotator", "answered"], progress_rows(study, returned)))
     for line in returned.problem_lines:

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import polars as pl
-from pluralbench_release import PairLimits, text_table
-from pluralbench_release.audit import check_limits, limit_values, near_duplicates, pair_figures, wins_text
+from pluralbench_release import count_by, entries_table, text_table
+from pluralbench_release.audit import near_duplicates, pair_figures, surface_table
 
 from build_persona_judge.labels import figures_table
 
@@ -30,7 +30,7 @@ def figures_of(tasks: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]) -> dict[s
     dropped = pl.concat([dropped_rows for _, dropped_rows in tasks.values()])
     return {
         "tasks": [_figures(name, items) for name, (items, _) in tasks.items()],
-        "left_out": dropped.group_by("task", "what", "reason").len("count").sort("task", "what", "reason").to_dicts(),
+        "left_out": count_by(dropped, "task", "what", "reason"),
     }
 
 
@@ -85,30 +85,26 @@ def audit_of(items: pl.DataFrame) -> dict[str, Any] | None:
     return figures | {"near_duplicates": near}
 
 
-def check_audits(figures: Mapping[str, Any], limits: PairLimits) -> None:
-    """Raise `AuditFailed` for the first task that breaks limits, with all limits that it breaks."""
-    for entry in figures["tasks"]:
-        if entry["audit"] is not None:
-            check_limits(limit_values(entry["audit"]), limits, f"The audit of {entry['task']}")
+def audits_of(figures: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the audit figures by task, without tasks of which all items are ties."""
+    return {entry["task"]: entry["audit"] for entry in figures["tasks"] if entry["audit"] is not None}
 
 
 def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     """Format the figures as tables by title, for the card and the terminal."""
     names = ["task", "items", "ties", "people", "known variables", "A", "most common"]
     tables = {TASKS: text_table(names, map(_row, figures["tasks"]))}
-    audits = [(entry["task"], entry["audit"]) for entry in figures["tasks"] if entry["audit"] is not None]
+    audits = audits_of(figures)
     if audits:
-        wins = [(task, wins_text(audit["longer"]), wins_text(audit["more_overlap"])) for task, audit in audits]
-        tables[AUDIT] = text_table(["task", "more characters", "more of the persona"], wins)
+        tables[AUDIT] = surface_table(["task"], [([task], audit) for task, audit in audits.items()], "persona")
         kinds = ("sides", "chosen", "personas")
-        near = [(task, *(audit["near_duplicates"][kind] for kind in kinds)) for task, audit in audits]
+        near = [(task, *(audit["near_duplicates"][kind] for kind in kinds)) for task, audit in audits.items()]
         tables[ALIKE] = text_table(["task", "options", "texts", "people"], near)
     people = figures.get("third_person", ())
     if people:
         tables[THIRD_PERSON] = figures_table(people)
-    dropped = [[entry[name] for name in DROPPED_COLUMNS] for entry in figures["left_out"]]
-    if dropped:
-        tables[DROPPED_ROWS] = text_table(DROPPED_COLUMNS, dropped)
+    if figures["left_out"]:
+        tables[DROPPED_ROWS] = entries_table(DROPPED_COLUMNS, figures["left_out"])
     return tables
 
 

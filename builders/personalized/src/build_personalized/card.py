@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import polars as pl
 from pluralbench_calls import ChatModel
-from pluralbench_release import Card, card_from, markdown_table, text_table
+from pluralbench_release import Card, card_from, entries_table, markdown_table, text_table
 from pluralbench_release.audit import wins_text
 
 from build_personalized.audit import SHORT
@@ -35,22 +35,16 @@ def origin_note(texts: Literal["answers", "personas"], writer: ChatModel) -> str
 
 def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
     """Return the audit's figures as small tables, by title."""
-    length, overlap = figures["length"], figures["overlap"]
-    near, posts = figures["near_duplicates"], figures["profile_posts"]
+    near = figures["near_duplicates"]
     rows = [
-        ("words, mean (chosen / rejected)", f"{length['chosen_mean']:.1f} / {length['rejected_mean']:.1f}"),
-        ("words, chosen minus rejected, mean", f"{length['mean_gap']:+.1f}"),
+        *length_rows(figures),
         (f"answers of fewer than {SHORT} words", f"{figures['short']} of {2 * figures['pairs']}"),
         ("answers over the word limit", str(figures["over_limit"])),
         ("accuracy of choosing the longer answer (in characters)", wins_text(figures["longer"])),
-        (
-            "aspect words repeated, mean (chosen / rejected)",
-            f"{overlap['chosen_mean']:.1%} / {overlap['rejected_mean']:.1%}",
-        ),
-        ("accuracy of choosing the answer with more of them", wins_text(figures["more_overlap"])),
+        *overlap_rows(figures, "aspect words"),
         ("near-duplicate questions / chosen answers", f"{near['questions']} / {near['chosen']}"),
         ("pairs whose two answers are near-duplicates", str(near["sides"])),
-        ("posts in a profile (min / median / max)", f"{posts['min']} / {posts['median']:g} / {posts['max']}"),
+        ("posts in a profile (min / median / max)", spread_text(figures["profile_posts"])),
         ("aspects per question, mean", f"{figures['aspects_per_question']:.1f}"),
     ]
     tables = {"Audit": text_table(["figure", "value"], rows)}
@@ -58,6 +52,30 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
     if figures["drops"]:
         tables["Left out"] = drops_table(figures["drops"])
     return tables
+
+
+def length_rows(figures: dict[str, Any]) -> list[tuple[str, str]]:
+    """Return the rows of an audit with the lengths of both answers in words."""
+    length = figures["length"]
+    return [
+        ("words, mean (chosen / rejected)", f"{length['chosen_mean']:.1f} / {length['rejected_mean']:.1f}"),
+        ("words, chosen minus rejected, mean", f"{length['mean_gap']:+.1f}"),
+    ]
+
+
+def overlap_rows(figures: dict[str, Any], words: str) -> list[tuple[str, str]]:
+    """Return the rows of an audit with the share of `words` that both answers repeat."""
+    overlap = figures["overlap"]
+    shares = f"{overlap['chosen_mean']:.1%} / {overlap['rejected_mean']:.1%}"
+    return [
+        (f"{words} repeated, mean (chosen / rejected)", shares),
+        ("accuracy of choosing the answer with more of them", wins_text(figures["more_overlap"])),
+    ]
+
+
+def spread_text(spread: dict[str, Any]) -> str:
+    """Format the result of `audit.spread`."""
+    return f"{spread['min']} / {spread['median']:g} / {spread['max']}"
 
 
 def statistics_table(by_config: Sequence[dict[str, Any]]) -> pl.DataFrame:
@@ -78,8 +96,7 @@ def _mean(measured: dict[str, Any]) -> str:
 
 def drops_table(drops: Sequence[dict[str, Any]]) -> pl.DataFrame:
     """Return a table of the dropped rows, from `audit.drop_counts`."""
-    names = ("config", "step", "reason", "count")
-    return text_table(names, [[drop[name] for name in names] for drop in drops])
+    return entries_table(("config", "step", "reason", "count"), drops)
 
 
 def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:

@@ -1,6 +1,5 @@
 """The command `build-personalized` and its verbs."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -219,6 +218,7 @@ def _export(folder: Path, settings: RatingRecipe, *, fresh: bool) -> None:
 
 def _import(folder: Path, files: Sequence[Path], options: StudyOptions) -> None:
     from pluralbench_release import print_table
+    from pluralbench_release.manifest import json_text
     from pluralbench_studies import read_study
 
     from build_personalized.rating import tables
@@ -227,7 +227,7 @@ def _import(folder: Path, files: Sequence[Path], options: StudyOptions) -> None:
 
     study, returned = read_study(folder, RatingRecipe, FORM, files, options)
     results = {"format": FORMAT, **compute_results(study, returned)}
-    write_text(folder / RESULTS, json.dumps(results, ensure_ascii=False, indent=2) + "\n")
+    write_text(folder / RESULTS, json_text(results))
     write_text(folder / REPORT, tables.report(results, returned.problem_lines))
     for title, table in tables.result_tables(results, tests_of=results["claims"][-1]["config"]).items():
         print_table(console, title, table)

@@ -5,7 +5,7 @@ from .content import ReleaseTable, content_digest
 from .diff import TableDiff, diff
 from .errors import AuditFailed, BuildError, NoSplit, ReleaseError, SourceError, TablesError
 from .fetching import release_at
-from .figures import share_text, text_table
+from .figures import count_by, entries_table, share_text, text_table
 from .manifest import LEDGER, Built, Manifest, Source, read_manifest
 from .publishing import Published, check_publishable, publish
 from .rebuild import Rebuild, rebuild, rebuild_of
@@ -48,7 +48,9 @@ __all__ = [
     "card_from",
     "check_publishable",
     "content_digest",
+    "count_by",
     "diff",
+    "entries_table",
     "manifest_at",
     "markdown_table",
     "pinned",

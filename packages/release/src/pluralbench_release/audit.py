@@ -11,10 +11,12 @@ from hashlib import sha1
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
+import polars as pl
 from pluralbench_measures.agreement import share_of
 from pluralbench_runs import RecipeError
 
 from pluralbench_release.errors import AuditFailed
+from pluralbench_release.figures import text_table
 from pluralbench_release.recipe import PairLimits
 
 if TYPE_CHECKING:
@@ -164,6 +166,35 @@ def check_limits(values: Mapping[str, float], limits: PairLimits, what: str = "T
             f"{what} fails: {', '.join(broken)}; fix the recipe or its [audit] limits and rerun it; recorded calls are "
             "kept."
         )
+
+
+def check_audits(audits: Mapping[str, Mapping[str, Any]], limits: PairLimits, **others: float) -> None:
+    """Check the figures of several sets of pairs against the limits of a recipe.
+
+    Args:
+        audits: Results of `pair_figures`, by the name of the set.
+        limits: The limits.
+        others: Values of further limits, equal for all sets.
+
+    Raises:
+        AuditFailed: A set exceeds limits; the message names all limits of the first such set.
+    """
+    for name, figures in audits.items():
+        check_limits(limit_values(figures) | others, limits, f"The audit of {name}")
+
+
+def surface_table(
+    names: Sequence[str], audits: Iterable[tuple[Sequence[str], Mapping[str, Any]]], reference: str
+) -> pl.DataFrame:
+    """Format how often the scorers win that prefer the longer text, or the one that repeats more of the reference.
+
+    Args:
+        names: Names of the first columns.
+        audits: Values of the first columns, and the result of `pair_figures` with references.
+        reference: What a text may repeat, such as "prompt".
+    """
+    rows = [(*place, wins_text(figures["longer"]), wins_text(figures["more_overlap"])) for place, figures in audits]
+    return text_table([*names, "more characters", f"more of the {reference}"], rows)
 
 
 def _larger_share(wins: Mapping[str, Any]) -> float:

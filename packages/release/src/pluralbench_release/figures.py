@@ -16,6 +16,16 @@ def text_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> pl.D
     return pl.DataFrame(texts, schema=dict.fromkeys(columns, pl.String), orient="row")
 
 
+def entries_table(names: Sequence[str], entries: Iterable[Mapping[str, object]]) -> pl.DataFrame:
+    """Build a `text_table` of the named values of each entry."""
+    return text_table(names, [[entry[name] for name in names] for entry in entries])
+
+
+def count_by(frame: pl.DataFrame, *columns: str) -> list[dict[str, Any]]:
+    """Count the rows with the same values of some columns, as JSON values in the order of these columns."""
+    return frame.group_by(*columns).len("count").sort(*columns).to_dicts()
+
+
 def share_text(share: Mapping[str, Any], decimals: int = 0, *, of: bool = True) -> str:
     """Format a share with its interval in percent: "75% [69, 80] of 248".
 
