@@ -13,12 +13,12 @@ from typing import Any, Self
 import polars as pl
 import pytest
 from build_multilingual.recipe import ChecksTable, ConnectionTable, SourceTable, TranslatorTable
-from build_multilingual.source import SAMPLE, load
+from build_multilingual.source import load
 from build_multilingual.translate import TranslationContext, mask_all, translate
 from build_multilingual.translators.apertium import Apertium
 from commands import refused_with
 from pluralbench_calls import Answer, Ledger, Limits, Request
-from pluralbench_release import RECIPE, read_manifest, rebuild, verify
+from pluralbench_release import RECIPE, rebuild, verify
 from pluralbench_schemas import LANGUAGES
 from written_tables import write
 
@@ -183,20 +183,6 @@ def test_review_sheets_are_written_and_read_again(run: Run, words: list[str | Pa
     sheet.with_columns(decision=decided).write_csv(tmp_path / "filled.csv", include_bom=True)
     assert run(*words, "--decisions", tmp_path / "filled.csv", "--out", tmp_path / "decided")[0] == 0
     assert list(rows(tmp_path / "decided", "spa_Latn")) == [5, 8, 9]
-
-
-def test_only_pairs_of_translations(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "mine.jsonl"
-    path.write_bytes((SAMPLE / "translations.jsonl").read_bytes())
-    out = tmp_path / "out"
-    status, output = run("--recipe", "translation", "--rated", path, "--per-level", "5", "--out", out)
-    assert (status, "translation-pairs 0.1.0, 0 recorded calls, 0 of them new" in output) == (0, True), output
-    manifest = read_manifest(out)
-    assert [(table.config, table.rows) for table in manifest.tables] == [("translation", 20)]
-    assert [source.location for source in manifest.sources] == ["mine.jsonl"]
-    assert verify(out) == []
-    path.rename(tmp_path / "moved.jsonl")
-    assert not any(rebuild(out, tmp_path / "again", sources=[str(tmp_path / "moved.jsonl")]))
 
 
 @pytest.mark.parametrize("given", [["--rated", "bad.jsonl"], ["--export-review", "."]])
