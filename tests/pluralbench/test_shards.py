@@ -27,7 +27,6 @@ from pluralbench.results import Run
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench_calls import Price, read_ledger
 from pluralbench_runs import UserError
-from rendered import render
 from verbs import by_text, judging, scoring
 from written_tables import write
 
@@ -287,7 +286,9 @@ def test_a_shard_goes_on_only_as_that_shard(shards: Callable[..., list[Path]], t
         verbs.score(by_text, benchmark="pairs", data=tmp_path / "p.jsonl", out=first, shard="2/2")
 
 
-def test_what_differs_between_the_machines_of_shards_is_told(shards: Callable[..., list[Path]], tmp_path: Path) -> None:
+def test_shards_of_other_machines_are_merged_but_not_those_of_another_dtype(
+    shards: Callable[..., list[Path]], tmp_path: Path
+) -> None:
     paths = shards("a", 2)
     changed = json.loads((paths[0] / "run.json").read_text(encoding="utf-8"))
     changed["provenance"]["packages"]["numpy"] = "1.0"
@@ -295,7 +296,6 @@ def test_what_differs_between_the_machines_of_shards_is_told(shards: Callable[..
     (paths[0] / "run.json").write_text(json.dumps(changed), encoding="utf-8")
     merged = pluralbench.merge(paths, out=tmp_path / "whole")
     assert merged.result.model.device == "cuda"
-    assert "Shards differ in: numpy (1.0, " in str(render([merged], "markdown"))
     changed["result"]["model"]["dtype"] = "bfloat16"
     (paths[0] / "run.json").write_text(json.dumps(changed), encoding="utf-8")
     assert refused(*paths, out=tmp_path / "other") == (
