@@ -24,7 +24,6 @@ def loads(assigned: pl.DataFrame, annotators: Sequence[str]) -> list[int]:
     return [counts[name] for name in annotators]
 
 
-@pytest.mark.heavy
 @given(
     st.lists(st.integers(1, 7), min_size=1, max_size=10),
     st.integers(3, 9),
