@@ -13,7 +13,7 @@ import pytest
 from build_chinese import ablation, reward_model
 from build_chinese.rankings import Row, ranked_pairs, resolve_rows
 from build_chinese.recipe import RewardTable
-from build_chinese.reward_model import TrainingRows, rankings_of, rewards, with_base_digest
+from build_chinese.reward_model import TrainingRows, rankings_of, rewards, with_base_digest, with_ranked_pairs
 from chat_server import ChatServer, serve
 from chinese_project import annotated, judge, read_rows, unlabeled, write_rows, write_taxonomy
 from pluralbench_calls import Ledger, read_ledger
@@ -90,18 +90,18 @@ def scored(
     reward: RewardTable, ledger: Ledger, work: Path, *, human: list[Row] = HUMAN, replaying: bool = False
 ) -> pl.DataFrame:
     work.mkdir(exist_ok=True)
-    return rewards(ROWS, TrainingRows(human), reward, ledger, work, replaying=replaying)
+    return rewards(ROWS, with_ranked_pairs(human), reward, ledger, work, replaying=replaying)
 
 
 def test_what_is_missing_alone_is_scored(base: Path, tmp_path: Path, trainings: list[Path]) -> None:
     with Ledger(tmp_path / "ledger.sqlite") as ledger:
-        first = rewards(ROWS[:2], TrainingRows(HUMAN), table(base), ledger, tmp_path / "one", replaying=False)
+        first = rewards(ROWS[:2], with_ranked_pairs(HUMAN), table(base), ledger, tmp_path / "one", replaying=False)
         found = scored(table(base), ledger, tmp_path / "two")
         assert found[:10].equals(first)
         assert len(ledger) == 20
         assert len(trainings) == 2  # the first model is gone with its work; a CPU trains the same again
         twice = [ROWS[0] | {"id": "same text"}, ROWS[0]]
-        same = rewards(twice, TrainingRows(HUMAN), table(base), ledger, tmp_path / "three", replaying=True)
+        same = rewards(twice, with_ranked_pairs(HUMAN), table(base), ledger, tmp_path / "three", replaying=True)
         assert same["reward"].to_list()[:5] == same["reward"].to_list()[5:]
 
 
@@ -160,7 +160,7 @@ def test_a_base_that_is_not_the_pinned_one_is_refused(base: Path, tmp_path: Path
 def test_rows_become_rankings_of_the_responses_in_a_pair() -> None:
     ranks = {"rank": {"n1-a": 2, "n1-c": 1, "n1-d": 2}, "order": [["n1-c", "n1-a"], ["n1-c", "n1-d"]]}
     row = annotated(1, count=4) | ranks | {"sys_prompt": "只说中文。"}
-    [whole] = rankings_of(TrainingRows([row]))
+    [whole] = rankings_of(with_ranked_pairs([row]))
     assert [message["role"] for message in whole.prompt] == ["system", "user"]
     texts = [response["content"] for response in row["responses"]]
     assert whole.responses == [texts[0], texts[2], texts[3]]

@@ -20,7 +20,7 @@ from pluralbench_tables import csv_text, read_jsonl, write_jsonl
 
 from build_chinese import reward_model, source
 from build_chinese.preference_set import PreferenceSet, build_preference_set, pairs_by_row
-from build_chinese.rankings import Row, ranked_pairs
+from build_chinese.rankings import Row
 from build_chinese.recipe import ChineseRecipe, PreferenceTable, RewardTable
 from build_chinese.reward_model import TrainingRows
 from build_chinese.votes import votes
@@ -121,7 +121,7 @@ def _variants(
     rows = source.unlabeled_rows(recipe.unlabeled, taxonomy).rows
     limits = recipe.connection.limits()
     cast = votes(rows, taxonomy, recipe.judge, Replay(), ledger, limits=limits, seed=recipe.seed)
-    human_part = TrainingRows(human)
+    human_part = reward_model.with_ranked_pairs(human)
     scores = reward_model.rewards(rows, human_part, reward, ledger, work, replaying=recipe.preference.distant)
 
     def preference_set(strategy: PreferenceTable) -> PreferenceSet:
@@ -133,8 +133,7 @@ def _variants(
         part = preference_set(strategy)
         variants[name] = TrainingRows(part.rows, pairs_by_row(part.rows))
     best = variants[list(STRATEGIES)[-1]]
-    both = [*map(ranked_pairs, human), *(best.pairs or [])]
-    return variants | {FULL: TrainingRows([*human, *best.rows], both)}
+    return variants | {FULL: TrainingRows([*human, *best.rows], [*human_part.pairs, *best.pairs])}
 
 
 def _evaluate(

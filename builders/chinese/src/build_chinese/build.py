@@ -156,7 +156,7 @@ def _judge_part(
     }
     check_disjoint(loaded.rows, parts, "is to be voted on")
     distant = recipe.reward if recipe.preference.distant else None
-    human = reward_model.TrainingRows(people[PREFERENCE])
+    human = reward_model.with_ranked_pairs(people[PREFERENCE])
     rewards = None
     if distant is not None:  # first: an error here costs no votes
         rewards = reward_model.rewards(loaded.rows, human, distant, ledger, work, cluster, replaying=replaying)

@@ -53,18 +53,21 @@ class TrainingRows:
 
     Attributes:
         rows: Resolved rows.
-        pairs: (better, worse) ids by row. None: all pairs of `order`.
+        pairs: (better, worse) ids by row.
     """
 
     rows: Sequence[Row]
-    pairs: Sequence[Sequence[tuple[str, str]]] | None = None
+    pairs: Sequence[Sequence[tuple[str, str]]]
 
     @property
     def size(self) -> int:
         """Number of pairs."""
-        if self.pairs is not None:
-            return sum(map(len, self.pairs))
-        return sum(len(ranked_pairs(row)) for row in self.rows)
+        return sum(map(len, self.pairs))
+
+
+def with_ranked_pairs(rows: Sequence[Row]) -> TrainingRows:
+    """Return training rows with all pairs of each row's `order`."""
+    return TrainingRows(rows, list(map(ranked_pairs, rows)))
 
 
 def messages_of(row: Row) -> list[dict[str, str]]:
@@ -78,8 +81,7 @@ def rankings_of(training: TrainingRows) -> "list[Ranking]":
     from pluralbench_local import Ranking
 
     rankings = []
-    for number, row in enumerate(training.rows):
-        pairs = ranked_pairs(row) if training.pairs is None else list(training.pairs[number])
+    for row, pairs in zip(training.rows, training.pairs, strict=True):
         in_pairs = {name for pair in pairs for name in pair}
         content = {response["id"]: response["content"] for response in row["responses"] if response["id"] in in_pairs}
         place = {name: position for position, name in enumerate(content)}
