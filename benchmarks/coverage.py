@@ -20,7 +20,7 @@ from pluralbench.reports.figures.chart import Chart, Mark, Panel, Point
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.series import series_of_judges
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, bootstrap_estimate, resample
-from pluralbench_measures.intervals import Perturbed, Strata, perturb
+from pluralbench_measures.intervals import Linearization, Strata, linearize
 from pluralbench_runs import run
 
 CLUSTERS = (2, 3, 4, 5, 7, 10, 15, 30, 100, 500)
@@ -42,8 +42,8 @@ class Drawn:
 
     def value(self, sources: Sequence[Resampled]) -> Array:
         """Compute the mean over strata of one model, or the difference of two. Shape (rows,)."""
-        leaves = [leaf for stratum in self.strata for leaf in stratum]
-        means = [source.weighted(leaves, [1.0] * len(leaves)) for source in sources]
+        cells = [cell for stratum in self.strata for cell in stratum]
+        means = [source.weighted(cells, [1.0] * len(cells)) for source in sources]
         return means[0] if len(means) == 1 else means[1] - means[0]
 
 
@@ -63,9 +63,9 @@ def _draws(design: str, clusters: int, share: float, draws: int, generator: np.r
 
 
 def _now(drawn: Drawn, clusters: int) -> Estimate:
-    perturbed = perturb(*drawn.tables)
-    estimate: Callable[..., Estimate] = Perturbed.share if len(drawn.tables) == 1 else Perturbed.difference
-    return estimate(perturbed, drawn.value(perturbed.sources), drawn.strata, None, clusters)
+    linearized = linearize(*drawn.tables)
+    estimate: Callable[..., Estimate] = Linearization.share if len(drawn.tables) == 1 else Linearization.difference
+    return estimate(linearized, drawn.value(linearized.sources), drawn.strata, None, clusters)
 
 
 def _before(drawn: Drawn, _: int) -> Estimate:

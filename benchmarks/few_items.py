@@ -38,7 +38,7 @@ from pluralbench.errors import DataError
 from pluralbench.metrics.accuracy import (
     accuracy_estimates,
     count,
-    perturb_counts,
+    linearize_counts,
     resampled_accuracies,
 )
 from pluralbench.metrics.decided import Decided
@@ -165,8 +165,8 @@ def _predictions(recorded: Recorded, sizes: Sequence[int], seed: int) -> Iterato
 def _score(recorded: Recorded, benchmark: Benchmark, places: NDArray[np.int64], model: int) -> float:
     """Return the overall number of a run on drawn items."""
     decided = Decided(benchmark, recorded.decisions(model, places))
-    _, (source,) = perturb_counts(count(decided))
-    return float(resampled_accuracies(benchmark, decided.leaves, source)[0].values[0])
+    _, (source,) = linearize_counts(count(decided))
+    return float(resampled_accuracies(benchmark, decided.cells, source)[0].values[0])
 
 
 class _Fitted:
@@ -220,10 +220,10 @@ def _compared(recorded: Recorded, number: int, seed: int, pairs: int) -> Iterato
     for _ in range(pairs):
         first, second = (int(model) for model in generator.choice(len(recorded.scores), 2, replace=False))
         sides = [Decided(benchmark, recorded.decisions(model, places)) for model in (first, second)]
-        leaves = sides[0].leaves
-        perturbed, drawn = perturb_counts(*(count(side, leaves) for side in sides))
-        ours, theirs = (resampled_accuracies(benchmark, leaves, one)[0] for one in drawn)
-        estimate = perturbed.difference(theirs.values - ours.values, ours.strata, ours.n, ours.clusters)
+        cells = sides[0].cells
+        linearized, drawn = linearize_counts(*(count(side, cells) for side in sides))
+        ours, theirs = (resampled_accuracies(benchmark, cells, one)[0] for one in drawn)
+        estimate = linearized.difference(theirs.values - ours.values, ours.strata, ours.n, ours.clusters)
         assert estimate.value is not None and estimate.low is not None and estimate.high is not None  # noqa: S101, PT018 - the same
         gap = 100 * float(recorded.scores[second] - recorded.scores[first])
         yield {

@@ -14,24 +14,24 @@ rows = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 4), st.booleans()), 
 
 @given(rows)
 def test_the_first_row_is_the_data_itself(given_: list[tuple[int, int, bool]]) -> None:
-    leaf, cluster, won = (np.array(column) for column in zip(*given_, strict=True))
-    [found] = resample([sums_of(leaf, cluster, won.astype(np.float64))], 0)
-    leaves = list(range(found.won.shape[1]))
-    assert found.pooled(leaves)[0] == pytest.approx(won.mean())
-    assert (found.decisions(leaves), found.clusters(leaves)) == (len(given_), len(set(cluster.tolist())))
-    for one in leaves:
-        own = won[leaf == one]
+    cell, cluster, won = (np.array(column) for column in zip(*given_, strict=True))
+    [found] = resample([sums_of(cell, cluster, won.astype(np.float64))], 0)
+    cells = list(range(found.won.shape[1]))
+    assert found.pooled(cells)[0] == pytest.approx(won.mean())
+    assert (found.decisions(cells), found.clusters(cells)) == (len(given_), len(set(cluster.tolist())))
+    for one in cells:
+        own = won[cell == one]
         assert found.decisions([one]) == len(own)
         assert np.isnan(found.pooled([one])[0]) if not len(own) else found.pooled([one])[0] == pytest.approx(own.mean())
-    shares = found.weighted(leaves, [1.0] * len(leaves))[0]
-    assert shares == pytest.approx(np.mean([won[leaf == one].mean() for one in set(leaf.tolist())]))
+    shares = found.weighted(cells, [1.0] * len(cells))[0]
+    assert shares == pytest.approx(np.mean([won[cell == one].mean() for one in set(cell.tolist())]))
 
 
 def test_two_runs_on_the_same_clusters_are_drawn_together() -> None:
     generator = np.random.default_rng(1)
-    leaf, cluster = np.zeros(200, dtype=np.int64), generator.integers(0, 40, 200)
+    cell, cluster = np.zeros(200, dtype=np.int64), generator.integers(0, 40, 200)
     won = generator.random(200) < 0.6
-    tables = [sums_of(leaf, cluster, values.astype(np.float64)) for values in (won, ~won)]
+    tables = [sums_of(cell, cluster, values.astype(np.float64)) for values in (won, ~won)]
     first, opposite = (drawn.pooled([0]) for drawn in resample(tables, 7))
     assert first.shape == (1 + RESAMPLES,)
     assert first + opposite == pytest.approx(1.0), "each resample is of the same clusters in both"

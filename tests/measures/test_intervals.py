@@ -11,7 +11,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from pluralbench_measures.agreement import cohens_kappa
 from pluralbench_measures.bootstrap import Sums, sums_of
-from pluralbench_measures.intervals import MIN_CLUSTERS, perturb
+from pluralbench_measures.intervals import MIN_CLUSTERS, linearize
 from scipy.optimize import brentq
 from scipy.stats import binom, multinomial, t
 from statsmodels.stats.inter_rater import cohens_kappa as kappa_of
@@ -25,7 +25,7 @@ def single(right: int, size: int) -> Sums:
 
 
 def bounds(right: int, size: int) -> tuple[float, float]:
-    tilted = perturb(single(right, size))
+    tilted = linearize(single(right, size))
     found = tilted.share(tilted.sources[0].pooled([0]), [[0]], size, size)
     assert found.low is not None
     assert found.high is not None
@@ -65,7 +65,7 @@ def test_a_mean_of_credits_is_covered_as_often_as_it_says_by_an_interval_of_stud
     drawn = marks[generator.binomial(pairs, right, (draws, size))]
     held, widths, students = 0, [], []
     for sample in drawn:
-        tilted = perturb(sums_of(np.zeros(size, dtype=np.int64), np.arange(size), sample))
+        tilted = linearize(sums_of(np.zeros(size, dtype=np.int64), np.arange(size), sample))
         found = tilted.share(tilted.sources[0].pooled([0]), [[0]], size, size)
         assert found.low is not None
         assert found.high is not None
@@ -81,10 +81,10 @@ def test_decisions_have_one_interval_whether_they_are_summed_by_cluster_before_o
     generator = np.random.default_rng(4)
     cluster, won = np.repeat(np.arange(8), 3), (generator.random(24) < 0.6).astype(np.float64)
     by_cluster = won.reshape(8, 3).sum(1)
-    leaf = np.zeros(24, dtype=np.int64)
+    cell = np.zeros(24, dtype=np.int64)
     bounds_of = []
-    for sums in (sums_of(leaf, cluster, won), sums_of(leaf[:8], np.arange(8), by_cluster, np.full(8, 3.0))):
-        tilted = perturb(sums)
+    for sums in (sums_of(cell, cluster, won), sums_of(cell[:8], np.arange(8), by_cluster, np.full(8, 3.0))):
+        tilted = linearize(sums)
         found = tilted.share(tilted.sources[0].pooled([0]), [[0]], 24, 8)
         bounds_of.append((found.low, found.high))
     assert bounds_of[0] == bounds_of[1]
@@ -92,9 +92,9 @@ def test_decisions_have_one_interval_whether_they_are_summed_by_cluster_before_o
 
 def test_strata_drawn_in_fixed_numbers_make_the_interval_narrower() -> None:
     """Two halves of 100 decisions, 90 and 10 % right: their mean is far surer than a coin's 200 throws."""
-    leaf, cluster = np.repeat([0, 1], 100), np.arange(200)
+    cell, cluster = np.repeat([0, 1], 100), np.arange(200)
     won = (np.arange(100) < np.array([[90], [10]])).reshape(-1).astype(np.float64)
-    tilted = perturb(sums_of(leaf, cluster, won))
+    tilted = linearize(sums_of(cell, cluster, won))
     mean = tilted.sources[0].weighted([0, 1], [1.0, 1.0])
     widths = {}
     for stratified in (False, True):
@@ -108,8 +108,8 @@ def apart(first: int, second: int, size: int) -> tuple[float, float]:
     """The interval of a difference where the one is right alone, the other is, and both are right in the rest."""
     ours = np.arange(size) >= second
     theirs = (np.arange(size) < second) | (np.arange(size) >= first + second)
-    leaf, cluster = np.zeros(size, dtype=np.int64), np.arange(size)
-    tilted = perturb(*(sums_of(leaf, cluster, won.astype(np.float64)) for won in (ours, theirs)))
+    cell, cluster = np.zeros(size, dtype=np.int64), np.arange(size)
+    tilted = linearize(*(sums_of(cell, cluster, won.astype(np.float64)) for won in (ours, theirs)))
     one, other = (source.pooled([0]) for source in tilted.sources)
     found = tilted.difference(other - one, [[0]], size, size)
     assert found.low is not None
@@ -210,7 +210,7 @@ def test_clusters_that_are_all_or_nothing_are_decisions_and_independent_ones_cou
     whole = (generator.random(200) < 0.7).astype(np.float64)
     width = {}
     for name, won in (("alike", 5 * whole), ("apart", generator.binomial(5, 0.7, 200).astype(np.float64))):
-        tilted = perturb(Sums(won[:, None], np.full((200, 1), 5.0)))
+        tilted = linearize(Sums(won[:, None], np.full((200, 1), 5.0)))
         found = tilted.share(tilted.sources[0].pooled([0]), [[0]], 1000, 200)
         width[name] = (found.high or 0) - (found.low or 0)
     assert width["alike"] == pytest.approx(2 * 1.96 * np.sqrt(0.21 / 200), rel=0.06)

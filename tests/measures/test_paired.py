@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_measures.agreement import cohens_kappa
 from pluralbench_measures.bootstrap import Estimate, Sums
-from pluralbench_measures.intervals import perturb
+from pluralbench_measures.intervals import linearize
 from pluralbench_measures.paired import exchanges, holm, interval_p_value, p_value
 from scipy.stats import binomtest, t
 from statsmodels.stats.multitest import multipletests
@@ -38,9 +38,9 @@ def test_many_clusters_are_exchanged_at_random_and_agree_with_the_sign_test() ->
 def paired_difference(decisions: list[tuple[bool, bool]]) -> Estimate:
     """The difference of two accuracies, one decision per cluster."""
     counts = np.ones((len(decisions), 1))
-    perturbed = perturb(*(Sums(np.array([[float(pair[side])] for pair in decisions]), counts) for side in (0, 1)))
-    first, second = (source.pooled([0]) for source in perturbed.sources)
-    return perturbed.difference(second - first, [[0]], None, len(decisions))
+    linearized = linearize(*(Sums(np.array([[float(pair[side])] for pair in decisions]), counts) for side in (0, 1)))
+    first, second = (source.pooled([0]) for source in linearized.sources)
+    return linearized.difference(second - first, [[0]], None, len(decisions))
 
 
 def test_p_is_that_of_students_t_at_the_standard_error_of_the_interval() -> None:

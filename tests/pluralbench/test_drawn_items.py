@@ -20,7 +20,7 @@ from pluralbench import find_benchmark, known_benchmarks
 from pluralbench.config import DataConfig
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.drawing import allocate, draw_items, stratum_weights
-from pluralbench.data.fields import Leaf, Stratum
+from pluralbench.data.fields import Cell, Stratum
 from pluralbench.errors import DataError
 from pluralbench.evaluation.compare import compare
 from pluralbench.evaluation.loading import load_benchmark
@@ -146,7 +146,7 @@ def test_weights_of_every_benchmark_add_up_to_one(name: str) -> None:
     assert [*weights.values()] == if_only_one_is_right(fitted, sizes)
 
 
-def if_only_one_is_right(benchmark: Benchmark, sizes: Mapping[Leaf, int]) -> list[float]:
+def if_only_one_is_right(benchmark: Benchmark, sizes: Mapping[Cell, int]) -> list[float]:
     """The overall number for each stratum, if its items are right and no others."""
     all_counts = np.tile(np.array([*sizes.values()], np.float64), (len(sizes), 1))
     right = Resampled(all_counts * np.eye(len(sizes)), all_counts, np.ones((1, len(sizes)), np.bool_))

@@ -79,7 +79,7 @@ Examples:
                 "print_optimized",
                 policy="local_policy",
                 reward="reward",
-                name="reward_name",
+                reward_name="reward_name",
                 train="training_prompts",
                 sampling="judged_answers",
             ),

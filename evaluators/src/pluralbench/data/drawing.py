@@ -15,7 +15,7 @@ import polars as pl
 from pluralbench_runs import rng_for
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.fields import Leaf, Stratum
+from pluralbench.data.fields import Cell, Stratum
 from pluralbench.data.rules import twin_of
 from pluralbench.errors import DataError
 
@@ -45,25 +45,25 @@ def draw_items(
         DataError: If the number does not suffice for one unit of each stratum, or no item has a weight.
     """
     units = _units_by_stratum(benchmark, configs)
-    sizes = {leaf: sum(map(len, own)) for leaf, own in units.items()}
+    sizes = {cell: sum(map(len, own)) for cell, own in units.items()}
     weights = stratum_weights(benchmark, sizes)
-    leaves = [leaf for leaf, weight in weights.items() if weight > 0]
-    if not leaves:
+    cells = [cell for cell, weight in weights.items() if weight > 0]
+    if not cells:
         raise DataError(
             f"`items={number}` draws none, since no item has a weight in the overall number of {benchmark.title}; "
             "leave it out, or pass `limit`."
         )
-    shuffled = [sorted(units[leaf], key=partial(_key, seed, leaf)) for leaf in leaves]
+    shuffled = [sorted(units[cell], key=partial(_key, seed, cell)) for cell in cells]
     smallest = sum(len(own[0]) for own in shuffled)
     if number < smallest:
         raise DataError(
-            f"`items={number}` is too few for an item of each of the {len(leaves):,} subsets of {benchmark.title}; "
+            f"`items={number}` is too few for an item of each of the {len(cells):,} subsets of {benchmark.title}; "
             f"pass at least `items={smallest}`."
         )
-    counts = allocate([weights[leaf] for leaf in leaves], [[len(unit) for unit in own] for own in shuffled], number)
+    counts = allocate([weights[cell] for cell in cells], [[len(unit) for unit in own] for own in shuffled], number)
     drawn = {
-        leaf: [item for unit in own[:count] for item in unit]
-        for leaf, own, count in zip(leaves, shuffled, counts, strict=True)
+        cell: [item for unit in own[:count] for item in unit]
+        for cell, own, count in zip(cells, shuffled, counts, strict=True)
     }
     strata = tuple(
         Stratum(config=config, subset=subset, drawn=len(ids), items=sizes[config, subset])
@@ -72,7 +72,7 @@ def draw_items(
     return _drawn_items(benchmark, configs, drawn), strata
 
 
-def stratum_weights(benchmark: Benchmark, sizes: Mapping[Leaf, int]) -> dict[Leaf, float]:
+def stratum_weights(benchmark: Benchmark, sizes: Mapping[Cell, int]) -> dict[Cell, float]:
     """Return the weight of each stratum in the overall number: the number if only its items are right.
 
     Args:
@@ -88,7 +88,7 @@ def stratum_weights(benchmark: Benchmark, sizes: Mapping[Leaf, int]) -> dict[Lea
             ours.setdefault(config, {})[subset] = size
     if benchmark.overall == "items":
         total = sum(size for own in ours.values() for size in own.values())
-        return {leaf: size / total if leaf[0] in ours else 0.0 for leaf, size in sizes.items()}
+        return {cell: size / total if cell[0] in ours else 0.0 for cell, size in sizes.items()}
     within = {config: _weights_within(benchmark, own) for config, own in ours.items()}
     if not within or not all(any(own.values()) for own in within.values()):
         return dict.fromkeys(sizes, 0.0)
@@ -130,24 +130,24 @@ def allocate(weights: Sequence[float], sizes: Sequence[Sequence[int]], number: i
     return [counts[place] for place in range(len(sizes))]
 
 
-def _units_by_stratum(benchmark: Benchmark, configs: Mapping[str, pl.DataFrame]) -> dict[Leaf, list[Unit]]:
+def _units_by_stratum(benchmark: Benchmark, configs: Mapping[str, pl.DataFrame]) -> dict[Cell, list[Unit]]:
     """Return the units of each stratum, sorted by the stratum's name."""
-    strata: dict[Leaf, dict[str, Unit]] = {}
+    strata: dict[Cell, dict[str, Unit]] = {}
     for config, items in configs.items():
         for subset, item_id in items.select("subset", "id").iter_rows():
             name = min(item_id, twin_of(item_id)) if benchmark.credit_of(subset) == "ties" else item_id
             strata.setdefault((config, subset), {}).setdefault(name, []).append(item_id)
-    names = sorted(strata, key=lambda leaf: (leaf[0], leaf[1] or ""))
-    return {leaf: [sorted(unit) for unit in strata[leaf].values()] for leaf in names}
+    names = sorted(strata, key=lambda cell: (cell[0], cell[1] or ""))
+    return {cell: [sorted(unit) for unit in strata[cell].values()] for cell in names}
 
 
-def _key(seed: int, leaf: Leaf, unit: Unit) -> tuple[float, Unit]:
+def _key(seed: int, cell: Cell, unit: Unit) -> tuple[float, Unit]:
     """Return a random key of a unit, which depends on nothing else."""
-    return rng_for(seed, "items", leaf[0], *unit).random(), unit
+    return rng_for(seed, "items", cell[0], *unit).random(), unit
 
 
 def _drawn_items(
-    benchmark: Benchmark, configs: Mapping[str, pl.DataFrame], drawn: Mapping[Leaf, Sequence[str]]
+    benchmark: Benchmark, configs: Mapping[str, pl.DataFrame], drawn: Mapping[Cell, Sequence[str]]
 ) -> dict[str, pl.DataFrame]:
     ids: dict[str, list[str]] = {}
     for (config, _), own in drawn.items():

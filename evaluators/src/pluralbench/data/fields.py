@@ -129,7 +129,7 @@ class HistoryRows(FrozenModel):
         return self
 
 
-Leaf = tuple[str, str | None]
+Cell = tuple[str, str | None]
 """A config and one of its subsets: the smallest weighted part of a benchmark."""
 
 

@@ -47,7 +47,7 @@ def optimize(
     policy: str | Path | LocalModel,
     reward: Scorable,
     *,
-    name: str | None = None,
+    reward_name: str | None = None,
     benchmark: str = "personalized",
     data: Undrawn = None,
     train: str | Path | DataConfig | None = None,
@@ -71,7 +71,7 @@ def optimize(
     Args:
         policy: Language model to optimize: a directory or ORG/NAME on the Hub.
         reward: Reward model, as `pluralbench.score` takes it.
-        name: Name of the reward model in results. Default: the last part of its path.
+        reward_name: Name of the reward model in results. Default: the last part of its path.
         benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
             all), or a TOML file. Its responses are not used.
         data: Location of the prompts that are answered and judged, or a `DataConfig`. Default: the benchmark's data on
@@ -105,7 +105,7 @@ def optimize(
     loaded = load_benchmark(benchmark, data, prompt, prompts_only=True)
     trained = loaded if train is None else load_benchmark(benchmark, train, prompt, prompts_only=True)
     start = policy if isinstance(policy, LocalModel) else LocalModel(name=str(policy))
-    name = name or default_model_name(reward)
+    reward_name = reward_name or default_model_name(reward)
     judge = outcome_judge(outcome, judge_connection, loaded.items.frame)
     config = OptimizeRunConfig(
         policy=start.record().model_copy(update={"kind": "policy"}),
@@ -121,7 +121,7 @@ def optimize(
         system_digest=digest(SYSTEM),
         seed=seed,
     )
-    label = f"{loaded.name}-{Path(start.name).name}-{options.algorithm}-{name}"
+    label = f"{loaded.name}-{Path(start.name).name}-{options.algorithm}-{reward_name}"
     settings = (loaded.data, prompt, start, options, scoring, outcome)
     target = Path(out or run_folder(label, config, *settings, seed=seed, exclude=("algorithm", "judge")))
     with run_directory(target, config, fresh=fresh) as output:
@@ -137,7 +137,7 @@ def optimize(
                 before, after = rollouts
                 result = DownstreamResult(
                     policy=config.policy,
-                    rewards={name: rewarded},
+                    rewards={reward_name: rewarded},
                     sampling=sampling_record(setup, after.candidates, max(len(user_turns(group)) for group in groups)),
                     outcome=outcome_record(setup, after.outcomes),
                     optimization=training | {"judged_on_the_same_prompts": config.train.digest == config.data.digest},

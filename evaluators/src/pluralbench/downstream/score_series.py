@@ -241,16 +241,16 @@ def _resample_runs(runs: Sequence[Run], source: str, seed: int) -> tuple[Array |
     if shared["cluster"].n_unique() < 2:
         return None, [f"{source}: the runs share no items, so the intervals do not include the noise of the items."]
     benchmark = runs[0].config.benchmark.description
-    leaves = sorted(Decided(benchmark, shared).leaves, key=str)
+    cells = sorted(Decided(benchmark, shared).cells, key=str)
     identity = shared.select(IDENTITY)
     decided = (
         Decided(benchmark, identity.join(own, on=IDENTITY, how="left", nulls_equal=True, maintain_order="left"))
         for own in all_decisions
     )
-    counts = [count(own, leaves) for own in decided]
+    counts = [count(own, cells) for own in decided]
     drawn = iter(resample([sums for tables in counts for sums in tables.values()], seed))
     sides = [{name: next(drawn) for name in tables} for tables in counts]
-    values = np.stack([resampled_accuracies(benchmark, leaves, side)[0].values for side in sides], axis=1)
+    values = np.stack([resampled_accuracies(benchmark, cells, side)[0].values for side in sides], axis=1)
     complete = _complete_rows(values)
     if np.isnan(values[0]).any() or complete is None:
         return None, [f"{source}: the runs share too few items to resample them, so the noise of the items is unknown."]

@@ -218,7 +218,7 @@ class _StudySteps:
         return optimize(
             self._trainable(self._policy()),
             self._local(self._model_path(model)),
-            name=model.name,
+            reward_name=model.name,
             **optimization.items.arguments,
             train=None if optimization.train is None else optimization.train.arguments["data"],
             options=optimization.options,

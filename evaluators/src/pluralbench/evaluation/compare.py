@@ -9,20 +9,20 @@ from typing import Any
 import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
-from pluralbench_measures.intervals import Perturbed
+from pluralbench_measures.intervals import Linearization
 from pluralbench_measures.paired import holm, interval_p_value
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import connected_groups
 from pluralbench.data.decisions import BASE, decisions_of
-from pluralbench.data.fields import Leaf
+from pluralbench.data.fields import Cell
 from pluralbench.errors import RunError
 from pluralbench.metrics.accuracy import (
     Counts,
     ResampledAccuracy,
     count,
+    linearize_counts,
     of_overall,
-    perturb_counts,
     resampled_accuracies,
 )
 from pluralbench.metrics.credits import COUNTED
@@ -217,10 +217,10 @@ def compare(first: str | Path | Run, second: str | Path | Run, *, differing_text
     ours, theirs = (counted_decisions(run) for run in (first, second))
     both = _shared_decisions(ours, theirs, first, second, differing_text=differing_text)
     shared = both.filter(pl.col("outcome") != "equal")
-    leaves, counts = _counts(benchmark, both)
+    cells, counts = _counts(benchmark, both)
     names = row_names([first, second])
     unreadable = tuple(name for name, run in zip(names, (first, second), strict=True) if run.unreadable)
-    (_, headline), *parts = _differences(benchmark, leaves, *counts)
+    (_, headline), *parts = _differences(benchmark, cells, *counts)
     if unreadable:
         headline, parts = Difference(None, None, None, None, None, None, headline.n, headline.clusters, None), []
     counted = of_overall(benchmark, shared)
@@ -274,10 +274,10 @@ def overall_difference(
         RunError: If the runs cannot be compared; see `compare`.
     """
     benchmark = shared_benchmark(first, second)
-    leaves, counts = _counts(benchmark, _shared_decisions(ours, theirs, first, second, differing_text=differing_text))
-    perturbed, sides = perturb_counts(*counts)
-    before, after = (next(iter(resampled_accuracies(benchmark, leaves, side))) for side in sides)
-    return perturbed.difference(after.values - before.values, before.strata, before.n, before.clusters)
+    cells, counts = _counts(benchmark, _shared_decisions(ours, theirs, first, second, differing_text=differing_text))
+    linearized, sides = linearize_counts(*counts)
+    before, after = (next(iter(resampled_accuracies(benchmark, cells, side))) for side in sides)
+    return linearized.difference(after.values - before.values, before.strata, before.n, before.clusters)
 
 
 def _shared_decisions(
@@ -293,11 +293,11 @@ def _shared_decisions(
     return _with_shared_clusters(both, first, second)
 
 
-def _counts(benchmark: Benchmark, both: pl.DataFrame) -> tuple[Sequence[Leaf], tuple[Counts, Counts]]:
+def _counts(benchmark: Benchmark, both: pl.DataFrame) -> tuple[Sequence[Cell], tuple[Counts, Counts]]:
     own = {name: f"{name}_second" for name in ("outcome", "margin", *VERDICTS) if f"{name}_second" in both.columns}
     second = both.drop(VERDICTS, strict=False).with_columns(**{name: pl.col(column) for name, column in own.items()})
     decided = [Decided(benchmark, side) for side in (both, second)]
-    return decided[0].leaves, (count(decided[0]), count(decided[1]))
+    return decided[0].cells, (count(decided[0]), count(decided[1]))
 
 
 def shared_benchmark(first: Run, second: Run) -> Benchmark:
@@ -382,11 +382,11 @@ def _refuse_items(other: pl.DataFrame, what: str, first: Run, second: Run) -> No
 
 
 def _differences(
-    benchmark: Benchmark, leaves: Sequence[Leaf], first: Counts, second: Counts
+    benchmark: Benchmark, cells: Sequence[Cell], first: Counts, second: Counts
 ) -> list[tuple[MetricKey, Difference]]:
     """Test the overall number, which comes first, and its parts."""
-    perturbed, sides = perturb_counts(first, second)
-    resampled = [resampled_accuracies(benchmark, leaves, side) for side in sides]
+    linearized, sides = linearize_counts(first, second)
+    resampled = [resampled_accuracies(benchmark, cells, side) for side in sides]
     # The overall number and its parts: means, configs, sections and categories. A single config is not a part.
     keys = [one.key for one in resampled[0] if not one.key.metric.startswith("pooled")]
     configs = {key for key in keys if finest_dimension(key) == "config"}
@@ -395,10 +395,10 @@ def _differences(
     if len({key.config for key in ours}) > 1:
         tested |= ours
     pairs = zip(*resampled, strict=True)
-    return [(one.key, _difference(perturbed, one, other)) for one, other in pairs if one.key in tested]
+    return [(one.key, _difference(linearized, one, other)) for one, other in pairs if one.key in tested]
 
 
-def _difference(perturbed: Perturbed, first: ResampledAccuracy, second: ResampledAccuracy) -> Difference:
-    estimate = perturbed.difference(second.values - first.values, first.strata, first.n, first.clusters)
+def _difference(linearized: Linearization, first: ResampledAccuracy, second: ResampledAccuracy) -> Difference:
+    estimate = linearized.difference(second.values - first.values, first.strata, first.n, first.clusters)
     ours, theirs = (None if np.isnan(run.values[0]) else float(run.values[0]) for run in (first, second))
     return Difference.of(ours, theirs, estimate)

@@ -17,18 +17,18 @@ import numpy as np
 import polars as pl
 from pluralbench_measures import rankings
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, sums_of
-from pluralbench_measures.intervals import Perturbed, Strata, perturb
+from pluralbench_measures.intervals import Linearization, Strata, linearize
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import OUTCOMES
-from pluralbench.data.fields import Leaf
+from pluralbench.data.fields import Cell
 from pluralbench.metrics.credits import COUNTED, PHRASES
 from pluralbench.metrics.decided import Decided, in_overall
 from pluralbench.metrics.metric import OUTCOME_COUNTS, Metric, MetricKey, Numbers, computed_by
 
 LEAF = {"config": pl.String, "subset": pl.String}
 Counts = Mapping[str, Sums]
-"""Sums by cluster and leaf: `decisions`; for rankings by category also `pairs`, and `exact` (of prompts)."""
+"""Sums by cluster and cell: `decisions`; for rankings by category also `pairs`, and `exact` (of prompts)."""
 Drawn = Mapping[str, Resampled]
 """`Counts` as measured, and perturbed, resampled or exchanged."""
 
@@ -40,7 +40,7 @@ class ResampledAccuracy:
     Attributes:
         key: Name of the number.
         values: Accuracy as measured (row 0) and in each further row. Shape (rows,).
-        strata: Leaves that the accuracy is computed from, by stratum; see `Perturbed.share`.
+        strata: Cells that the accuracy is computed from, by stratum; see `Linearization.share`.
         n: Number of its decisions.
         clusters: Number of clusters of its decisions.
     """
@@ -51,10 +51,10 @@ class ResampledAccuracy:
     n: int
     clusters: int
 
-    def estimate(self, perturbed: Perturbed, benchmark: Benchmark) -> Estimate:
+    def estimate(self, linearized: Linearization, benchmark: Benchmark) -> Estimate:
         """Return the accuracy with its interval."""
         stratified = bool(benchmark.strata)
-        return perturbed.share(self.values, self.strata, self.n, self.clusters, stratified=stratified)
+        return linearized.share(self.values, self.strata, self.n, self.clusters, stratified=stratified)
 
 
 def overall_rule(benchmark: Benchmark) -> str:
@@ -82,17 +82,17 @@ def mean_over_all(benchmark: Benchmark) -> str:
     return f"mean over all {'pairs of responses' if pairs else 'items'}"
 
 
-def count(decided: Decided, leaves: Sequence[Leaf] | None = None) -> Counts:
-    """Sum decisions by cluster and leaf. `leaves`: default those of the decisions."""
-    benchmark, credited, leaves = decided.benchmark, decided.credited, leaves or decided.leaves
+def count(decided: Decided, cells: Sequence[Cell] | None = None) -> Counts:
+    """Sum decisions by cluster and cell. `cells`: default those of the decisions."""
+    benchmark, credited, cells = decided.benchmark, decided.credited, cells or decided.cells
     if not benchmark.by_category:
-        return {"decisions": sums_by_leaf(credited, leaves, credited["credit"])}
+        return {"decisions": sums_by_cell(credited, cells, credited["credit"])}
     prompts = prompts_of(benchmark, decided.decisions)
     clusters = pl.concat([credited["cluster"], prompts["cluster"]])
     return {
-        "decisions": sums_by_leaf(credited, leaves, credited["credit"], clusters=clusters),
-        "pairs": sums_by_leaf(prompts, leaves, prompts["right"], prompts["pairs"], clusters=clusters),
-        "exact": sums_by_leaf(prompts, leaves, prompts["exact"], clusters=clusters),
+        "decisions": sums_by_cell(credited, cells, credited["credit"], clusters=clusters),
+        "pairs": sums_by_cell(prompts, cells, prompts["right"], prompts["pairs"], clusters=clusters),
+        "exact": sums_by_cell(prompts, cells, prompts["exact"], clusters=clusters),
     }
 
 
@@ -103,47 +103,47 @@ def prompts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
     return rankings.by_prompt(scored, keys, legacy=not benchmark.ties_break_exact_match).filter(pl.col("counted") == 1)
 
 
-def sums_by_leaf(
+def sums_by_cell(
     rows: pl.DataFrame,
-    leaves: Sequence[Leaf],
+    cells: Sequence[Cell],
     won: pl.Series,
     of: pl.Series | None = None,
     clusters: pl.Series | None = None,
 ) -> Sums:
-    """Sum wins and counts of rows by cluster and leaf.
+    """Sum wins and counts of rows by cluster and cell.
 
     Args:
         rows: Rows with `config`, `subset` and `cluster`.
-        leaves: All leaves.
+        cells: All cells.
         won: Wins of each row.
         of: Count of each row. Default: 1.
         clusters: Names of all clusters, if there are more than those of the rows.
     """
     names = (rows["cluster"] if clusters is None else clusters).unique().sort()
-    place = pl.DataFrame(leaves, LEAF, orient="row").with_row_index("place")
+    place = pl.DataFrame(cells, LEAF, orient="row").with_row_index("place")
     own = rows.select(pl.col("config", "subset").cast(pl.String))
-    leaf = own.join(place, on=list(LEAF), how="left", nulls_equal=True, maintain_order="left")["place"]
+    cell = own.join(place, on=list(LEAF), how="left", nulls_equal=True, maintain_order="left")["place"]
     return sums_of(
-        leaf.to_numpy().astype(np.int64),
+        cell.to_numpy().astype(np.int64),
         names.search_sorted(rows["cluster"]).to_numpy().astype(np.int64),
         won.to_numpy().astype(np.float64),
         None if of is None else of.to_numpy().astype(np.float64),
-        shape=(len(names), len(leaves)),
+        shape=(len(names), len(cells)),
     )
 
 
-def perturb_counts(*sides: Counts) -> tuple[Perturbed, list[Drawn]]:
-    """Perturb the counts of runs on the same clusters and leaves; see `Perturbed`."""
-    perturbed = perturb(*(sums for counts in sides for sums in counts.values()))
-    sources = iter(perturbed.sources)
-    return perturbed, [{name: next(sources) for name in counts} for counts in sides]
+def linearize_counts(*sides: Counts) -> tuple[Linearization, list[Drawn]]:
+    """Linearize the counts of runs on the same clusters and cells; see `Linearization`."""
+    linearized = linearize(*(sums for counts in sides for sums in counts.values()))
+    sources = iter(linearized.sources)
+    return linearized, [{name: next(sources) for name in counts} for counts in sides]
 
 
 def accuracy_estimates(decided: Decided) -> Numbers:
     """Yield all accuracies of a benchmark with their intervals, the overall number first."""
-    perturbed, (source,) = perturb_counts(count(decided))
-    for one in resampled_accuracies(decided.benchmark, decided.leaves, source):
-        yield one.key, one.estimate(perturbed, decided.benchmark)
+    linearized, (source,) = linearize_counts(count(decided))
+    for one in resampled_accuracies(decided.benchmark, decided.cells, source):
+        yield one.key, one.estimate(linearized, decided.benchmark)
 
 
 def accuracy_numbers(decided: Decided) -> Numbers:
@@ -161,31 +161,31 @@ def accuracy_numbers(decided: Decided) -> Numbers:
     yield MetricKey("items_counted"), Estimate(float(items))
 
 
-def resampled_accuracies(benchmark: Benchmark, leaves: Sequence[Leaf], counts: Drawn) -> list[ResampledAccuracy]:
+def resampled_accuracies(benchmark: Benchmark, cells: Sequence[Cell], counts: Drawn) -> list[ResampledAccuracy]:
     """Compute all accuracies of a benchmark in each row of the counts, the overall number first."""
-    configs = list(dict.fromkeys(config for config, _ in leaves))
+    configs = list(dict.fromkeys(config for config, _ in cells))
     ours = [config for config in configs if config not in benchmark.outside_overall]
     if benchmark.by_category:
-        parts = [*_by_category(leaves, counts, ours)]
+        parts = [*_by_category(cells, counts, ours)]
     else:
-        of_configs = {config: config_accuracies(benchmark, config, leaves, counts["decisions"]) for config in configs}
+        of_configs = {config: config_accuracies(benchmark, config, cells, counts["decisions"]) for config in configs}
         parts = [
-            _pooled(benchmark, leaves, MetricKey("overall"), counts["decisions"], _leaves_of(leaves, ours))
+            _pooled(benchmark, cells, MetricKey("overall"), counts["decisions"], _cells_of(cells, ours))
             if benchmark.overall == "items"
             else mean_accuracy(MetricKey("overall"), [of_configs[config][0] for config in ours], counts["decisions"]),
             *chain.from_iterable(of_configs.values()),
         ]
-    return [*parts, *_pooled_parts(benchmark, leaves, counts, configs, ours)]
+    return [*parts, *_pooled_parts(benchmark, cells, counts, configs, ours)]
 
 
 def config_accuracies(
-    benchmark: Benchmark, config: str, leaves: Sequence[Leaf], pairs: Resampled
+    benchmark: Benchmark, config: str, cells: Sequence[Cell], pairs: Resampled
 ) -> list[ResampledAccuracy]:
     """Compute a config's accuracy, and those of its sections: each the weighted mean of its subsets."""
-    place = {subset: at for at, (own, subset) in enumerate(leaves) if own == config}
+    place = {subset: at for at, (own, subset) in enumerate(cells) if own == config}
     key = MetricKey("accuracy", config)
     if not benchmark.sections or config in benchmark.excluded_configs:
-        return [_pooled(benchmark, leaves, key, pairs, list(place.values()))]
+        return [_pooled(benchmark, cells, key, pairs, list(place.values()))]
     sections = []
     for name, weights in benchmark.sections.items():
         present = {place[subset]: weight for subset, weight in weights.items() if subset in place}
@@ -202,17 +202,17 @@ def mean_accuracy(key: MetricKey, parts: Sequence[ResampledAccuracy], source: Re
     return _accuracy(key, mean_of([one.values for one in parts]), source, strata)
 
 
-def _by_category(leaves: Sequence[Leaf], counts: Drawn, ours: Sequence[str]) -> Iterator[ResampledAccuracy]:
+def _by_category(cells: Sequence[Cell], counts: Drawn, ours: Sequence[str]) -> Iterator[ResampledAccuracy]:
     """Yield the overall number of rankings by category, and accuracy and exact match as means over categories."""
     pairs, exact = counts["pairs"], counts["exact"]
     means: dict[str, list[ResampledAccuracy]] = {"accuracy": [], "exact_match": []}
     for config in ours:
-        places = _leaves_of(leaves, [config])
+        places = _cells_of(cells, [config])
         for (metric, values), source in zip(means.items(), (pairs, exact), strict=True):
             mean = rankings.category_mean(source.won[:, places], source.counts[:, places])
             values.append(_accuracy(MetricKey(metric, config), mean, source, separate_strata(places)))
     accuracy, matched = ([one.values for one in values] for values in means.values())
-    every = separate_strata(_leaves_of(leaves, ours))
+    every = separate_strata(_cells_of(cells, ours))
     yield _accuracy(MetricKey("overall"), rankings.overall(accuracy, matched), exact, every)
     yield _accuracy(MetricKey("accuracy"), mean_of(accuracy), pairs, every, exact)
     yield _accuracy(MetricKey("exact_match"), mean_of(matched), exact, every)
@@ -220,37 +220,37 @@ def _by_category(leaves: Sequence[Leaf], counts: Drawn, ours: Sequence[str]) -> 
 
 
 def _pooled_parts(
-    benchmark: Benchmark, leaves: Sequence[Leaf], counts: Drawn, configs: Sequence[str], ours: Sequence[str]
+    benchmark: Benchmark, cells: Sequence[Cell], counts: Drawn, configs: Sequence[str], ours: Sequence[str]
 ) -> Iterator[ResampledAccuracy]:
     """Yield accuracy, and exact match of rankings by category, over all decisions of each part."""
     kind = "category" if benchmark.by_category else "subset"
-    parts = [(MetricKey("pooled_accuracy"), _leaves_of(leaves, ours))]
+    parts = [(MetricKey("pooled_accuracy"), _cells_of(cells, ours))]
     for config in configs:
-        own = _leaves_of(leaves, [config])
+        own = _cells_of(cells, [config])
         parts.append((MetricKey("pooled_accuracy", config), own))
-        for leaf in own:
-            subset = leaves[leaf][1]
+        for cell in own:
+            subset = cells[cell][1]
             if subset is not None:
                 section = None if config in benchmark.excluded_configs else benchmark.section_of.get(subset)
-                parts.append((MetricKey("accuracy", config, section=section).by(kind, subset), [leaf]))
+                parts.append((MetricKey("accuracy", config, section=section).by(kind, subset), [cell]))
     for key, inside in parts:
-        yield _pooled(benchmark, leaves, key, counts["decisions"], inside)
+        yield _pooled(benchmark, cells, key, counts["decisions"], inside)
         if benchmark.by_category and key.config not in benchmark.outside_overall:
             exact = key._replace(metric=key.metric.replace("accuracy", "exact_match"))
-            yield _pooled(benchmark, leaves, exact, counts["exact"], inside)
+            yield _pooled(benchmark, cells, exact, counts["exact"], inside)
 
 
 def _pooled(
-    benchmark: Benchmark, leaves: Sequence[Leaf], key: MetricKey, source: Resampled, places: Sequence[int]
+    benchmark: Benchmark, cells: Sequence[Cell], key: MetricKey, source: Resampled, places: Sequence[int]
 ) -> ResampledAccuracy:
-    """Compute the accuracy over all decisions of some leaves.
+    """Compute the accuracy over all decisions of some cells.
 
-    A leaf of drawn items has the weight of all its decisions, so that rounding in the draw does not change the number.
+    A cell of drawn items has the weight of all its decisions, so that rounding in the draw does not change the number.
     """
     if not benchmark.strata:
         return _accuracy(key, source.pooled(places), source, [places])
     drawn = {(stratum.config, stratum.subset): stratum.weight for stratum in benchmark.strata}
-    weights = [float(source.counts[0, place]) * drawn.get(leaves[place], 1.0) for place in places]
+    weights = [float(source.counts[0, place]) * drawn.get(cells[place], 1.0) for place in places]
     return _accuracy(key, source.weighted(places, weights), source, separate_strata(places))
 
 
@@ -258,24 +258,24 @@ def _accuracy(
     key: MetricKey, values: Array, source: Resampled, strata: Strata, clustered: Resampled | None = None
 ) -> ResampledAccuracy:
     """`clustered`: source of the number of clusters, if not `source`."""
-    places = [leaf for leaves in strata for leaf in leaves]
+    places = [cell for cells in strata for cell in cells]
     return ResampledAccuracy(key, values, strata, source.decisions(places), (clustered or source).clusters(places))
 
 
 def separate_strata(places: Iterable[int]) -> list[list[int]]:
-    """Return the strata of a mean over leaves: each leaf is its own stratum."""
+    """Return the strata of a mean over cells: each cell is its own stratum."""
     return [[place] for place in places]
 
 
-def _leaves_of(leaves: Sequence[Leaf], configs: Sequence[str]) -> list[int]:
-    return [place for place, (config, _) in enumerate(leaves) if config in configs]
+def _cells_of(cells: Sequence[Cell], configs: Sequence[str]) -> list[int]:
+    return [place for place, (config, _) in enumerate(cells) if config in configs]
 
 
 def item_mean(items: pl.DataFrame, values: pl.Series) -> Estimate:
     """Estimate the mean over items, or over clusters, of values from 0 to 1."""
-    perturbed = perturb(sums_by_leaf(items.with_columns(config=pl.lit("all"), subset=None), [("all", None)], values))
-    source = perturbed.sources[0]
-    return perturbed.share(source.pooled([0]), [[0]], items.height, source.clusters([0]))
+    linearized = linearize(sums_by_cell(items.with_columns(config=pl.lit("all"), subset=None), [("all", None)], values))
+    source = linearized.sources[0]
+    return linearized.share(source.pooled([0]), [[0]], items.height, source.clusters([0]))
 
 
 def of_overall(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:

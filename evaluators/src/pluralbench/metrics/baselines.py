@@ -18,7 +18,7 @@ from pluralbench.metrics.accuracy import (
     count,
     prompts_of,
     resampled_accuracies,
-    sums_by_leaf,
+    sums_by_cell,
 )
 from pluralbench.metrics.credits import chance_credits
 from pluralbench.metrics.decided import Decided
@@ -96,17 +96,17 @@ def _accuracies(decided: Decided) -> Numbers:
 
 def _coin(decided: Decided, chance: float, matched: dict[tuple[str, str], float]) -> Numbers:
     """`matched`: probability of an exact match by prompt."""
-    benchmark, decisions, leaves = decided.benchmark, decided.decisions, decided.leaves
+    benchmark, decisions, cells = decided.benchmark, decided.decisions, decided.cells
     counts = count(decided)
     expected = {name: Sums(chance * sums.counts, sums.counts) for name, sums in counts.items()}
     if benchmark.credit:
         drawn = chance_credits(benchmark, decisions)
-        expected["decisions"] = sums_by_leaf(drawn, leaves, drawn["credit"])
+        expected["decisions"] = sums_by_cell(drawn, cells, drawn["credit"])
     if benchmark.by_category:
         prompts = prompts_of(benchmark, decisions)
         won = pl.Series([matched[row] for row in prompts.select("config", "id").iter_rows()], dtype=pl.Float64)
-        expected["exact"] = sums_by_leaf(prompts, leaves, won)
-    for one in resampled_accuracies(benchmark, leaves, {name: _unperturbed(sums) for name, sums in expected.items()}):
+        expected["exact"] = sums_by_cell(prompts, cells, won)
+    for one in resampled_accuracies(benchmark, cells, {name: _as_measured(sums) for name, sums in expected.items()}):
         value = None if np.isnan(one.values[0]) else float(one.values[0])
         yield one.key._replace(baseline=COIN), Estimate(value, n=one.n, clusters=one.clusters)
     for key, estimate in _accuracies(decided):
@@ -114,5 +114,5 @@ def _coin(decided: Decided, chance: float, matched: dict[tuple[str, str], float]
         yield key._replace(baseline=COIN), Estimate(value, n=estimate.n, clusters=estimate.clusters)
 
 
-def _unperturbed(sums: Sums) -> Resampled:
+def _as_measured(sums: Sums) -> Resampled:
     return Resampled(sums.won.sum(0)[None], sums.counts.sum(0)[None], sums.counts > 0)

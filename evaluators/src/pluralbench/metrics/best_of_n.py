@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, resample, sums_of
-from pluralbench_measures.intervals import perturb
+from pluralbench_measures.intervals import linearize
 
 from pluralbench.metrics.metric import START, Metric, MetricKey, Numbers
 
@@ -174,8 +174,8 @@ def _overall(
     """Compute the overall mean of each column in each row of sums. Configs without a value are left out."""
     width, means = len(table.configs), {}
     for number, key in enumerate(columns):
-        leaves = list(range(number * width, (number + 1) * width))
-        parts = [[leaf] for leaf in leaves if source.decisions([leaf])] if by_config else [leaves]
+        cells = list(range(number * width, (number + 1) * width))
+        parts = [[cell] for cell in cells if source.decisions([cell])] if by_config else [cells]
         means[key] = mean_of([source.pooled(part) for part in parts])
     return means
 
@@ -193,19 +193,19 @@ class _Means:
     ) -> None:
         self._configs, self._by_config, self._within = table.configs, by_config, within
         self._index = {key: number for number, key in enumerate(columns)}
-        self._perturbed = perturb(_sums(table, columns))
-        self._source = self._perturbed.sources[0]
+        self._linearized = linearize(_sums(table, columns))
+        self._source = self._linearized.sources[0]
         self.overall = _overall(table, columns, self._source, by_config=by_config)
 
     def estimate(self, values: Array, key: Key, config: int | None = None) -> Estimate:
         """Return the estimate with its interval for values computed from the means of `key`."""
         width = len(self._configs)
         configs = range(width) if config is None else [config]
-        leaves = [self._index[key] * width + number for number in configs]
+        cells = [self._index[key] * width + number for number in configs]
         by_config = [range(number, len(self._index) * width, width) for number in configs]
-        strata = by_config if self._by_config else [[leaf for inner in by_config for leaf in inner]]
-        n, clusters = self._source.decisions(leaves), self._source.clusters(leaves)
-        return self._perturbed.estimate(values, strata, n, clusters, self._within)
+        strata = by_config if self._by_config else [[cell for inner in by_config for cell in inner]]
+        n, clusters = self._source.decisions(cells), self._source.clusters(cells)
+        return self._linearized.estimate(values, strata, n, clusters, self._within)
 
     def numbers(self, dimension: str, key: Key) -> Numbers:
         """Yield the overall number and that of each config; the first part of the key is this dimension."""
@@ -218,13 +218,13 @@ class _Means:
 
 
 def _sums(table: OutcomeTable, columns: Mapping[Key, Array]) -> Sums:
-    """Sum each column by cluster and config; leaves are all configs of the first column, then of the next."""
+    """Sum each column by cluster and config; cells are all configs of the first column, then of the next."""
     width = len(table.configs)
     values = np.stack(list(columns.values()))
     column, item = np.nonzero(~np.isnan(values))
     shape = (int(table.cluster.max(initial=-1)) + 1, len(columns) * width)
-    leaf = column * width + table.config[item]
-    return sums_of(leaf.astype(np.int64), table.cluster[item], values[column, item], shape=shape)
+    cell = column * width + table.config[item]
+    return sums_of(cell.astype(np.int64), table.cluster[item], values[column, item], shape=shape)
 
 
 def _means(values: Array) -> Array:

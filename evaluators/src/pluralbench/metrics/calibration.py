@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate, sums_of
 from pluralbench_measures.calibration import BINS, bins_of, calibration_error
-from pluralbench_measures.intervals import perturb
+from pluralbench_measures.intervals import linearize
 from pluralbench_rewards import ModelRecord
 
 from pluralbench.data.benchmarks import Benchmark
@@ -47,15 +47,15 @@ def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | No
     shape = int(cluster.max()) + 1, BINS
     won = (scored["outcome"] == "win").to_numpy().astype(np.float64)
     margins = scored["margin"].abs().to_numpy()
-    perturbed = perturb(*(sums_of(bins, cluster, values, shape=shape) for values in (won, margins)))
-    pairs, differences = perturbed.sources[0], perturbed.sources[1].won
+    linearized = linearize(*(sums_of(bins, cluster, values, shape=shape) for values in (won, margins)))
+    pairs, differences = linearized.sources[0], linearized.sources[1].won
     errors = calibration_error(pairs.won, pairs.counts, differences)
-    yield ece, perturbed.estimate(errors, [range(BINS)], len(bins), shape[0], within=(0.0, 1.0))
+    yield ece, linearized.estimate(errors, [range(BINS)], len(bins), shape[0], within=(0.0, 1.0))
     for number in np.unique(bins).tolist():
         n, clusters = pairs.decisions([number]), pairs.clusters([number])
         mean = float(differences[0, number] / pairs.counts[0, number])
         key = MetricKey("bin_accuracy", config, bin=number + 1)
-        yield key, perturbed.share(pairs.pooled([number]), [[number]], n, clusters)
+        yield key, linearized.share(pairs.pooled([number]), [[number]], n, clusters)
         yield key._replace(metric="bin_difference"), Estimate(mean, n=n)
         yield key._replace(metric="bin_probability"), Estimate(float(1 / (1 + np.exp(-mean))), n=n)
 

@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, sums_of
-from pluralbench_measures.intervals import EFFECTIVE, STUDENT, Perturbed, perturb
+from pluralbench_measures.intervals import EFFECTIVE, STUDENT, Linearization, linearize
 
 from pluralbench.data.verdict_tables import GROUP, TIE
-from pluralbench.metrics.accuracy import sums_by_leaf
+from pluralbench.metrics.accuracy import sums_by_cell
 from pluralbench.metrics.decided import THRESHOLD, Decided
 from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
 
@@ -46,10 +46,10 @@ def verdict_groups(verdicts: pl.DataFrame) -> list[tuple[dict[str, str], pl.Data
         (dict(zip(GROUP, map(str, names), strict=True)), rows)
         for names, rows in verdicts.partition_by(GROUP, as_dict=True).items()
     ]
-    return sorted(groups, key=lambda group: place_of(group[0]))
+    return sorted(groups, key=lambda group: group_order(group[0]))
 
 
-def place_of(names: Mapping[str, Any]) -> tuple[Any, ...]:
+def group_order(names: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return the sort key of a group."""
     variables = names["persona_variables"]
     place = ORDER.index(variables) if variables in ORDER else len(ORDER) - 2
@@ -85,48 +85,48 @@ def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD) -> 
         - `share_of_a`: share of A among the valid answers.
         - `by_certainty`, `deciles`: the counts behind these numbers.
     """
-    perturbed, kinds = _perturb_verdicts(verdicts)
+    linearized, kinds = _linearize_verdicts(verdicts)
     certainty = kinds["certainty"].fill_null(np.nan).to_numpy()
     parsed, first = (kinds[name].to_numpy() for name in ("parsed", "first"))
     every, rated = np.ones_like(parsed), parsed & ~np.isnan(certainty)
     high, low = rated & (certainty >= threshold), rated & (certainty < threshold)
     above, not_above = rated & (certainty > threshold), rated & (certainty <= threshold)
-    n, valid = _count(perturbed, every), _count(perturbed, parsed)
+    n, valid = _count(linearized, every), _count(linearized, parsed)
     return {
         "n": n["total"],
         "correct": n["correct"],
         "invalid": n["total"] - valid["total"],
-        **_named("accuracy", _share(perturbed, every)),
+        **_named("accuracy", _share(linearized, every)),
         "parsed": valid["total"],
-        **_named("parsed_accuracy", _share(perturbed, parsed)),
-        "without_certainty": valid["total"] - _count(perturbed, rated)["total"],
+        **_named("parsed_accuracy", _share(linearized, parsed)),
+        "without_certainty": valid["total"] - _count(linearized, rated)["total"],
         "unusable_certainty": int(verdicts["unusable"].sum()),
         "threshold": threshold,
-        **_by_threshold(perturbed, every, high, low),
-        "above": _by_threshold(perturbed, every, above, not_above),
-        **_spread("calibration_error", perturbed, _calibration_error(perturbed.sources[0], certainty, rated)),
-        **_spread("risk_coverage_area", perturbed, _area(perturbed.sources[0], certainty, rated)),
-        **_named("share_of_a", _share(perturbed, parsed, first)),
+        **_by_threshold(linearized, every, high, low),
+        "above": _by_threshold(linearized, every, above, not_above),
+        **_spread("calibration_error", linearized, _calibration_error(linearized.sources[0], certainty, rated)),
+        **_spread("risk_coverage_area", linearized, _area(linearized.sources[0], certainty, rated)),
+        **_named("share_of_a", _share(linearized, parsed, first)),
         "chance": 1 / int(verdicts["options"][0]),
         "clusters": verdicts["cluster"].n_unique(),
         "clustered_by": verdicts["clustered_by"][0],
-        "deciles": _deciles(perturbed, certainty, rated),
+        "deciles": _deciles(linearized, certainty, rated),
         "by_certainty": [
             {"certainty": float(value), "n": one["total"], "correct": one["correct"]}
             for value in np.unique(certainty[rated])[::-1]
-            for one in (_count(perturbed, rated & (certainty == value)),)
+            for one in (_count(linearized, rated & (certainty == value)),)
         ],
     }
 
 
-def _by_threshold(perturbed: Perturbed, every: Mask, high: Mask, low: Mask) -> dict[str, Any]:
+def _by_threshold(linearized: Linearization, every: Mask, high: Mask, low: Mask) -> dict[str, Any]:
     """Return counts and accuracies of answers with high and low certainty, and the coverage."""
     return {
-        "high": _count(perturbed, high),
-        "low": _count(perturbed, low),
-        **_named("high_accuracy", _share(perturbed, high)),
-        **_named("low_accuracy", _share(perturbed, low)),
-        **_named("coverage", _share(perturbed, every & (high | low).any(), high)),
+        "high": _count(linearized, high),
+        "low": _count(linearized, low),
+        **_named("high_accuracy", _share(linearized, high)),
+        **_named("low_accuracy", _share(linearized, low)),
+        **_named("coverage", _share(linearized, every & (high | low).any(), high)),
     }
 
 
@@ -184,23 +184,23 @@ def compare_verdicts(first: pl.DataFrame, second: pl.DataFrame) -> dict[str, Any
         for number, side in enumerate(sides)
     ]
     clusters_of = pl.concat([one["cluster"] for one in rows])
-    perturbed = perturb(*(sums_by_leaf(one, [("all", None)], one["won"], clusters=clusters_of) for one in rows))
-    accuracies = [source.pooled([0]) for source in perturbed.sources]
-    clusters = [source.clusters([0]) for source in perturbed.sources]
-    difference = perturbed.difference(accuracies[0] - accuracies[1], [[0]], None, min(clusters))
+    linearized = linearize(*(sums_by_cell(one, [("all", None)], one["won"], clusters=clusters_of) for one in rows))
+    accuracies = [source.pooled([0]) for source in linearized.sources]
+    clusters = [source.clusters([0]) for source in linearized.sources]
+    difference = linearized.difference(accuracies[0] - accuracies[1], [[0]], None, min(clusters))
     return {
         "same_items": same,
         "n": sides[0].height,
         "n_without": sides[1].height,
         "left_out": left_out,
-        **_named("accuracy", perturbed.share(accuracies[0], [[0]], None, clusters[0])),
-        **_named("accuracy_without", perturbed.share(accuracies[1], [[0]], None, clusters[1])),
+        **_named("accuracy", linearized.share(accuracies[0], [[0]], None, clusters[0])),
+        **_named("accuracy_without", linearized.share(accuracies[1], [[0]], None, clusters[1])),
         **_named("difference", difference),
     }
 
 
-def _perturb_verdicts(verdicts: pl.DataFrame) -> tuple[Perturbed, pl.DataFrame]:
-    """Perturb right answers and rows by kind of answer: validity, whether it is A, and certainty."""
+def _linearize_verdicts(verdicts: pl.DataFrame) -> tuple[Linearization, pl.DataFrame]:
+    """Linearize right answers and rows by kind of answer: validity, whether it is A, and certainty."""
     rows = verdicts.select(
         "certainty",
         cluster=pl.col("cluster").rank("dense") - 1,
@@ -211,20 +211,20 @@ def _perturb_verdicts(verdicts: pl.DataFrame) -> tuple[Perturbed, pl.DataFrame]:
     names = ["parsed", "first", "certainty"]
     kinds = rows.select(names).unique().sort(names)
     rows = rows.join(kinds.with_row_index("place"), on=names, how="left", nulls_equal=True, maintain_order="left")
-    leaf, cluster = (rows[name].cast(pl.Int64).to_numpy() for name in ("place", "cluster"))
-    return perturb(sums_of(leaf, cluster, rows["won"].to_numpy())), kinds
+    cell, cluster = (rows[name].cast(pl.Int64).to_numpy() for name in ("place", "cluster"))
+    return linearize(sums_of(cell, cluster, rows["won"].to_numpy())), kinds
 
 
-def _count(perturbed: Perturbed, mask: Mask) -> dict[str, int]:
-    source = perturbed.sources[0]
+def _count(linearized: Linearization, mask: Mask) -> dict[str, int]:
+    source = linearized.sources[0]
     return {"correct": int(source.won[0, mask].sum()), "total": int(source.counts[0, mask].sum())}
 
 
-def _share(perturbed: Perturbed, mask: Mask, won: Mask | None = None) -> Estimate:
+def _share(linearized: Linearization, mask: Mask, won: Mask | None = None) -> Estimate:
     """Return the share of right rows among the kinds in `mask`, or of rows whose kind is in `won`."""
-    source, kinds = perturbed.sources[0], np.flatnonzero(mask).tolist()
+    source, kinds = linearized.sources[0], np.flatnonzero(mask).tolist()
     counted = source if won is None else replace(source, won=source.counts * won)
-    return perturbed.share(counted.pooled(kinds), [kinds], None, source.clusters(kinds))
+    return linearized.share(counted.pooled(kinds), [kinds], None, source.clusters(kinds))
 
 
 def _named(name: str, estimate: Estimate) -> dict[str, Any]:
@@ -232,11 +232,11 @@ def _named(name: str, estimate: Estimate) -> dict[str, Any]:
     return {name: estimate.value, f"{name}_interval": bounds}
 
 
-def _spread(name: str, perturbed: Perturbed, values: Array) -> dict[str, Any]:
+def _spread(name: str, linearized: Linearization, values: Array) -> dict[str, Any]:
     """Return a value from 0 to 1 that is not a share of rows, with its interval."""
-    kinds = range(perturbed.sums[0].counts.shape[1])
-    clusters = perturbed.sources[0].clusters(kinds)
-    return _named(name, perturbed.estimate(values, [kinds], None, clusters, within=(0.0, 1.0)))
+    kinds = range(linearized.sums[0].counts.shape[1])
+    clusters = linearized.sources[0].clusters(kinds)
+    return _named(name, linearized.estimate(values, [kinds], None, clusters, within=(0.0, 1.0)))
 
 
 def _decile(certainty: Array) -> NDArray[np.int64]:
@@ -244,7 +244,7 @@ def _decile(certainty: Array) -> NDArray[np.int64]:
 
 
 def _sums(columns: Array, masks: Iterable[Mask]) -> Array:
-    """Sum columns by mask: shape (rows, leaves) to (rows, masks)."""
+    """Sum columns by mask: shape (rows, cells) to (rows, masks)."""
     return np.stack([columns[:, mask].sum(1) for mask in masks], axis=1)
 
 
@@ -282,15 +282,15 @@ def _area(source: Resampled, certainty: Array, rated: Mask) -> Array:
     return _over(e + (errors - before * rate) * passed, n)
 
 
-def _deciles(perturbed: Perturbed, certainty: Array, rated: Mask) -> list[dict[str, Any]]:
+def _deciles(linearized: Linearization, certainty: Array, rated: Mask) -> list[dict[str, Any]]:
     """Return the nonempty deciles by their lower bound (0, 10, ..., 90), with the mean certainty."""
     deciles = []
     for decile in np.unique(_decile(certainty)[rated]).tolist():
         mask = rated & (_decile(certainty) == decile)
-        count = _count(perturbed, mask)
-        mean = float((perturbed.sources[0].counts[0, mask] * certainty[mask]).sum()) / count["total"]
-        cell = {"from": 10 * decile, "n": count["total"], "correct": count["correct"], "certainty": mean}
-        deciles.append(cell | _named("accuracy", _share(perturbed, mask)))
+        count = _count(linearized, mask)
+        mean = float((linearized.sources[0].counts[0, mask] * certainty[mask]).sum()) / count["total"]
+        row = {"from": 10 * decile, "n": count["total"], "correct": count["correct"], "certainty": mean}
+        deciles.append(row | _named("accuracy", _share(linearized, mask)))
     return deciles
 
 

@@ -6,7 +6,7 @@ from functools import cached_property
 import polars as pl
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.fields import Leaf
+from pluralbench.data.fields import Cell
 from pluralbench.metrics.credits import item_credits
 
 THRESHOLD = 80
@@ -35,9 +35,9 @@ class Decided:
     threshold: float = THRESHOLD
 
     @property
-    def leaves(self) -> list[Leaf]:
-        """The leaves of the decisions, in order of occurrence."""
-        return leaves_of(self.decisions)
+    def cells(self) -> list[Cell]:
+        """The cells of the decisions, in order of occurrence."""
+        return cells_of(self.decisions)
 
     @cached_property
     def credited(self) -> pl.DataFrame:
@@ -54,8 +54,8 @@ class Decided:
         return item_credits(self.benchmark, self.decisions.filter(without))
 
 
-def leaves_of(decisions: pl.DataFrame) -> list[Leaf]:
-    """Return the leaves of decisions, in order of occurrence."""
+def cells_of(decisions: pl.DataFrame) -> list[Cell]:
+    """Return the cells of decisions, in order of occurrence."""
     return list(decisions.select("config", "subset").unique(maintain_order=True).iter_rows())
 
 

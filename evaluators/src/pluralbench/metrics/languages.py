@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 from pluralbench_measures.agreement import cohens_kappa
 from pluralbench_measures.bootstrap import Estimate, Resampled, Sums
-from pluralbench_measures.intervals import perturb
+from pluralbench_measures.intervals import linearize
 from pluralbench_schemas import LANGUAGES
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.fields import Leaf
-from pluralbench.metrics.accuracy import ResampledAccuracy, config_accuracies, mean_accuracy, sums_by_leaf
+from pluralbench.data.fields import Cell
+from pluralbench.metrics.accuracy import ResampledAccuracy, config_accuracies, mean_accuracy, sums_by_cell
 from pluralbench.metrics.credits import COUNTED
-from pluralbench.metrics.decided import Decided, leaves_of
+from pluralbench.metrics.decided import Decided, cells_of
 from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
 
 READ = ["config", "id", "subset", "cluster", "outcome"]  # English rows are repeated for each language
@@ -61,16 +61,16 @@ def language_accuracies(decided: Decided) -> Numbers:
     if benchmark.reference is None:
         return
     codes, counted = _languages(benchmark, decided.decisions.select(READ))
-    leaves = leaves_of(counted)
-    perturbed = perturb(_sums(counted, leaves, counted))
-    [source] = perturbed.sources
-    accuracies = _accuracies(benchmark, codes, leaves, source)
+    cells = cells_of(counted)
+    linearized = linearize(_sums(counted, cells, counted))
+    [source] = linearized.sources
+    accuracies = _accuracies(benchmark, codes, cells, source)
     whole = accuracies[None]
     yield MetricKey("variance"), Estimate(_variance(whole), n=len(codes))
     groups = {MetricKey("accuracy", section=name): accuracies[name] for name in benchmark.sections}
     groups |= {MetricKey("accuracy").by(kind, name): codes for kind, name, codes in _kinds(whole)}
     for key, parts in groups.items():
-        yield key, mean_accuracy(key, list(parts.values()), source).estimate(perturbed, benchmark)
+        yield key, mean_accuracy(key, list(parts.values()), source).estimate(linearized, benchmark)
         if key.section is None:
             yield key._replace(metric="languages"), Estimate(float(len(parts)))
 
@@ -97,18 +97,18 @@ def _languages(benchmark: Benchmark, decisions: pl.DataFrame) -> tuple[list[str]
 
 
 def _accuracies(
-    benchmark: Benchmark, codes: Sequence[str], leaves: Sequence[Leaf], source: Resampled
+    benchmark: Benchmark, codes: Sequence[str], cells: Sequence[Cell], source: Resampled
 ) -> dict[str | None, Accuracies]:
     """Compute the accuracies of languages as a whole (None) and by section."""
     parts: dict[str | None, Accuracies] = {name: {} for name in (None, *benchmark.sections)}
     for code in codes:
-        for one in config_accuracies(benchmark, code, leaves, source):
+        for one in config_accuracies(benchmark, code, cells, source):
             parts[one.key.section][code] = one
     return parts
 
 
-def _sums(rows: pl.DataFrame, leaves: list[Leaf], every: pl.DataFrame) -> Sums:
-    return sums_by_leaf(rows, leaves, rows["outcome"] == "win", clusters=every["cluster"])
+def _sums(rows: pl.DataFrame, cells: list[Cell], every: pl.DataFrame) -> Sums:
+    return sums_by_cell(rows, cells, rows["outcome"] == "win", clusters=every["cluster"])
 
 
 def _shared(language: pl.DataFrame, original: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -123,20 +123,20 @@ def _shared(language: pl.DataFrame, original: pl.DataFrame) -> tuple[pl.DataFram
 def _drops(benchmark: Benchmark, codes: Sequence[str], counted: pl.DataFrame, original: pl.DataFrame) -> Numbers:
     # A drop is computed on shared ids, so English is needed once for each language.
     shared = [_shared(counted.filter(config=code), original) for code in codes]
-    rows, leaves = [pl.concat(side) for side in zip(*shared, strict=True)], leaves_of(counted)
-    perturbed = perturb(*(_sums(own, leaves, pl.concat(rows)) for own in rows))
+    rows, cells = [pl.concat(side) for side in zip(*shared, strict=True)], cells_of(counted)
+    linearized = linearize(*(_sums(own, cells, pl.concat(rows)) for own in rows))
     del shared, rows  # twice as large as all decisions
-    ours, theirs = (_accuracies(benchmark, codes, leaves, source) for source in perturbed.sources)
+    ours, theirs = (_accuracies(benchmark, codes, cells, source) for source in linearized.sources)
     for name, parts in ours.items():
         for code, one in parts.items():
             parts[code] = replace(one, values=one.values - theirs[name][code].values)
     for code in codes:
         for name, parts in ours.items():
             key, one = MetricKey("drop", code, section=name), parts[code]
-            yield key, perturbed.difference(one.values, one.strata, one.n, one.clusters)
+            yield key, linearized.difference(one.values, one.strata, one.n, one.clusters)
     for name, parts in ours.items():
-        mean = mean_accuracy(MetricKey("drop", section=name), list(parts.values()), perturbed.sources[0])
-        yield mean.key, perturbed.difference(mean.values, mean.strata, len(codes), mean.clusters)
+        mean = mean_accuracy(MetricKey("drop", section=name), list(parts.values()), linearized.sources[0])
+        yield mean.key, linearized.difference(mean.values, mean.strata, len(codes), mean.clusters)
 
 
 def _consistency(languages: Mapping[str, pl.DataFrame], original: pl.DataFrame) -> Numbers:

@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, sums_of
-from pluralbench_measures.intervals import Strata, perturb
+from pluralbench_measures.intervals import Strata, linearize
 from pluralbench_measures.paired import holm, interval_p_value
 
 from pluralbench.metrics.accuracy import separate_strata
@@ -87,26 +87,26 @@ def _by_condition(items: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
 
 def _part(rows: pl.DataFrame, *, by_config: bool) -> _Part:
     """`by_config`: mean over configs instead of decisions."""
-    leaf, cluster = (rows[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in ("config", "cluster"))
-    sums = sums_of(leaf, cluster, rows["correct"].to_numpy())
-    clusters, leaves = sums.won.shape
-    return _Part(sums, separate_strata(range(leaves)) if by_config else [list(range(leaves))], rows.height, clusters)
+    cell, cluster = (rows[name].rank("dense").to_numpy().astype(np.int64) - 1 for name in ("config", "cluster"))
+    sums = sums_of(cell, cluster, rows["correct"].to_numpy())
+    clusters, cells = sums.won.shape
+    return _Part(sums, separate_strata(range(cells)) if by_config else [list(range(cells))], rows.height, clusters)
 
 
 def _values(source: Resampled, strata: Strata) -> Array:
-    return mean_of([source.pooled(leaves) for leaves in strata])
+    return mean_of([source.pooled(cells) for cells in strata])
 
 
 def _accuracy(part: _Part) -> Estimate:
-    perturbed = perturb(part.sums)
-    return perturbed.share(_values(perturbed.sources[0], part.strata), part.strata, part.n, part.clusters)
+    linearized = linearize(part.sums)
+    return linearized.share(_values(linearized.sources[0], part.strata), part.strata, part.n, part.clusters)
 
 
 def _gain(first: _Part, second: _Part) -> Estimate:
     """Return the second minus the first, on the same decisions."""
-    perturbed = perturb(first.sums, second.sums)
-    one, other = (_values(source, first.strata) for source in perturbed.sources)
-    return perturbed.difference(other - one, first.strata, first.n, first.clusters)
+    linearized = linearize(first.sums, second.sums)
+    one, other = (_values(source, first.strata) for source in linearized.sources)
+    return linearized.difference(other - one, first.strata, first.n, first.clusters)
 
 
 def _over_seeds(seeds: Sequence[pl.DataFrame], *, by_config: bool) -> Estimate:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate, sums_of
-from pluralbench_measures.intervals import perturb
+from pluralbench_measures.intervals import linearize
 
 from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
@@ -87,13 +87,13 @@ def _over(cluster: pl.Series, hits: pl.Series, of: pl.Series) -> Estimate:
     if judged.is_empty():
         return Estimate(None, n=0)
     clusters = judged["cluster"].rank("dense").cast(pl.Int64).to_numpy() - 1
-    leaf = np.zeros(judged.height, dtype=np.int64)
+    cell = np.zeros(judged.height, dtype=np.int64)
     won, verdicts = judged["hits"].to_numpy(), judged["of"].to_numpy()
     # The verdicts in both orders are one decision, which is half right if they differ.
     partial = float((won * (verdicts - won) / verdicts).sum())
-    perturbed = perturb(replace(sums_of(leaf, clusters, won, verdicts), partial=partial))
-    [source] = perturbed.sources
-    return perturbed.share(source.pooled([0]), [[0]], source.decisions([0]), source.clusters([0]))
+    linearized = linearize(replace(sums_of(cell, clusters, won, verdicts), partial=partial))
+    [source] = linearized.sources
+    return linearized.share(source.pooled([0]), [[0]], source.decisions([0]), source.clusters([0]))
 
 
 def _count(verdicts: pl.Series) -> pl.Series:

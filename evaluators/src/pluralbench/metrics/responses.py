@@ -20,9 +20,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, mean_of
-from pluralbench_measures.intervals import perturb
+from pluralbench_measures.intervals import linearize
 
-from pluralbench.metrics.accuracy import item_mean, sums_by_leaf
+from pluralbench.metrics.accuracy import item_mean, sums_by_cell
 from pluralbench.metrics.credits import COUNTED, ITEM, unpaired
 from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
@@ -64,19 +64,19 @@ def style_numbers(decided: Decided) -> Numbers:
 def _means(dimension: str, rows: pl.DataFrame, sections: Sequence[str]) -> Numbers:
     """Yield the accuracy of each kind of pair in each section, and the unweighted mean over sections."""
     names = rows["subset"].unique().sort().to_list()
-    leaves = [(section, name) for section in sections for name in names]
-    perturbed = perturb(sums_by_leaf(rows, leaves, rows["outcome"] == "win"))
-    source = perturbed.sources[0]
+    cells = [(section, name) for section in sections for name in names]
+    linearized = linearize(sums_by_cell(rows, cells, rows["outcome"] == "win"))
+    source = linearized.sources[0]
     for name in names:
-        places = [place for place, leaf in enumerate(leaves) if leaf[1] == name]
+        places = [place for place, cell in enumerate(cells) if cell[1] == name]
         values = [source.pooled([place]) for place in places]
         size = source.decisions(places), source.clusters(places)
         key = MetricKey("style_accuracy").by(dimension, name)
-        yield key, perturbed.share(mean_of(values), [[p] for p in places], *size)
+        yield key, linearized.share(mean_of(values), [[p] for p in places], *size)
         for place, value in zip(places, values, strict=True):
             yield (
-                key._replace(section=leaves[place][0]),
-                perturbed.share(value, [[place]], source.decisions([place]), source.clusters([place])),
+                key._replace(section=cells[place][0]),
+                linearized.share(value, [[place]], source.decisions([place]), source.clusters([place])),
             )
 
 

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from pluralbench_measures.bootstrap import Array, Estimate, Sums, sums_of
-from pluralbench_measures.intervals import perturb
+from pluralbench_measures.intervals import linearize
 
 Level = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
@@ -45,8 +45,8 @@ def clustered_share(counts: Sequence[int], of: Sequence[int]) -> dict[str, float
     if not sum(of):
         return {"share": None, "low": None, "high": None}
     hits, totals = (np.asarray(values, dtype=np.float64)[:, None] for values in (counts, of))
-    perturbed = perturb(Sums(hits, totals))
-    estimate = perturbed.share(perturbed.sources[0].pooled([0]), [[0]], None, int((totals > 0).sum()))
+    linearized = linearize(Sums(hits, totals))
+    estimate = linearized.share(linearized.sources[0].pooled([0]), [[0]], None, int((totals > 0).sum()))
     return {"share": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
@@ -103,9 +103,9 @@ def cohens_kappa(first: Sequence[str], second: Sequence[str], clusters: Sequence
     row, column = (np.searchsorted(labels, side) for side in (first, second))
     cluster = np.unique(names, return_inverse=True)[1]
     cells = len(labels) ** 2
-    perturbed = perturb(sums_of(row * len(labels) + column, cluster, np.ones(n), shape=(number, cells)))
-    values = _kappa(perturbed.sources[0].counts.reshape(-1, len(labels), len(labels)))
-    return perturbed.estimate(values, [range(cells)], n, number, within=(-1.0, 1.0))
+    linearized = linearize(sums_of(row * len(labels) + column, cluster, np.ones(n), shape=(number, cells)))
+    values = _kappa(linearized.sources[0].counts.reshape(-1, len(labels), len(labels)))
+    return linearized.estimate(values, [range(cells)], n, number, within=(-1.0, 1.0))
 
 
 def _kappa(tables: Array) -> Array:

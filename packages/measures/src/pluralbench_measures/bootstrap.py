@@ -1,7 +1,7 @@
-"""Sums of decisions by cluster and leaf, and a seeded bootstrap over whole clusters (prompts or users).
+"""Sums of decisions by cluster and cell, and a seeded bootstrap over whole clusters (prompts or users).
 
-A *leaf* is the smallest part of a benchmark that has a weight, such as a category. A statistic is a function of the
-sums of its leaves. Computed row by row, it comes out once for the data (row 0) and once for each resample. Confidence
+A *cell* is the smallest part of a benchmark that has a weight, such as a category. A statistic is a function of the
+sums of its cells. Computed row by row, it comes out once for the data (row 0) and once for each resample. Confidence
 intervals of scores come from `pluralbench_measures.intervals`; the resamples measure the noise in differences between
 models.
 """
@@ -43,13 +43,13 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Sums:
-    """Sums of decisions by cluster and leaf.
+    """Sums of decisions by cluster and cell.
 
     Attributes:
-        won: Number of right decisions, or their credits from 0 to 1. Shape (clusters, leaves).
-        counts: Number of all decisions. Shape (clusters, leaves).
+        won: Number of right decisions, or their credits from 0 to 1. Shape (clusters, cells).
+        counts: Number of all decisions. Shape (clusters, cells).
         partial: Sum of c (1 - c) over the decisions' credits c, by which they vary less than right and wrong ones of
-            the same mean. Shape (leaves,). Default: each decision is right or wrong.
+            the same mean. Shape (cells,). Default: each decision is right or wrong.
     """
 
     won: Array
@@ -59,59 +59,59 @@ class Sums:
 
 @dataclass(frozen=True)
 class Resampled:
-    """Sums by leaf of the data (row 0) and of changed data (each other row), such as resamples.
+    """Sums by cell of the data (row 0) and of changed data (each other row), such as resamples.
 
     Attributes:
-        won: Number of right decisions. Shape (rows, leaves).
-        counts: Number of all decisions. Shape (rows, leaves).
-        present: Whether a cluster has a decision in a leaf. Shape (clusters, leaves).
+        won: Number of right decisions. Shape (rows, cells).
+        counts: Number of all decisions. Shape (rows, cells).
+        present: Whether a cluster has a decision in a cell. Shape (clusters, cells).
     """
 
     won: Array
     counts: Array
     present: NDArray[np.bool_]
 
-    def clusters(self, leaves: Sequence[int]) -> int:
-        """Count the clusters that have a decision in at least one of the leaves."""
-        return int(self.present[:, leaves].any(1).sum())
+    def clusters(self, cells: Sequence[int]) -> int:
+        """Count the clusters that have a decision in at least one of the cells."""
+        return int(self.present[:, cells].any(1).sum())
 
-    def decisions(self, leaves: Sequence[int]) -> int:
-        """Count the decisions of the leaves."""
-        return int(self.counts[0, leaves].sum())
+    def decisions(self, cells: Sequence[int]) -> int:
+        """Count the decisions of the cells."""
+        return int(self.counts[0, cells].sum())
 
-    def pooled(self, leaves: Sequence[int]) -> Array:
-        """Compute the accuracy over all decisions of the leaves, NaN if there is none. Shape (rows,)."""
-        return ratio(self.won[:, leaves].sum(1), self.counts[:, leaves].sum(1))
+    def pooled(self, cells: Sequence[int]) -> Array:
+        """Compute the accuracy over all decisions of the cells, NaN if there is none. Shape (rows,)."""
+        return ratio(self.won[:, cells].sum(1), self.counts[:, cells].sum(1))
 
-    def weighted(self, leaves: Sequence[int], weights: Sequence[float]) -> Array:
-        """Compute the weighted mean of the leaves' accuracies over the leaves that a row has. Shape (rows,)."""
-        accuracies = ratio(self.won[:, leaves], self.counts[:, leaves])
+    def weighted(self, cells: Sequence[int], weights: Sequence[float]) -> Array:
+        """Compute the weighted mean of the cells' accuracies over the cells that a row has. Shape (rows,)."""
+        accuracies = ratio(self.won[:, cells], self.counts[:, cells])
         shares = np.where(np.isnan(accuracies), 0.0, np.asarray(weights))
         return ratio((np.nan_to_num(accuracies) * shares).sum(1), shares.sum(1))
 
 
 def sums_of(
-    leaf: NDArray[np.int64],
+    cell: NDArray[np.int64],
     cluster: NDArray[np.int64],
     won: Array,
     counts: Array | None = None,
     shape: tuple[int, int] | None = None,
 ) -> Sums:
-    """Sum decisions by cluster and leaf.
+    """Sum decisions by cluster and cell.
 
     Args:
-        leaf: Leaf of each row, numbered from 0.
+        cell: Cell of each row, numbered from 0.
         cluster: Cluster of each row, numbered from 0.
         won: Number of right decisions in each row, such as 0 or 1; without `counts` also a credit from 0 to 1.
         counts: Number of decisions in each row. Default: 1 each.
-        shape: Number of clusters and of leaves. Default: the largest numbers that occur, plus one.
+        shape: Number of clusters and of cells. Default: the largest numbers that occur, plus one.
     """
-    shape = shape or (int(cluster.max(initial=-1)) + 1, int(leaf.max(initial=-1)) + 1)
+    shape = shape or (int(cluster.max(initial=-1)) + 1, int(cell.max(initial=-1)) + 1)
     # A row of several decisions counts those that are right; a row of one may have a credit.
     partial = np.zeros_like(won) if counts is not None else (won * (1 - won)).clip(min=0)
-    sums = Sums(np.zeros(shape), np.zeros(shape), np.bincount(leaf, partial, shape[1]).astype(np.float64))
-    np.add.at(sums.won, (cluster, leaf), won)
-    np.add.at(sums.counts, (cluster, leaf), np.ones_like(won) if counts is None else counts)
+    sums = Sums(np.zeros(shape), np.zeros(shape), np.bincount(cell, partial, shape[1]).astype(np.float64))
+    np.add.at(sums.won, (cluster, cell), won)
+    np.add.at(sums.counts, (cluster, cell), np.ones_like(won) if counts is None else counts)
     return sums
 
 

@@ -1,6 +1,6 @@
 """Confidence intervals of statistics of clustered decisions, valid for few clusters and for small parts.
 
-A statistic is any function of the sums of its leaves (see `pluralbench_measures.bootstrap`). Its derivative by each sum
+A statistic is any function of the sums of its cells (see `pluralbench_measures.bootstrap`). Its derivative by each sum
 gives the influence of each cluster (a prompt or a user), and the squared influences add up to its variance: the
 linearized, or sandwich, variance of survey statistics (Binder 1983, Int. Stat. Rev. 51:279). With many clusters it
 equals the variance of a bootstrap over clusters. With few clusters there are corrections:
@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Array, Estimate, Resampled, Sums, ratio
 
-STEP = 1e-6  # of numerical derivatives, relative to a leaf's decisions
+STEP = 1e-6  # of numerical derivatives, relative to a cell's decisions
 MIN_CLUSTERS = 3
 """Smallest number of clusters with an interval; with fewer, no interval is both valid and useful."""
 EFFECTIVE, STUDENT = "effective", "t"
@@ -81,15 +81,15 @@ class Influence:
 
 
 @dataclass(frozen=True)
-class Perturbed:
-    """One or several tables of sums, with one row of leaf totals for the data and one for each perturbed sum.
+class Linearization:
+    """Tables of sums, with one row of cell totals for the data and one for each perturbed sum, for their derivatives.
 
     Compute a statistic of `sources` row by row, and pass its `values` to a method to get an interval.
 
     Attributes:
-        sums: The tables, on the same clusters and leaves.
-        sources: Leaf totals of each table. Row 0 has the data; in each other row one sum of one table is a little
-            larger. 1 + 2 * tables * leaves rows.
+        sums: The tables, on the same clusters and cells.
+        sources: Cell totals of each table. Row 0 has the data; in each other row one sum of one table is a little
+            larger. 1 + 2 * tables * cells rows.
     """
 
     sums: tuple[Sums, ...]
@@ -104,7 +104,7 @@ class Perturbed:
 
         Args:
             values: The share, computed from each row of `sources`. Shape (rows,).
-            strata: The leaves of the share; those whose decisions are pooled form one stratum.
+            strata: The cells of the share; those whose decisions are pooled form one stratum.
             n: Number of decisions, for the result.
             clusters: Number of clusters. With fewer than `MIN_CLUSTERS` there is no interval.
             stratified: The data were drawn by stratum, in numbers fixed beforehand. Differences between strata are then
@@ -155,16 +155,16 @@ class Perturbed:
         return Estimate(value, max(bounds[0], within[0]), min(bounds[1], within[1]), n, clusters, STUDENT)
 
     def _influence(self, values: Array, strata: Strata) -> Influence:
-        strata = [leaves for leaves in strata if len(leaves)]
-        leaves = [leaf for stratum in strata for leaf in stratum]
+        strata = [cells for cells in strata if len(cells)]
+        cells = [cell for stratum in strata for cell in stratum]
         starts = np.cumsum([0, *(len(stratum) for stratum in strata)])[:-1]
         width = self.sums[0].won.shape[1]
-        slopes = (values[1:] - values[0]).reshape(len(self.sums), 2, width)[:, :, leaves] / STEP
+        slopes = (values[1:] - values[0]).reshape(len(self.sums), 2, width)[:, :, cells] / STEP
         active = [index for index in range(len(self.sums)) if slopes[index].any()] or [0]
-        influence, part, *by_stratum = _table_influence(self.sums[active[0]], leaves, starts, slopes[active[0]])
+        influence, part, *by_stratum = _table_influence(self.sums[active[0]], cells, starts, slopes[active[0]])
         parts = [by_stratum]
         for index in active[1:]:  # adds up large arrays one by one to save memory
-            more_influence, more_part, *by_stratum = _table_influence(self.sums[index], leaves, starts, slopes[index])
+            more_influence, more_part, *by_stratum = _table_influence(self.sums[index], cells, starts, slopes[index])
             influence += more_influence
             part += more_part
             parts.append(by_stratum)
@@ -183,37 +183,37 @@ class Perturbed:
         )
 
 
-def perturb(*sums: Sums) -> Perturbed:
-    """Perturb each sum of one or several tables on the same clusters and leaves in turn."""
-    leaves = sums[0].won.shape[1]
-    rows = 1 + 2 * leaves * len(sums)
+def linearize(*sums: Sums) -> Linearization:
+    """Perturb each sum of one or several tables on the same clusters and cells in turn, for the derivatives by it."""
+    cells = sums[0].won.shape[1]
+    rows = 1 + 2 * cells * len(sums)
     sources = []
     for index, table in enumerate(sums):
         won, counts = (np.tile(array.sum(0), (rows, 1)) for array in (table.won, table.counts))
-        first, leaf = 1 + 2 * leaves * index, np.arange(leaves)
+        first, cell = 1 + 2 * cells * index, np.arange(cells)
         step = STEP * table.counts.sum(0)
-        won[first + leaf, leaf] += step
-        counts[first + leaves + leaf, leaf] += step
+        won[first + cell, cell] += step
+        counts[first + cells + cell, cell] += step
         sources.append(Resampled(won, counts, table.counts > 0))
-    return Perturbed(sums, tuple(sources))
+    return Linearization(sums, tuple(sources))
 
 
 def _table_influence(
-    sums: Sums, leaves: Sequence[int], starts: NDArray[np.int64], slopes: Array
+    sums: Sums, cells: Sequence[int], starts: NDArray[np.int64], slopes: Array
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
-    """Sum the influence of clusters on a statistic over strata, whose leaves are consecutive from `starts` on.
+    """Sum the influence of clusters on a statistic over strata, whose cells are consecutive from `starts` on.
 
     Args:
         sums: The table.
-        leaves: Leaves of all strata.
-        starts: Index of each stratum's first leaf in `leaves`.
-        slopes: Derivatives by the relative change of `won` and of `counts`. Shape (2, leaves).
+        cells: Cells of all strata.
+        starts: Index of each stratum's first cell in `cells`.
+        slopes: Derivatives by the relative change of `won` and of `counts`. Shape (2, cells).
 
     Returns:
         By cluster and stratum, the influence and the share in the stratum's decisions. By stratum, its weight in the
         statistic, the number of its decisions, the share of right ones, and the mean of c (1 - c) over their credits c.
     """
-    counts, won = sums.counts[:, leaves], sums.won[:, leaves]  # copies, which are overwritten below
+    counts, won = sums.counts[:, cells], sums.won[:, cells]  # copies, which are overwritten below
     slope = ratio(slopes, counts.sum(0), 0.0)
     decisions = np.add.reduceat(counts.sum(0), starts)
     shares = ratio(np.add.reduceat(won.sum(0), starts), decisions, 0.0)
@@ -224,7 +224,7 @@ def _table_influence(
     del won
     part = np.add.reduceat(counts, starts, axis=1)
     np.divide(part, decisions, out=part, where=decisions > 0)  # strata without decisions keep zeros
-    partial = ratio(np.add.reduceat(np.broadcast_to(sums.partial, sums.won.shape[1])[leaves], starts), decisions, 0.0)
+    partial = ratio(np.add.reduceat(np.broadcast_to(sums.partial, sums.won.shape[1])[cells], starts), decisions, 0.0)
     return influence, part, np.add.reduceat(slopes[0], starts), decisions, shares, partial
 
 
@@ -305,7 +305,7 @@ def _quantile(degrees: float) -> float:
 
 
 def _effective_size(value: float, variance: float, influence: Influence, *, stratified: bool) -> float:
-    """The effective number of independent decisions, with or without the limit of `Perturbed.share`."""
+    """The effective number of independent decisions, with or without the limit of `Linearization.share`."""
     clusters, weight = influence.clusters, influence.decision_weight
     center = (clusters * value + weight / 2) / (clusters + weight)
     # How far the decisions of a cluster agree: 1 if they always have the same outcome.

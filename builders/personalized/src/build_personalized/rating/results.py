@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import sums_of
 from pluralbench_measures.equivalence import difference_test, equivalence_test
-from pluralbench_measures.intervals import perturb
+from pluralbench_measures.intervals import linearize
 from pluralbench_studies import Answers, Study, agreement, annotator_progress, annotator_shares
 
 from build_personalized.rating.recipe import RatingRecipe
@@ -87,7 +87,7 @@ def _mean(rated: pl.DataFrame, group: str, side: str, dimension: str) -> Figures
     pairs = ratings["pair"].unique(maintain_order=True)
     numbers = {pair: number for number, pair in enumerate(pairs)}
     cluster = np.array([numbers[pair] for pair in ratings["pair"]], dtype=np.int64)
-    influence = perturb(
+    influence = linearize(
         sums_of(np.zeros_like(cluster), cluster, ratings["rating"].cast(pl.Float64).to_numpy(), shape=(len(pairs), 1))
     )
     bounds = (float(LOWEST), float(HIGHEST))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from pluralbench_measures.bootstrap import Estimate
 
-from pluralbench.metrics.certainty import WITHOUT, place_of
+from pluralbench.metrics.certainty import WITHOUT, group_order
 from pluralbench.reports.figures.chart import (
     ACCURACY,
     PLAIN,
@@ -43,7 +43,7 @@ def figures_of(rows: Rows, among: Iterable[str] = ()) -> dict[str, Chart]:
     names = _names(rows, "judge")
     means = {name: mean(Point(row["accuracy"]) for row in rows if row["judge"] == name) for name in names}
     judges = {one.name: one for one in series_of_judges(means, among)}
-    ordered = sorted(rows, key=lambda row: (*place_of(row)[:4], list(judges).index(row["judge"])))
+    ordered = sorted(rows, key=lambda row: (*group_order(row)[:4], list(judges).index(row["judge"])))
     figures: dict[str, Chart] = {}
     rated = [row for row in ordered if row["by_certainty"]]
     for setting, variables in dict.fromkeys((row["setting"], row["persona_variables"]) for row in rated):
