@@ -96,6 +96,10 @@ def test_a_human_part_that_is_too_small_is_told_before_anything_is_asked(
     ("words", "sentence"),
     [
         (
+            ["resolve", "annotated.jsonl", "--out", "annotated.jsonl"],
+            "annotated.jsonl is an input of this command and would be overwritten; choose another file.",
+        ),
+        (
             ["tasks", "--prompts", "prompts.jsonl", "--annotator", "an"],
             "The prompts have no responses; set `--responses` or `--writer`.",
         ),

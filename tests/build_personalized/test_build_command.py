@@ -63,6 +63,8 @@ def ledger_of(kind: str) -> Callable[[Path, Path], None]:
             ["has no answer for chosen answer for ", ", attempt 1", "a replay sends nothing", "0 of 24"],
         ),
         (ledger_of("chat"), ["has no answer for ranking of the posts of art-01"]),
+        (lambda path, _: path.write_bytes(b""), ["is not a ledger"]),
+        (lambda path, _: path.mkdir(), ["There is no ledger"]),
     ],
 )
 def test_a_replay_without_the_right_ledger(
