@@ -16,7 +16,7 @@ from pluralbench.reports.sheets import Sheet, table_of
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.results.names import short_names
 from pluralbench.results.numbers import Kind, number, percent, points
-from pluralbench.results.runs import MISSING, Run
+from pluralbench.results.runs import MISSING
 
 RANKS = (
     "Models share a rank unless their overall numbers on the same items differ significantly (p < 0.05, "
@@ -140,7 +140,10 @@ def standings(sheets: Sequence[Sheet], rankings: Sequence[Ranking]) -> tuple[Tab
         main.setdefault(sheet.runs[0].config.benchmark.name, at)
     entries = _entries(sheets)
     rows = [{at: sheets[at].runs[row] for at, row in own.items()} for own in entries.values()]
-    means = [_mean([own[at] for at in main.values() if at in own], len(main)) for own in rows]
+    means = [
+        independent_mean([own[at].headline for at in main.values()]) if {*main.values()} <= own.keys() else MISSING
+        for own in rows
+    ]
     ranking = None
     if len(main) > 1 and any(mean.value is not None for mean in means):
         places = list(entries.values())
@@ -160,7 +163,10 @@ def standings(sheets: Sequence[Sheet], rankings: Sequence[Ranking]) -> tuple[Tab
     ]
     table_rows = []
     for place, (name, own) in enumerate(zip(entries, rows, strict=True)):
-        values: list[Value] = ["" if at not in own else _headline(own[at]) for at in shown]
+        values: list[Value] = [
+            "" if at not in own else f"unreadable: {own[at].unreadable}" if own[at].unreadable else own[at].headline
+            for at in shown
+        ]
         if ranking is not None:
             values = [ranking.ranks[place] or "", means[place], *values]
         table_rows.append(Row(name, values, runs=list(own.values())))
@@ -171,14 +177,6 @@ def standings(sheets: Sequence[Sheet], rankings: Sequence[Ranking]) -> tuple[Tab
     ranked = [] if ranking is None else [Column("rank"), Column("mean")]
     title = f"Overall numbers in %, with {CONFIDENCE:.0%} intervals"
     return Table(title, "model", [*ranked, *columns], table_rows), ranking
-
-
-def _headline(run: Run) -> Value:
-    return f"unreadable: {run.unreadable}" if run.unreadable else run.headline
-
-
-def _mean(runs: Sequence[Run], benchmarks: int) -> Estimate:
-    return MISSING if len(runs) < benchmarks else independent_mean([run.headline for run in runs])
 
 
 def _entries(sheets: Sequence[Sheet]) -> dict[str, dict[int, int]]:

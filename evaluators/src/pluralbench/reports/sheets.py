@@ -5,11 +5,12 @@ overall number and its parts, each a number of the runs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from math import inf
 from typing import Any, NamedTuple
 
 import polars as pl
 
-from pluralbench.data.benchmarks import Benchmark, known_benchmarks, legacy_sections
+from pluralbench.data.benchmarks import known_benchmarks, legacy_sections
 from pluralbench.metrics.metric import BASELINES, MetricKey
 from pluralbench.metrics.responses import LEVELS
 from pluralbench.metrics.table import METRICS
@@ -79,11 +80,16 @@ def sheets_of(runs: Sequence[Run]) -> list[Sheet]:
     ):
         by_setting = list(_grouped(benchmark_runs, lambda run: run.config.judge_setting("setting") or ""))
         for same in by_setting:
-            parts = sorted(_grouped(same, _comparable), key=lambda part: (-_items(part[0]).height, str(part[0].path)))
+            # Runs can be compared that have the same rule on the same items.
+            parts = list(_grouped(same, lambda run: (_rule(run), _content(run))))
+            parts.sort(key=lambda part: (-len(_content(part[0])), str(part[0].path)))
             first = _content(parts[0][0])
             for part in parts:
-                qualifiers = tuple(_qualifiers(part, parts))
-                sheets.append(_sheet(part, qualifiers, other=_content(part[0]) != first))
+                best = sorted(part, key=lambda run: inf if run.headline.value is None else -run.headline.value)
+                columns = tuple(dict.fromkeys(column for run in best for column in columns_of(run)))
+                rows = (*_rows(best, columns), *_baselines(best, columns))
+                about = tuple(_qualifiers(part, parts)), _content(part[0]) != first
+                sheets.append(Sheet(title_of(best), best[0].items_total, *about, columns, rows))
     return sheets
 
 
@@ -93,20 +99,11 @@ def _grouped(runs: Sequence[Run], by: Callable[[Run], Any]) -> Iterator[list[Run
         yield [run for run in runs if keys[id(run)] == key]
 
 
-def _comparable(run: Run) -> tuple[tuple[str, str], bytes]:
-    """Equal for runs whose numbers can be compared: the same rule on the same items."""
-    return _rule(run), _content(run)
-
-
-def _items(run: Run) -> pl.DataFrame:
-    """The keys of the items that count in the overall number."""
-    outside = sorted(run.config.benchmark.description.outside_overall)
-    return run.items.filter(~pl.col("config").is_in(outside)).select("config", "id", "digest").unique()
-
-
 def _content(run: Run) -> bytes:
-    """A hash of the items, stable only within this process."""
-    return _items(run).hash_rows().sort().to_numpy().tobytes()
+    """The sorted hashes of the items that count in the overall number, stable only within this process."""
+    outside = sorted(run.config.benchmark.description.outside_overall)
+    items = run.items.filter(~pl.col("config").is_in(outside)).select("config", "id", "digest").unique()
+    return items.hash_rows().sort().to_numpy().tobytes()
 
 
 def _qualifiers(runs: Sequence[Run], sheets: Sequence[Sequence[Run]]) -> Iterator[str]:
@@ -130,24 +127,14 @@ def _qualifiers(runs: Sequence[Run], sheets: Sequence[Sequence[Run]]) -> Iterato
     if not sources and len({_content(other) for other in alike}) > 1:
         yield f"content {run.config.data.digest[:7]}"
     if len({_rule(other) for other in others}) > 1:
-        yield "legacy rules" if _is_legacy(benchmark) else "its own rules"
+        older = legacy_sections(benchmark.legacy) if benchmark.legacy in known_benchmarks() else None
+        is_legacy = not benchmark.ties_break_exact_match or benchmark.sections == older
+        yield "legacy rules" if is_legacy else "its own rules"
 
 
 def _rule(run: Run) -> tuple[str, str]:
     """How the overall number is computed, including the weights."""
     return run.config.benchmark.rule, str(run.config.benchmark.description.sections)
-
-
-def _is_legacy(benchmark: Benchmark) -> bool:
-    older = legacy_sections(benchmark.legacy) if benchmark.legacy in known_benchmarks() else None
-    return not benchmark.ties_break_exact_match or benchmark.sections == older
-
-
-def _sheet(runs: Sequence[Run], qualifiers: tuple[str, ...], *, other: bool) -> Sheet:
-    ordered = sorted(runs, key=_order)
-    columns = tuple(dict.fromkeys(column for run in ordered for column in columns_of(run)))
-    rows = (*_rows(ordered, columns), *_baselines(ordered, columns))
-    return Sheet(title_of(ordered), ordered[0].items_total, qualifiers, other, columns, rows)
 
 
 def _rows(runs: Sequence[Run], columns: Sequence[Column]) -> Iterator[Row]:
@@ -184,10 +171,6 @@ def title_of(runs: Sequence[Run]) -> str:
     published, titles = runs[0].config.benchmark.description.title, {run.config.benchmark.title for run in runs}
     copies = published in titles and len({run.config.data.digest for run in runs}) == 1
     return published if copies else " / ".join(sorted(titles))
-
-
-def _order(run: Run) -> float:
-    return float("inf") if run.headline.value is None else -run.headline.value
 
 
 def columns_of(run: Run) -> Iterator[Column]:

@@ -258,8 +258,9 @@ class Board:
 def _rejected(state: str, title: str, runs: Sequence[Listed]) -> Markup:
     """The runs in a state, with the reasons why their numbers are not shown."""
     rows = [
-        Row(run.path.as_posix(), [clean(run.name), run.config.benchmark.title, _reasons(checked)])
+        Row(run.path.as_posix(), [clean(run.name), run.config.benchmark.title, clean(reasons)])
         for run, _, checked in runs
+        for reasons in [" ".join(finding.text.removesuffix(MOVED) for finding in checked.rejection_reasons)]
         if checked.state == state
     ]
     columns = [Column("model"), Column("benchmark"), Column("reason")]
@@ -268,10 +269,6 @@ def _rejected(state: str, title: str, runs: Sequence[Listed]) -> Markup:
         if rows
         else Markup()
     )
-
-
-def _reasons(checked: CheckResult) -> str:
-    return clean(" ".join(finding.text.removesuffix(MOVED) for finding in checked.rejection_reasons))
 
 
 def result_section(key: str, result: Result, level: int = 2) -> Markup:

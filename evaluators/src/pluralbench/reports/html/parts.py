@@ -6,7 +6,7 @@ security policy enforces.
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from gzip import compress
 from hashlib import sha256
@@ -81,13 +81,14 @@ def table(
         link: Address that the name of a row links to.
         facets: Values of a row by filter. Default: filters do not concern the table.
     """
-    columns = [_cells(column, values, source) for column, values in _by_column(source)]
+    by_column = [[row.values[place] for row in source.rows] for place in range(len(source.columns))]
+    columns = [_cells(*pair, source) for pair in zip(source.columns, by_column, strict=True)]
     lines: dict[bool, list[Line]] = {False: [], True: []}
     for row, *cells in zip(source.rows, *columns, strict=True):
         group = [Cell(clean(row.group))] if source.groups else []
         name = Cell(clean(row.name), link="" if row.quiet else link(row))
         lines[row.quiet].append(Line([name, *group, *cells], None if row.quiet or facets is None else facets(row)))
-    texts = [[isinstance(one, str) and one != "" for one in values] for _, values in _by_column(source)]
+    texts = [[isinstance(one, str) and one != "" for one in values] for values in by_column]
     heads = [(source.names, False), *([(source.groups, False)] if source.groups else [])]
     heads += [(clean(column.text), not any(own)) for column, own in zip(source.columns, texts, strict=True)]
     marked = [MARK] if any(cell.bar and cell.bar.mark is not None for cells in columns for cell in cells) else []
@@ -96,11 +97,6 @@ def table(
     bodies = [(quiet, body) for quiet, body in lines.items() if body]
     below = [*notes, *marks_in([source]), *marked]
     return part("table", key, clean(source.title), heads, bodies, below, search, width)
-
-
-def _by_column(source: Table) -> Iterator[tuple[Column, list[Value]]]:
-    for place, column in enumerate(source.columns):
-        yield column, [row.values[place] for row in source.rows]
 
 
 def _cells(column: Column, values: Sequence[Value], source: Table) -> list[Cell]:
