@@ -28,6 +28,7 @@ from pluralbench_runs.recipe_options import (
     extra_of,
     heading,
     is_list,
+    model_places,
     recipe_overrides,
     recipe_places,
 )
@@ -192,17 +193,15 @@ def _places(parameter: inspect.Parameter, texts: Mapping[str, str]) -> Iterator[
         yield from recipe_places(name, recipe)
     elif model is not None:
         options = _mark(parameter, Options) or Options()
-        panel = options.panel or heading(name)
-        for field, info in model.model_fields.items():
-            if field in options.left_out:
+        for place in model_places(name, model, panel=options.panel or heading(name), flag_prefix=options.prefix):
+            if place.key in options.left_out:
                 continue
-            if info.is_required():  # such as the name of a model, which is an argument
-                named = copy(info)
-                named.description = texts.get(name, info.description)
-                yield Place(name, named, name.upper(), field, default=inspect.Parameter.empty)
+            if place.info.is_required():  # such as the name of a model, which is an argument
+                named = copy(place.info)
+                named.description = texts.get(name, named.description)
+                yield Place(name, named, name.upper(), place.key, default=inspect.Parameter.empty)
             else:
-                flag = str(extra_of(info).get("flag", f"--{options.prefix}{dashed(field)}"))
-                yield Place(name, info, flag, field, panel, default=_simple(info.default))
+                yield place._replace(default=_simple(place.info.default))
     else:
         yield _own_place(parameter, texts.get(name, ""))
 

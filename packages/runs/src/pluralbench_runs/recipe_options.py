@@ -149,6 +149,33 @@ def check_one_source(sources: Sequence[str], options: Mapping[str, Any]) -> None
         )
 
 
+def model_places(
+    parameter: str, model: type[BaseModel], *, prefix: str = "", panel: str = "", flag_prefix: str = ""
+) -> Iterator[Place]:
+    """Yield the fields of a model, and of the models in it, that have options: those with a description or a flag.
+
+    Args:
+        parameter: Parameter of the command.
+        model: The model.
+        prefix: Prefix of the keys.
+        panel: Heading of the fields in --help.
+        flag_prefix: Prefix of the flags that a field does not name itself.
+    """
+    for name in model.model_fields:
+        info = _described(model, name)
+        extra, key = extra_of(info), prefix + name
+        if info.description is not None or "flag" in extra:
+            flag = str(extra.get("flag", f"--{flag_prefix}{dashed(name)}"))
+            text_key = str(extra.get("text_key", ""))
+            yield Place(parameter, info, flag, key, str(extra.get("panel", panel)), text_key=text_key)
+        for table in [] if extra.get("as_text") else models_in(info.annotation):
+            inner = str(extra.get("panel", heading(name)))
+            if not is_list(info):
+                yield from model_places(parameter, table, prefix=f"{key}.", panel=inner)
+            elif info.description is not None:
+                yield from (place._replace(owner=key) for place in model_places(parameter, table, panel=inner))
+
+
 def recipe_places(parameter: str, options: RecipeOptions) -> Iterator[Place]:
     """Yield the fields of a recipe that have options.
 
@@ -158,7 +185,7 @@ def recipe_places(parameter: str, options: RecipeOptions) -> Iterator[Place]:
     """
     files = [] if options.folder is None else sorted(options.folder.glob("*.toml"))
     recipes = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in files}
-    for place in _places(parameter, options.model):
+    for place in model_places(parameter, options.model):
         path = f"{place.owner or place.key}."
         if not options.keys or any(path.startswith(f"{key}.") for key in options.keys):
             yield place._replace(shown=_default(place, recipes))
@@ -205,21 +232,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return str(value) if isinstance(value, Path) else value
-
-
-def _places(parameter: str, model: type[BaseModel], prefix: str = "", panel: str = "") -> Iterator[Place]:
-    for name in model.model_fields:
-        info = _described(model, name)
-        extra, key = extra_of(info), prefix + name
-        if info.description is not None or "flag" in extra:
-            flag, text_key = (str(extra.get(*pair)) for pair in (("flag", f"--{dashed(name)}"), ("text_key", "")))
-            yield Place(parameter, info, flag, key, str(extra.get("panel", panel)), text_key=text_key)
-        for table in [] if extra.get("as_text") else models_in(info.annotation):
-            inner = str(extra.get("panel", heading(name)))
-            if not is_list(info):
-                yield from _places(parameter, table, f"{key}.", inner)
-            elif info.description is not None:
-                yield from (place._replace(owner=key) for place in _places(parameter, table, "", inner))
 
 
 def _default(place: Place, recipes: Mapping[str, Mapping[str, Any]]) -> str | None:
