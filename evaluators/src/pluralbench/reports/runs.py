@@ -12,7 +12,6 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import plural
 
-from pluralbench.data.benchmarks import Benchmark
 from pluralbench.metrics.frame import METRICS as FRAME
 from pluralbench.metrics.frame import number_fields
 from pluralbench.metrics.metric import BASELINES, DECIDED, SHOWN_COUNTS, MetricKey
@@ -159,6 +158,8 @@ def rows_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]
     own = {name: run.estimate(name) for name in SHOWN if not SHOWN[name].part_of_overall}
     yield OVERALL, {"accuracy": run.headline} | own, _counts(run, MetricKey("pooled_accuracy"))
     configs = run.names("config", "pooled_accuracy")
+    # Subsets have rows unless they are in sections, categories or levels.
+    by_subset = not (benchmark.sections or benchmark.by_category or benchmark.reference)
     if benchmark.by_category and len(configs) > 1:
         yield MEAN_OF_CONFIGS, {name: run.estimate(name) for name in SHOWN if SHOWN[name].part_of_overall}, {}
     for section in benchmark.sections if benchmark.reference else ():
@@ -166,7 +167,7 @@ def rows_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]
     for config in configs:
         numbers = {name: run.estimate(name, config=config) for name in SHOWN}
         yield config, numbers, _counts(run, MetricKey("pooled_accuracy", config))
-        for dimension in ("category", *(["subset"] if _shows_subsets(benchmark) else [])):
+        for dimension in ("category", "subset") if by_subset else ("category",):
             for key in run.keys("accuracy", dimension, config=config):
                 shares = {name: run.at(key._replace(metric=name)) for name in SHOWN}
                 yield f"{config}: {getattr(key, dimension)}", shares, _counts(run, key)
@@ -175,11 +176,6 @@ def rows_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]
         for k in run.names("k", "best_of_k", config=config):
             yield f"{config}: best of {k}", {"accuracy": run.estimate("best_of_k", config=config, k=k)}, {}
     yield from _styles(run)
-
-
-def _shows_subsets(benchmark: Benchmark) -> bool:
-    """Whether subsets have rows of their own: not if they are in sections, categories or levels."""
-    return not (benchmark.sections or benchmark.by_category or benchmark.reference)
 
 
 def _styles(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]]]:

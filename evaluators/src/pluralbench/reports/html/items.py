@@ -246,11 +246,12 @@ def _of_model(row: Mapping[str, Any]) -> dict[str, Any]:
         "reasons": list(dict.fromkeys(sanitize(one["reason"]) for one in decisions if one.get("reason"))),
         "certainty": next((one["certainty"] for one in decisions if "certainty" in one), None),
         "truth": next((one["truth"] for one in decisions if "truth" in one), None),
-        "replies": [*_ratings(row["answers"]), *_verdicts(decisions)],
+        "replies": [*_replies(row["answers"], decisions)],
     }
 
 
-def _ratings(answers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+def _replies(answers: Sequence[Mapping[str, Any]], decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """The replies of a judge, each with what it was asked."""
     listed = sorted((one for one in answers if "position" in one), key=itemgetter("position"))
     for reply in listed[0].get("replies", []) if listed else []:
         order = ", ".join(f"{one['position']}: {one['name']}" for one in listed)
@@ -258,9 +259,6 @@ def _ratings(answers: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for one in [] if listed else answers:
         for reply in one.get("replies", []):
             yield f"Rating of {answer_name(one['name'])}", cut(reply["text"], LONG_REPLY)
-
-
-def _verdicts(decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     for decision in decisions:
         pair = f"{decision['chosen']} against {decision['rejected']}, " if len(decisions) > 1 else ""
         for order in decision.get("orders", []):
