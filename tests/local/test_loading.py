@@ -47,9 +47,9 @@ NO_LOAD = r"The {} of HERE cannot be loaded: .*\."
         ("config.json", None, r"HERE is not a model folder: it has no config\.json\."),
         *(("config.json", text, r"HERE/config\.json is not valid JSON: .*") for text in (b"{", b"", b"\xff\xfe{")),
         *(("config.json", text, NO_LOAD.format(r"\w+")) for text in (b"[1]", b"{}", b'{"model_type": "nonesuch"}')),
-        ("config.json", b'{"model_type": "llama", "vocab_size": -1}', NO_LOAD.format(r"\w+")),
+        ("config.json", b'{"model_type": "llama", "vocab_size": -1, "num_labels": 1}', NO_LOAD.format(r"\w+")),
         *(("model.safetensors", kept, NO_LOAD.format("model")) for kept in (None, 0, 2000)),
-        ("tokenizer*", None, NO_LOAD.format("tokenizer")),
+        ("tokenizer*", None, r"HERE has no tokenizer; save the model's tokenizer to it\."),
         ("tokenizer.json", b"{", NO_LOAD.format("tokenizer")),
     ],
 )
@@ -87,15 +87,20 @@ def test_several_logits_want_a_rule(classifiers: Folders) -> None:
         load(folder, device="cpu")
     assert str(failed.value) == (
         f"The head of {folder} has 2 logits; choose the reward with `label=...`: logit:K, or softmax:K for its "
-        "probability (K from 0 to 1, or -1 for the last)."
+        "probability (K from 0 to 1, or -1 for the last), mean, or weights by name or number (LABEL_0, LABEL_1), such "
+        "as 0:0.65,1:-0.4."
     )
 
 
 @pytest.mark.parametrize("architecture", ["llama", "bert"])
 def test_a_rule_says_which_logit_is_the_reward(classifiers: Folders, architecture: str) -> None:
-    folder = classifiers(architecture, num_labels=3)
+    folder = classifiers(architecture, num_labels=3, id2label={0: "helpful: so", 1: "long", 2: "0"})
     plain, [group] = load_plainly(AutoModelForSequenceClassification, folder), GROUPS[3:4]
+    # Names go from number to weight; a number is that of a logit even where another one has it as its name.
     rules: dict[str, Any] = {
+        "mean": lambda logits: sum(logits) / 3,
+        "helpful: so:0.65,long:-0.4": lambda logits: 0.65 * logits[0] - 0.4 * logits[1],
+        "2:1e-1, 0:2": lambda logits: 0.1 * logits[2] + 2 * logits[0],
         "logit:1": lambda logits: logits[1],
         "logit:-1": lambda logits: logits[2],
         "logit:-3": lambda logits: logits[0],
@@ -109,14 +114,20 @@ def test_a_rule_says_which_logit_is_the_reward(classifiers: Folders, architectur
         assert score(model, [group]).scores[0] == pytest.approx([expected(values) for values in logits], abs=1e-4)
 
 
-@pytest.mark.parametrize("label", ["logit", "logit:2", "softmax:1.0", ""])
+@pytest.mark.parametrize(
+    "label",
+    [
+        *("logit", "logit:2", "softmax:1.0", "", "means", "good", "good:", ":1", "good:nan", "good:inf", "bad:1"),
+        *("good:1,", "good:1,good:2", "good:1,0:2", "2:1", "-1:1"),
+    ],
+)
 def test_a_rule_that_does_not_fit(classifiers: Folders, label: str) -> None:
-    folder = classifiers(num_labels=2)
+    folder = classifiers(num_labels=2, id2label={0: "good", 1: "long"})
     with pytest.raises(LocalError) as failed:
         load(folder, label=label, device="cpu")
     assert str(failed.value) == (
-        f"The label {label!r} does not fit the head of {folder}, which has 2 logits; give logit:K or softmax:K as "
-        "`label=...`."
+        f"The label {label!r} does not fit the head of {folder}, which has 2 logits (good, long); give logit:K, "
+        "softmax:K, mean, or weights by name or number, such as 0:0.65,1:-0.4, as `label=...`."
     )
 
 

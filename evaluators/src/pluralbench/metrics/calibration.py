@@ -17,7 +17,7 @@ LOG_ODDS = {"classifier", "implicit", "personal"}
 
 def scores_log_odds(model: ModelRecord) -> bool:
     """Return whether differences of a model's scores are log-odds; ratings and probabilities are not."""
-    return model.kind in LOG_ODDS and not (model.label or "").startswith("softmax")
+    return model.kind in LOG_ODDS and (model.label or "logit").startswith("logit")
 
 
 def calibration_numbers(decided: Decided) -> Numbers:

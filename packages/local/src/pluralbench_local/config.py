@@ -39,14 +39,16 @@ class LocalModel(FrozenModel):
     loader: ClassVar[str] = "pluralbench_local.loading:load_to_score"
 
     name: PathText = Field(description="A folder, ORG/NAME on the Hub, or local (the small embedded model).")
-    kind: Kind = Field(
-        "classifier",
-        description="classifier: a sequence classifier; implicit: log-probability of the response under a language "
-        "model, minus that under --reference.",
+    kind: Kind | None = Field(
+        None,
+        description="classifier: a sequence classifier or value head; implicit: log-probability of the response under "
+        "a language model, minus that under --reference. Default: a reward head that is recognized from the files.",
     )
     reference: PathText | None = Field(None, description="implicit: the model that training started from.")
     label: str | None = Field(
-        None, description="Reward of a model with several logits: logit:K, or softmax:K for its probability."
+        None,
+        description="Reward of a model with several logits: logit:K, softmax:K for its probability, mean, or weights "
+        "by name or number, such as helpfulness:0.65,correctness:0.8.",
     )
     revision: str | None = Field(None, description="Revision of the model on the Hub.")
     chat_template: Path | None = Field(None, description="Jinja file to use instead of the tokenizer's chat template.")
@@ -64,7 +66,7 @@ class LocalModel(FrozenModel):
         trained = self.personal()
         return ModelRecord(
             name=self.name,
-            kind=self.kind if trained is None else "personal",
+            kind=self.kind or ("classifier" if trained is None else "personal"),
             digest=model_digest(self.name),
             commit=model_commit(self.name, self.revision),
             reference=self.reference,
@@ -107,7 +109,8 @@ class LocalModel(FrozenModel):
         folder = Path(self.name)
         if folder.is_dir():
             if not (folder / "config.json").exists():
-                raise LocalError(f"{folder} is not a model folder: it has no config.json.")
+                hint = "; copy it and the tokenizer from the base model" if any(folder.glob("*.pt")) else ""
+                raise LocalError(f"{folder} is not a model folder: it has no config.json{hint}.")
             check_model_folder(folder, LocalError)
         elif folder.exists() or self.name.count("/") != 1 or self.name.startswith((".", "/", "~")):
             raise LocalError(f"{self.name} is not a model folder; give a folder, or ORG/NAME on the Hub.")

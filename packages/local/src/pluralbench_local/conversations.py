@@ -42,6 +42,8 @@ class Template:
         whole_response: Whether all tokens of the response are read, instead of the last token of the conversation.
         num_embeddings: Number of token ids of the model; token ids are checked against it. Default: not checked.
         edit: Changes the token ids of a rendered conversation; see `pluralbench_local.variants`. Default: unchanged.
+        eos: Text of the token that ends each conversation, in place of newlines. Default: the template's end is kept.
+        unread: A token id whose occurrences at the end of a conversation are not read. Default: the last id is read.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -49,6 +51,8 @@ class Template:
     whole_response: bool = False
     num_embeddings: int | None = None
     edit: Callable[[list[int]], list[int]] | None = None
+    eos: str | None = None
+    unread: int | None = None
 
     def render(self, messages: Sequence[Message], *, opening: bool = False) -> str:
         """Render a conversation as text.
@@ -63,7 +67,7 @@ class Template:
         if not self.tokenizer.chat_template:
             raise LocalError("The tokenizer has no chat template; give one as `chat_template=...`.")
         try:
-            return str(
+            text = str(
                 self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=opening)
             )
         except Exception as error:  # noqa: BLE001 - a template is a program and may raise anything
@@ -72,6 +76,10 @@ class Template:
                 f"The chat template fails on a conversation with the roles {roles} ({error}); give another one as "
                 "`chat_template=...`."
             ) from None
+        if self.eos is None or opening:
+            return text
+        text = text.rstrip("\n")  # as OpenRLHF's reward_dataset.py ends a conversation
+        return text if text.endswith(self.eos) else f"{text} {self.eos}"
 
     def encode(self, texts: Sequence[str]) -> "Iterator[array[int]]":
         """Yield the token ids of rendered conversations. The template writes the special tokens; none is added.
@@ -206,6 +214,8 @@ def _as_tokens(ids: "array[int]", opening: "array[int]", template: Template) -> 
     if not ids_with_end:
         raise LocalError("The chat template makes no tokens of a conversation; give one as `chat_template=...`.")
     last = len(ids_with_end) - 1
+    while last and ids_with_end[last] == template.unread:
+        last -= 1
     if not template.whole_response:
         return Tokens(ids_with_end, range(last, last + 1))
     # The token before the response predicts its first token. Finished answers may begin differently than the opening.

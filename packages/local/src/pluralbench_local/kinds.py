@@ -3,26 +3,41 @@
 Scoring, serving and training know no kind by name: a new kind is an entry of `KINDS`.
 """
 
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from operator import attrgetter
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import torch
 from pluralbench_rewards import Mode
 from torch import Tensor, nn
-from transformers import AutoModel, AutoModelForCausalLM, AutoModelForSequenceClassification, PretrainedConfig
+from transformers import (
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
+    PretrainedConfig,
+    PreTrainedTokenizerBase,
+)
 
 from pluralbench_local.config import LocalModel
+from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
-from pluralbench_local.models import load_config, load_model, silence_transformers
+from pluralbench_local.models import load_model, silence_transformers
 from pluralbench_local.network import AGREEMENT, ReadableNetwork, network_of, using_default_attention
 from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.planning import VOCABULARY_ROWS
+from pluralbench_local.value_heads import FAMILIES, HeadFamily, load_value_head
+from pluralbench_local.weights import ModelFiles, Shapes
 
 RULE = re.compile(r"^(logit|softmax):(-?\d+)$")
+
+Names = Mapping[Any, str]
+"""Name of each logit by its number, as `id2label` of a configuration."""
 
 Rows = list[list[int]]
 """For each conversation the indices of its states."""
@@ -101,33 +116,59 @@ class ModelKind:
 
     Attributes:
         name: Name in records, and `LocalModel.kind` if that selects it.
-        recognize: Whether a model is of this kind, by its settings, files, configuration or tensor names.
+        recognize: Whether a model is of this kind, by its settings, files, configuration or the names of its tensors.
         loader: Loads a reward model that scores in its own way, as "module:function" of a `LocalModel` and a
             `ScoringConfig`. Default: a network that the other fields describe.
-        auto: Class of transformers that loads the network.
-        head: The module of a loaded model that reads its hidden states; None if the model pools by itself.
+        network: Loads the network of a model.
         check: Raises `LocalError` if a loaded network cannot be read.
         append: Key in the model's configuration with the id of a token that it expects after a conversation.
         whole_response: Whether all tokens of the response are read, instead of the conversation's last token.
         numbers: Numbers of each conversation, of shape (conversations, labels), from the states that are read.
         option: What tells its numbers apart: the field `label` or `reference` of `LocalModel`.
         precision: Precision of its numbers. Default: that of the weights.
+        family: The value heads that it is of; see `pluralbench_local.value_heads`.
     """
 
     name: str
-    recognize: Callable[[LocalModel], bool]
+    recognize: Callable[[ModelFiles], bool]
     loader: str = ""
-    auto: Any = AutoModelForSequenceClassification
-    head: Callable[[Any], nn.Module | None] = lambda model: getattr(model, "score", None)
+    network: Callable[[ModelFiles], ReadableNetwork] = lambda files: _network(files, AutoModelForSequenceClassification)
     check: Callable[[str, ReadableNetwork], None] = lambda name, network: None
     append: str = ""
     whole_response: bool = False
     numbers: Callable[[ReadableNetwork, Tensor, Rows, Sequence[Tokens], Mode], Tensor] = _logits
     option: str = "label"
     precision: torch.dtype | None = None
+    family: HeadFamily | None = None
 
-    def appended(self, config: PretrainedConfig) -> tuple[int, ...]:
-        """Return the token ids that the model expects after a conversation. Raises `LocalError`."""
+    def template(
+        self, tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig, num_embeddings: int | None
+    ) -> Template:
+        """Return how conversations become tokens that the model reads.
+
+        Args:
+            tokenizer: The tokenizer.
+            config: The model's configuration.
+            num_embeddings: Number of token ids of the model.
+
+        Raises:
+            LocalError: If the configuration or the tokenizer lacks a token that the model expects.
+        """
+        family = self.family
+        unread = config.get_text_config().pad_token_id if family and family.skips_padding else None
+        eos = None
+        if family and family.ends_with_eos:
+            eos = tokenizer.eos_token
+            if eos is None:
+                raise LocalError(f"The tokenizer has no eos token, which {family.name} reads; set its `eos_token`.")
+        appended = self._appended(config)
+        return Template(tokenizer, appended, self.whole_response, num_embeddings, eos=eos, unread=unread)
+
+    def settings(self, config: PretrainedConfig) -> dict[str, Any]:
+        """Return what a run records of a model of this kind."""
+        return {} if self.family is None else self.family.settings(config)
+
+    def _appended(self, config: PretrainedConfig) -> tuple[int, ...]:
         if not self.append:
             return ()
         token = getattr(config, self.append, None)
@@ -136,15 +177,48 @@ class ModelKind:
         return (token,)
 
 
-def _declares(architecture: str) -> Callable[[LocalModel], bool]:
-    return lambda source: architecture in (load_config(source).architectures or [])
+def _network(
+    files: ModelFiles, auto: Any, head: Callable[[Any], nn.Module | None] = lambda model: getattr(model, "score", None)
+) -> ReadableNetwork:
+    """Load a whole network.
+
+    Args:
+        files: The model.
+        auto: Class of transformers that loads it.
+        head: The module that reads its hidden states; None if the model pools by itself.
+    """
+    model = load_model(auto, files.source)
+    with silence_transformers():
+        try:
+            module = head(model)
+        except AttributeError as error:
+            raise LocalError(f"{files.source.name} has no reward head ({error}); it is not a reward model.") from None
+        return network_of(model, module)
+
+
+def _classifier(files: ModelFiles) -> ReadableNetwork:
+    """Load a sequence classifier, whose head has as many rows as its configuration has labels."""
+    rows, labels = files.shapes.get("score.weight", (0,))[0], files.config.num_labels
+    if rows and rows != labels:
+        raise LocalError(
+            f"The head of {files.source.name} has {rows} rows (score.weight), but config.json names {labels} labels; "
+            "correct `id2label` there."
+        )
+    return _network(files, AutoModelForSequenceClassification)
+
+
+def _internlm2(files: ModelFiles) -> ReadableNetwork:
+    return _network(files, AutoModel, attrgetter("v_head"))
+
+
+def _value_head(family: HeadFamily) -> ModelKind:
+    return ModelKind("classifier", family.recognizes, network=partial(load_value_head, family), family=family)
 
 
 LANGUAGE_MODEL = ModelKind(
     "implicit",
-    lambda source: source.kind == "implicit",
-    auto=AutoModelForCausalLM,
-    head=lambda model: model.get_output_embeddings(),
+    lambda files: files.source.kind == "implicit",
+    network=lambda files: _network(files, AutoModelForCausalLM, lambda model: model.get_output_embeddings()),
     check=_check_vocabulary,
     whole_response=True,
     numbers=_log_probabilities,
@@ -156,33 +230,44 @@ LANGUAGE_MODEL = ModelKind(
 The factor beta changes no decision and is left out. The tokens of the response are all those after the template's
 opening of the answer, including its closing tokens.
 """
-CLASSIFIER = ModelKind("classifier", lambda source: True)
-"""A logit of the conversation's last token. Of several, `label` selects one: "logit:K", or "softmax:K" for its
-probability. Personalized RewardBench (section 4.1) uses "softmax:-1"."""
+CLASSIFIER = ModelKind("classifier", lambda files: True, network=_classifier)
+"""A logit of the conversation's last token. Of several, `label` makes one: "logit:K", "softmax:K" for its probability,
+their "mean", or their weighted sum. Personalized RewardBench (section 4.1) uses "softmax:-1"."""
 
 KINDS: tuple[ModelKind, ...] = (
     ModelKind(
         "personal",
-        lambda source: source.personal() is not None,
+        lambda files: files.source.personal() is not None,
         loader="pluralbench_local.personal.scoring:load_personal",
     ),
     LANGUAGE_MODEL,
     # internlm/internlm2-*-reward: `get_score` of the model's own code reads the reward token after the conversation.
     ModelKind(
         "classifier",
-        _declares("InternLM2ForRewardModel"),
-        auto=AutoModel,
-        head=attrgetter("v_head"),
+        lambda files: "InternLM2ForRewardModel" in (files.config.architectures or ()),
+        network=_internlm2,
         append="reward_token_id",
     ),
+    *map(_value_head, FAMILIES),
     CLASSIFIER,
 )
 """The first kind that recognizes a model is its kind."""
 
 
-def kind_of(source: LocalModel) -> ModelKind:
-    """Return the kind of a model. Raises `LocalError` if its configuration cannot be loaded."""
-    return next(kind for kind in KINDS if kind.recognize(source))
+def kind_of(source: LocalModel, shapes: Shapes | None = None) -> ModelKind:
+    """Return the kind of a model.
+
+    Args:
+        source: The model.
+        shapes: Shapes of its tensors by name. Default: those of its files.
+
+    Raises:
+        LocalError: If its configuration or its files cannot be read.
+    """
+    files = ModelFiles(source)
+    if shapes is not None:
+        files.__dict__["shapes"] = shapes
+    return next(kind for kind in KINDS if kind.recognize(files))
 
 
 def load_network(kind: ModelKind, source: LocalModel) -> ReadableNetwork:
@@ -191,15 +276,19 @@ def load_network(kind: ModelKind, source: LocalModel) -> ReadableNetwork:
     Raises:
         LocalError: If it cannot be loaded or read; or if its device is not available, or has too little memory.
     """
-    model = load_model(kind.auto, source)
-    with silence_transformers():
-        network = network_of(model, kind.head(model))
+    network = kind.network(ModelFiles(source))
     kind.check(source.name, network)
     return network
 
 
-def check_label(name: str, logits: int, label: str | None) -> None:
+def check_label(name: str, logits: int, label: str | None, names: Names = MappingProxyType({})) -> None:
     """Check the label of a classifier against the number of its logits.
+
+    Args:
+        name: Name of the model.
+        logits: Number of its logits.
+        label: The label.
+        names: Names of the logits (`id2label`).
 
     Raises:
         LocalError: If a head of several logits has no label, or the label does not fit the head.
@@ -208,20 +297,49 @@ def check_label(name: str, logits: int, label: str | None) -> None:
         if logits > 1:
             raise LocalError(
                 f"The head of {name} has {logits} logits; choose the reward with `label=...`: logit:K, or softmax:K "
-                f"for its probability (K from 0 to {logits - 1}, or -1 for the last)."
+                f"for its probability (K from 0 to {logits - 1}, or -1 for the last), mean, or weights by name or "
+                f"number ({_listed(names, logits)}), such as 0:0.65,1:-0.4."
             )
         return
     match = RULE.match(label)
-    if match is None or not -logits <= int(match[2]) < logits:
+    if match is not None and -logits <= int(match[2]) < logits:
+        return
+    if match is not None or not _weights(label, logits, names):
         raise LocalError(
-            f"The label {label!r} does not fit the head of {name}, which has {logits} logits; give logit:K or "
-            "softmax:K as `label=...`."
+            f"The label {label!r} does not fit the head of {name}, which has {logits} logits "
+            f"({_listed(names, logits)}); give logit:K, softmax:K, mean, or weights by name or number, such as "
+            "0:0.65,1:-0.4, as `label=...`."
         )
 
 
-def reward_of(logits: Tensor, label: str | None) -> Tensor:
-    """Return the reward of each row of logits, as `label` selects it."""
+def reward_of(logits: Tensor, label: str | None, names: Names = MappingProxyType({})) -> Tensor:
+    """Return the reward of each row of logits, as `label` makes it (see `check_label`)."""
     match = RULE.match(label or "logit:0")
-    assert match is not None  # noqa: S101 - `check_label` checks it
+    if match is None:
+        weights = _weights(label or "", logits.shape[1], names)
+        return logits[:, list(weights)] @ logits.new_tensor(list(weights.values()))
     values = logits.softmax(-1) if match[1] == "softmax" else logits
     return values[:, int(match[2])]
+
+
+def _weights(label: str, logits: int, names: Names) -> dict[int, float]:
+    """Weights of the logits by number; empty if the label does not fit them."""
+    if label == "mean":
+        return dict.fromkeys(range(logits), 1 / logits)
+    numbers = {name: number for number, name in names.items()} | {str(number): number for number in range(logits)}
+    weights: dict[int, float] = {}
+    for part in label.split(","):
+        name, _, weight = part.rpartition(":")
+        number = numbers.get(name.strip())
+        try:
+            value = float(weight)
+        except ValueError:
+            return {}
+        if number is None or number in weights or not 0 <= number < logits or not math.isfinite(value):
+            return {}
+        weights[number] = value
+    return weights
+
+
+def _listed(names: Names, logits: int) -> str:
+    return ", ".join(str(names.get(number, number)) for number in range(logits))

@@ -8,11 +8,9 @@ from typing import Any
 
 from pluralbench_rewards import RewardModel, ScoringConfig
 from pluralbench_rewards.cluster import on_devices
-from pluralbench_runs import step
-from torch import Tensor
+from pluralbench_runs import log_status, step
 
 from pluralbench_local.config import LocalModel, described
-from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
 from pluralbench_local.kinds import ModelKind, check_label, kind_of, load_network
 from pluralbench_local.models import ALL_GPUS, all_gpus, describe_weights, load_tokenizer, num_embeddings
@@ -68,11 +66,13 @@ def _load(kind: ModelKind, model: LocalModel, options: RunOptions) -> LocalRewar
     tokenizer = load_tokenizer(model)
     network = load_network(kind, model)
     network, reference = (network, None) if model.reference is None else _with_reference(kind, model, network)
-    weight = getattr(network.head, "weight", None)  # without it, the first batch shows the number of labels
-    if kind.option == "label" and isinstance(weight, Tensor):
-        check_label(model.name, len(weight), model.label)
-    append = kind.appended(network.model.config)
-    template = Template(tokenizer, append, kind.whole_response, num_embeddings(network.model))
+    config = network.model.config
+    outputs = getattr(network.head, "out_features", None)  # without it, the first batch shows the number of labels
+    if kind.option == "label" and outputs is not None:
+        check_label(model.name, outputs, model.label, config.id2label or {})
+    template = kind.template(tokenizer, config, num_embeddings(network.model))
+    if settings := kind.settings(config):
+        log_status(f"{model.name}: {'; '.join(f'{name} {value}' for name, value in settings.items())}.")
     return LocalRewardModel(model.name, kind, network, template, model.label, reference, options)
 
 

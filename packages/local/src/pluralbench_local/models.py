@@ -28,6 +28,7 @@ transformers_logging: Any = logging  # untyped
 MILLION = 10**6
 ALL_GPUS = "all"
 NO_GPU = 'The device {device} needs a GPU, and this machine has none; set `device="cpu"`.'
+TOKENIZER_FILES = ("*token*", "*vocab*", "*spiece*", "merges.txt", "*.model")
 REWARD_HEADS = {"score", "classifier", "v_head"}
 
 
@@ -38,9 +39,17 @@ def hub_options(model: LocalModel) -> dict[str, Any]:
 
 def load_tokenizer(source: LocalModel) -> PreTrainedTokenizerBase:
     """Load a model's tokenizer, with the chat template of `source` if it has one. Raises `LocalError`."""
-    tokenizer = load_or_raise(
-        "tokenizer", source, lambda: AutoTokenizer.from_pretrained(source.name, **hub_options(source))
-    )
+    folder = Path(source.name)
+
+    def load() -> Any:
+        try:
+            return AutoTokenizer.from_pretrained(source.name, **hub_options(source))
+        except Exception:
+            if folder.is_dir() and not any(path for pattern in TOKENIZER_FILES for path in folder.glob(pattern)):
+                raise LocalError(f"{folder} has no tokenizer; save the model's tokenizer to it.") from None
+            raise
+
+    tokenizer = load_or_raise("tokenizer", source, load)
     template = source.template()
     if template is not None:
         tokenizer.chat_template = template
@@ -101,8 +110,13 @@ def describe_weights(model: LocalModel) -> str:
     return f"{folder.name or model.name} ({', '.join([*facts, devices.get(model.device, model.device)])})"
 
 
-def load_model(kind: Any, source: LocalModel) -> PreTrainedModel:
+def load_model(kind: Any, source: LocalModel, **options: Any) -> PreTrainedModel:
     """Load a model of a transformers class with all its weights, to its device.
+
+    Args:
+        kind: The class.
+        source: The model.
+        **options: Further arguments of `from_pretrained`.
 
     Raises:
         LocalError: If it cannot be loaded; or if its device is not available, or has too little memory.
@@ -112,7 +126,7 @@ def load_model(kind: Any, source: LocalModel) -> PreTrainedModel:
     placement: dict[str, Any] = {"device_map": "auto"} if spread else {}
     if device is not None:
         check_before_loading(kind, source, load_config, device)
-    model, info = load_weights(kind, source, dtype=source.dtype, **placement)
+    model, info = load_weights(kind, source, dtype=source.dtype, **placement, **options)
     reward_heads = [name for name in info["unexpected_keys"] if name.split(".")[0] in REWARD_HEADS]
     if reward_heads and kind is AutoModelForCausalLM:
         raise LocalError(

@@ -74,11 +74,18 @@ def _device(model: PreTrainedModel) -> torch.device:
     return weight.device
 
 
-def network_of(model: PreTrainedModel, head: nn.Module | None) -> ReadableNetwork:
-    """Determine how a loaded model can be read, by running it on a few tokens."""
-    body = model.base_model
+def network_of(model: PreTrainedModel, head: nn.Module | None, body: nn.Module | None = None) -> ReadableNetwork:
+    """Determine how a loaded model can be read, by running it on a few tokens.
+
+    Args:
+        model: The model.
+        head: What reads its hidden states; None if the model pools by itself.
+        body: What gives them. Default: the model's base, which is another module than the model.
+    """
     default_attention = model.config._attn_implementation  # noqa: SLF001 - it has no public name
-    if head is None or body is model:
+    if body is None and model.base_model is not model:
+        body = model.base_model
+    if head is None or body is None:
         return ReadableNetwork(model, model, None, default_attention, "the model pools its tokens by itself")
     fuse_gated_mlps(model)
     return ReadableNetwork(model, body, head, default_attention, _unpackable_reason(model, body, default_attention))
@@ -182,7 +189,8 @@ def _own_logits(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
         raise LocalError(
             f"The forward pass of {model.name_or_path} fails on a conversation ({one_line(error, 200)})."
         ) from None
-    logits = logits.unsqueeze(1) if logits.shape == (len(ids),) else logits  # as of ArmoRM
+    if logits.dim() < 2 and logits.numel() % len(ids) == 0:  # as of ArmoRM; some squeeze a batch of one
+        logits = logits.reshape(len(ids), -1)
     if logits.dim() != 2 or len(logits) != len(ids):
         raise LocalError(
             f"{model.name_or_path} returns logits of shape {tuple(logits.shape)} for {len(ids)} conversations, not a "

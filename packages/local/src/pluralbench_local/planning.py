@@ -168,8 +168,7 @@ def default_budget(network: ReadableNetwork) -> int:
     free, config = free_memory(network.device), network.model.config
     if free is None or not _is_plannable(config):
         return DEFAULT_BUDGETS["cpu" if free is None else "cuda"]
-    weight = getattr(network.head, "weight", None)
-    num_logits = 1 if weight is None else len(weight)
+    num_logits = getattr(network.head, "out_features", 1)
     itemsize = network.dtype.itemsize
     needs = partial(needs_of, config, itemsize=itemsize, num_logits=num_logits, prefix_tokens=KEPT_TOKENS)
     return largest_fitting(needs, free).token_budget

@@ -121,7 +121,8 @@ class LocalRewardModel:
         source = self.options.source
         record = ModelRecord(name=self.name, kind=self.kind.name) if source is None else source.record()
         fields = loaded_fields(self)
-        return record.model_copy(update=fields | {"commit": fields["commit"] or record.commit})
+        settings = record.settings | self.kind.settings(self.network.model.config)
+        return record.model_copy(update=fields | {"commit": fields["commit"] or record.commit, "settings": settings})
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
         """Compute the reward of each conversation, in order, and return the tokens that each network computed too."""
@@ -130,8 +131,9 @@ class LocalRewardModel:
         for network in self.networks:
             states, rows, computed = read(network, groups)
             numbers = self.kind.numbers(network, states, rows, conversations, self.options.mode)
-            check_label(self.name, numbers.shape[1], self.label)
-            rewards.append(reward_of(numbers, self.label))
+            names = network.model.config.id2label or {}
+            check_label(self.name, numbers.shape[1], self.label, names)
+            rewards.append(reward_of(numbers, self.label, names))
         return (rewards[0] if self.reference is None else rewards[0] - rewards[1]).tolist(), computed
 
     def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:

@@ -58,7 +58,9 @@ class ServedModel(FrozenModel):
 
         async def connect(urls: Sequence[str], served_name: str | None, name: str) -> list[Server]:
             clients = [await stack.enter_async_context(Client(url, serving)) for url in urls]
-            connecting = (open_server(client, serving.engine, served_name, name, model.kind) for client in clients)
+            connecting = (
+                open_server(client, serving.engine, served_name, name, model.kind or "classifier") for client in clients
+            )
             return list(await asyncio.gather(*connecting))
 
         servers = await connect(serving.server, serving.served_name, model.name)

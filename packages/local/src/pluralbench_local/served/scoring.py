@@ -116,8 +116,9 @@ class Served:
             logits = torch.tensor(rows, dtype=torch.float64)
             if head is not None:
                 logits = head(logits)
-            check_label(model.name, logits.shape[1], model.label)
-            values: list[float] = reward_of(logits, model.label).tolist()
+            names = self.config.id2label or {}
+            check_label(model.name, logits.shape[1], model.label, names)
+            values: list[float] = reward_of(logits, model.label, names).tolist()
             return values
 
         return rewards
@@ -185,8 +186,8 @@ def load(model: ServedModel, scoring: ScoringConfig) -> Served:
     tokenizer = load_tokenizer(local)
     config = load_config(local)
     size = config.get_text_config().vocab_size  # larger ids crash some engines, so they are never sent
-    kind = kind_of(local)
-    return Served(model, scoring, Template(tokenizer, kind.appended(config), kind.whole_response, size), config)
+    kind = kind_of(local, {})  # the weights need not be here
+    return Served(model, scoring, kind.template(tokenizer, config, size), config)
 
 
 def _evenly_spaced(indices: Sequence[int], count: int) -> list[int]:
