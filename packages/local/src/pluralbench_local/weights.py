@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
+from zipfile import is_zipfile
 
 import torch
 from pluralbench_calls.model_checks import unreachable_errors
@@ -142,7 +143,7 @@ def read_pickle(path: Path) -> Any:
         LocalError: If it holds more than tensors and plain values.
     """
     try:
-        return torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        return torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path))
     except pickle.UnpicklingError:
         raise LocalError(
             f"The model of {path.parent} cannot be loaded: {path.name} is a pickle of more than tensors, which may run "
