@@ -6,6 +6,7 @@ each place where the processor waits for it is in `WAITS`, with the reason why i
 
 from array import array
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from pluralbench_local.personal.embedding import embed
 from pluralbench_rewards import Mode
 from pretended_card import CARD, Card, pretended_card
 from reward_models import Folders, make_groups, work_of
+from value_heads import save_value_head
 
 pytestmark = pytest.mark.heavy
 
@@ -57,6 +59,20 @@ def test_a_classifier_scores(folders: Folders, architecture: str) -> None:
             assert work_of(scored).strategy == (mode if architecture in PACKABLE else "padded")
             assert [len(values) for values in scored.scores] == [len(group.responses) for group in GROUPS]
             assert bool(card.kernels["varlen"]) == (architecture == "llama")
+
+
+@pytest.mark.parametrize("family", ["trl", "grm-mlp", "beaver-cost", "openrlhf", "qrm-linear"])
+def test_a_value_head_scores(tmp_path: Path, family: str) -> None:
+    modes: tuple[Mode, ...] = ("fast", "exact")
+    folder = save_value_head(tmp_path / "model", family, dtype="bfloat16")
+    with pretended_card() as card:
+        model = load(folder, device="cuda")
+        for mode in modes:
+            card.forget()
+            scored = score(model, GROUPS, mode=mode)
+            check_waits(card, "classifier")
+            assert work_of(scored).strategy == mode
+            assert [len(values) for values in scored.scores] == [len(group.responses) for group in GROUPS]
 
 
 @pytest.mark.parametrize(("capability", "dtype"), [((7, 5), "float16"), ((8, 0), "float16"), ((12, 0), "bfloat16")])

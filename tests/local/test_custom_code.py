@@ -166,6 +166,34 @@ def test_the_appended_token_counts_and_survives_cutting(folder: Path) -> None:
     assert scored.scores[0] == pytest.approx([remote.get_score(ids[cut:]) for ids in conversations], abs=1e-4)
 
 
+def test_code_without_a_reward_head_is_no_reward_model(folder: Path) -> None:
+    renamed = CODE.replace("self.v_head", "self.reward")
+    (folder / "tiny_reward.py").write_text(renamed, encoding="utf-8")
+    weights = load_file(folder / "model.safetensors")
+    save_file(
+        {name.replace("v_head.", "reward."): weight for name, weight in weights.items()},
+        folder / "model.safetensors",
+        metadata={"format": "pt"},
+    )
+    with pytest.raises(LocalError, match=r"^.* has no reward head \(.*v_head.*\); it is not a reward model\.$"):
+        load(str(folder), device="cpu", trust_remote_code=True)
+
+
+@pytest.mark.parametrize("mode", ["fast", *heavy("exact")])
+def test_logits_of_any_shape_are_a_row_of_each_conversation(pooling: Callable[..., Path], mode: str) -> None:
+    """Several rewards, which the label weights, and the only one of a batch of one, without any dimension."""
+    groups = make_groups(1, number=2)
+    folder = pooling(pad_token_id=2)
+    expected = score(load_classifier(str(folder), trust_remote_code=True), groups, mode=mode).scores
+    code = POOLING.replace("logits=rewards.squeeze(-1)", "logits=rewards.squeeze()")
+    (folder / "tiny_reward.py").write_text(code, encoding="utf-8")
+    assert score(load_classifier(str(folder), trust_remote_code=True), groups, mode=mode).scores == expected
+    code = POOLING.replace("logits=rewards.squeeze(-1)", "logits=torch.cat((rewards, -rewards), 1)")
+    (folder / "tiny_reward.py").write_text(code, encoding="utf-8")
+    model = load_classifier(str(folder), trust_remote_code=True, label="LABEL_0:0.25,1:-0.75")
+    assert max(differences(score(model, groups, mode=mode).scores, expected)) < 1e-5
+
+
 @pytest.mark.parametrize("mode", ["fast", *heavy("exact")])
 @pytest.mark.parametrize("pad", [2, REWARD_TOKEN, None])
 def test_a_model_that_finds_its_last_token_by_padding_is_scored_as_its_own_forward_pass_scores(

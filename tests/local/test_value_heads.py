@@ -2,13 +2,14 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from case_marks import heavy
+from live_hub import Hub, live_hub, point_clients
 from pluralbench_local import LocalError, LocalModel, load, score
 from pluralbench_local.weights import tensor_shapes
 from reward_models import (
@@ -33,6 +34,17 @@ NO_NEWLINE = TEMPLATE.replace(
 )
 NO_EOS = TEMPLATE.replace("{{ eos_token }}\n{% endfor %}", "\n{% endfor %}")
 SMOKE = {("trl", "fast"), ("openrlhf", "fast")}
+
+
+def whole_body(folder: Path, dtype: str = "float32", architecture: str = "llama") -> Any:
+    """The language model whose weights `save_value_head` saves, as the library loads it."""
+    auto: Any = AutoModelForCausalLM
+    return auto.from_pretrained(save_language_model(folder, architecture), dtype=getattr(torch, dtype)).eval()
+
+
+def config_of(folder: str) -> dict[str, Any]:
+    config: dict[str, Any] = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+    return config
 
 
 def cases() -> list[Any]:
@@ -66,10 +78,7 @@ def test_a_value_head_is_read_as_its_program_reads_it(
     """
     tokenizer = make_tokenizer(template=template)
     folder = save_value_head(tmp_path / "model", family, dtype=dtype, tokenizer=tokenizer)
-    base = save_language_model(tmp_path / "base", num_hidden_layers=2)
-    auto: Any = AutoModelForCausalLM
-    body = auto.from_pretrained(base, dtype=getattr(torch, dtype)).eval()
-    config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+    body, config = whole_body(tmp_path / "base", dtype), config_of(folder)
     model = load_classifier(folder)
     scored = score(model, GROUPS, mode=mode)
     expected, alone = [], []
@@ -89,6 +98,25 @@ def test_a_value_head_is_read_as_its_program_reads_it(
     # One conversation in a batch, and each by itself.
     single = score(model, GROUPS, mode=mode, token_budget=1)
     assert max(differences(single.scores, expected)) < close * max(size, 1)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+@pytest.mark.parametrize(
+    ("family", "architecture"), [("trl", "gpt2"), ("starling-34b", "gpt2"), ("openrlhf", "gemma2"), ("trl", "bloom")]
+)
+def test_heads_on_other_bodies(tmp_path: Path, family: str, architecture: str, mode: str) -> None:
+    folder = save_value_head(tmp_path / "model", family, architecture)
+    body, config = whole_body(tmp_path / "base", architecture=architecture), config_of(folder)
+    model = load_classifier(folder)
+    expected = []
+    for group in GROUPS:
+        answers = [[*group.messages, {"role": "assistant", "content": response}] for response in group.responses]
+        rows = [ids_to_read(family, model.template.tokenizer, config, messages) for messages in answers]
+        expected.append(
+            [published_rewards(family, body, config, [ids], dtype="float32", side="right", pad=2)[0] for ids in rows]
+        )
+    assert max(differences(score(model, GROUPS, mode=mode).scores, expected)) < 5e-4
 
 
 @pytest.mark.parametrize(
@@ -156,8 +184,8 @@ Change = Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]
             r"HERE has no weights for score\.weight, so what it computes would be random; .*",
         ),
         (
-            lambda tensors: {name: tensor for name, tensor in tensors.items() if "layers.1.mlp.down" not in name},
-            r"HERE has no weights for layers\.1\.mlp\.down_proj\.weight, so what it computes would be random\.",
+            lambda tensors: {name: tensor for name, tensor in tensors.items() if "layers.2.mlp.down" not in name},
+            r"HERE has no weights for layers\.2\.mlp\.down_proj\.weight, so what it computes would be random\.",
         ),
         (
             lambda tensors: (
@@ -224,3 +252,30 @@ def test_a_classifier_is_recognized_with_and_without_its_kind(classifiers: Folde
     named, found = load_classifier(folder, kind="classifier"), load_classifier(folder)
     assert named.record() == found.record()
     assert named.record().settings == {}
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    with live_hub() as server:
+        point_clients(monkeypatch, server, tmp_path / "home")
+        yield server
+
+
+@pytest.mark.heavy
+def test_a_head_on_the_hub_is_recognized_by_headers_and_later_without_a_network(
+    tmp_path: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Path(save_value_head(tmp_path / "model", "llama-factory"))
+    repository = hub.create("org/head", "models")
+    commit = repository.commit({path.name: path.read_bytes() for path in folder.iterdir()})
+    local = LocalModel(name=str(folder))
+    # A head's header is shorter than the first part of a file that a client asks for; the body's is not its whole file.
+    assert tensor_shapes(LocalModel(name="org/head")) == tensor_shapes(local)
+    cache = tmp_path / "home" / "hub"
+    assert not list(cache.glob("**/*.safetensors"))
+    expected = score(load_classifier(str(folder)), GROUPS).scores
+    model = load_classifier("org/head", revision=commit)
+    assert score(model, GROUPS).scores == expected
+    assert model.record().commit == commit
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert score(load_classifier("org/head", revision=commit), GROUPS).scores == expected

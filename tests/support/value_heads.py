@@ -105,6 +105,11 @@ SAVED = {
     "llama-factory-bin": SavedHead(SUMMARY, linear("v_head.summary"), head_file="value_head.bin"),
     "grm-mlp": SavedHead(mlp("v_head.summary", 24), two_layers("v_head.summary"), {"vhead_layer_type": "mlp"}),
     "ultrarm": SavedHead(one("regression_head"), linear("regression_head")),
+    "eurus": SavedHead(
+        one("regression_head"),
+        linear("regression_head"),
+        {"auto_map": {"AutoModel": "modeling_eurus_rm.EurusRewardModel"}},
+    ),
     "starling-7b": SavedHead(one("v_head"), linear("v_head"), {"pad_token_id": 5}, file="starling.pt", ends="unpadded"),
     "starling-34b": SavedHead(one("v_head"), linear("v_head"), body="transformer.", ends="unpadded"),
     "deepspeed-chat": SavedHead(
@@ -134,11 +139,13 @@ SAVED = {
 """By a name: heads as their programs save them; `test_value_heads` names the sources."""
 
 
-def save_value_head(folder: Path, family: str, *, dtype: str = "float32", tokenizer: Any = None, **config: Any) -> str:
+def save_value_head(
+    folder: Path, family: str, architecture: str = "llama", *, dtype: str = "float32", tokenizer: Any = None
+) -> str:
     """Save a language model with a value head of a family of `SAVED`; the folder as text."""
     saved, kind = SAVED[family], getattr(torch, dtype)
-    save_language_model(folder, tokenizer=tokenizer, num_hidden_layers=2)
-    change_config(str(folder), **({"dtype": dtype} | saved.config | config))
+    save_language_model(folder, architecture, tokenizer=tokenizer)
+    change_config(str(folder), **({"dtype": dtype} | saved.config))
     body = {
         saved.body + name.removeprefix("model.") if name.startswith("model.") else name: tensor.to(kind)
         for name, tensor in load_file(folder / "model.safetensors").items()

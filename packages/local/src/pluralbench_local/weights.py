@@ -124,15 +124,15 @@ def file_names(source: LocalModel) -> list[str]:
     """Return the names of a model's files, in its folder or on the Hub; of its copy in the cache if it is offline."""
     folder = Path(source.name)
     if not folder.is_dir():
-        from huggingface_hub import HfApi, snapshot_download
+        from huggingface_hub import HfApi, try_to_load_from_cache
 
         try:
             return HfApi().list_repo_files(source.name, revision=source.revision)
         except unreachable_errors():
-            try:
-                folder = Path(snapshot_download(source.name, revision=source.revision, local_files_only=True))
-            except OSError:
+            config = try_to_load_from_cache(source.name, "config.json", revision=source.revision)
+            if not isinstance(config, str):
                 return []
+            folder = Path(config).parent
     return sorted(path.name for path in folder.iterdir() if path.is_file())
 
 
