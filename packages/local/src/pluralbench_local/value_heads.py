@@ -190,7 +190,11 @@ FAMILIES = (
     HeadFamily(
         "INF-ORM",
         "score",
-        lambda config, shapes: "score.0.weight" in shapes,
+        # Process reward models of Qwen have such a head, too; it reads the end of each step.
+        lambda config, shapes: (
+            "score.0.weight" in shapes
+            and not any("ProcessReward" in architecture for architecture in config.get("architectures") or ())
+        ),
         reads="last token that is not the padding token",
         skips_padding=True,
     ),
