@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from pluralbench_local import LocalError, load, train
+from pluralbench_local import LocalError, load, score, train
 from pluralbench_local.training_job import checkpoints
-from reward_models import Folders
+from reward_models import Folders, load_classifier, make_groups, save_adapter
 from safetensors.torch import load_file
 from training_runs import RANKINGS, options
 
@@ -37,6 +37,24 @@ def test_weights_in_a_pickle_are_read_and_code_in_it_is_not_run(classifiers: Fol
     with pytest.raises(LocalError, match=r"^The model of .* cannot be loaded: "):
         load(str(folder), device="cpu")
     assert not trace.exists()
+
+
+def test_an_adapter_in_a_pickle(language_models: Folders, tmp_path: Path) -> None:
+    pytest.importorskip("peft", reason="needs the extra `lora`")
+    folder, trace = save_adapter(tmp_path / "it", language_models(), task_type="SEQ_CLS"), tmp_path / "ran"
+    groups = make_groups(1, number=2)
+    expected = score(load_classifier(str(folder)), groups).scores
+    weights = load_file(folder / "adapter_model.safetensors")
+    (folder / "adapter_model.safetensors").unlink()
+    torch.save(weights, folder / "adapter_model.bin")
+    assert score(load_classifier(str(folder)), groups).scores == expected
+    torch.save(weights | {"more": Evil(trace)}, folder / "adapter_model.bin")
+    with pytest.raises(LocalError, match=r"cannot be read \(adapter_model\.bin: "):
+        load(str(folder), device="cpu")
+    assert not trace.exists()
+    (folder / "adapter_model.bin").unlink()
+    with pytest.raises(LocalError, match=r"adapter without weights: it has no adapter_model\.safetensors"):
+        load(str(folder), device="cpu")
 
 
 def test_code_in_a_checkpoint_is_not_run(small: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -175,6 +175,16 @@ def test_a_changed_reference_or_template_is_refused(data: Path, folder: Path, tm
     refused("chat_template_digest", model=folder, data=data, out=tmp_path / "run", **options)
 
 
+def test_a_changed_base_of_an_adapter_is_refused(data: Path, folder: Path, tmp_path: Path) -> None:
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    named = json.dumps({"base_model_name_or_path": str(folder)})
+    (adapter / "adapter_config.json").write_text(named, encoding="utf-8")
+    interrupted(data, tmp_path / "run", adapter)
+    (folder / "model.safetensors").write_text("other weights", encoding="utf-8")
+    refused("base_digest", model=adapter, data=data, out=tmp_path / "run")
+
+
 def test_a_model_on_the_hub_that_moved_is_refused(
     data: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -164,6 +165,36 @@ def save_language_model(
     torch.manual_seed(seed)
     auto: Any = AutoModelForCausalLM
     return _save(folder, auto.from_config(make_config(architecture, **settings)), tokenizer)
+
+
+def save_adapter(folder: Path, base: str, *, auto: Any = None, labels: int = 1, **settings: Any) -> Path:
+    """Save a LoRA adapter with random weights, large enough to change scores; its base stays as it was.
+
+    Args:
+        folder: Where to save it.
+        base: The folder of its base.
+        auto: Class of the base. Default: a classifier with a new head.
+        labels: Labels of the new head.
+        **settings: Of `peft.LoraConfig`.
+    """
+    import peft
+    import torch
+    from transformers import AutoModelForSequenceClassification
+
+    library: Any = peft
+    torch.manual_seed(len(settings))
+    model = (auto or AutoModelForSequenceClassification).from_pretrained(
+        base, **({} if auto else {"num_labels": labels})
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # peft 0.21 uses a name that transformers 5.23 deprecates
+        config = library.LoraConfig(**({"r": 4, "lora_alpha": 8, "target_modules": "all-linear"} | settings))
+        whole = library.get_peft_model(model, config)
+        for parameter in whole.parameters():
+            if parameter.requires_grad:
+                torch.nn.init.normal_(parameter, std=0.1)
+        whole.save_pretrained(folder, save_embedding_layers=False)
+    return folder
 
 
 def _save(folder: Path, model: Any, tokenizer: Any) -> str:

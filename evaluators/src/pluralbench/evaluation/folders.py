@@ -22,6 +22,7 @@ UNNAMED_FIELDS = {
     "english",
     "plans",
     "personas",
+    "base",
     "reference",
     "chat_template",
     "name",

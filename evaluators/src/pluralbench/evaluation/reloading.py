@@ -140,6 +140,7 @@ def reload_model(
         {
             "name": name or recorded.name,
             "kind": "implicit" if recorded.kind == "implicit" else "classifier",
+            "base": recorded.base,
             "reference": configured.reference,
             "label": configured.label,
             "revision": recorded.commit if name is None else None,
@@ -151,7 +152,15 @@ def reload_model(
 
 def check_same_model(run: Run, loaded: ModelRecord) -> None:
     """Raise `RunError` if the loaded model is not the one that the run records."""
-    for name in ("digest", "commit", "architecture", "parameters", "chat_template_digest"):
+    for name in (
+        "digest",
+        "commit",
+        "base_digest",
+        "base_commit",
+        "architecture",
+        "parameters",
+        "chat_template_digest",
+    ):
         ours, theirs = getattr(run.result.model, name), getattr(loaded, name)
         if ours is not None and theirs is not None and ours != theirs:
             ours, theirs = (f"{value:,}" if isinstance(value, int) else value[:12] for value in (ours, theirs))

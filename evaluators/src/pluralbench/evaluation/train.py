@@ -23,7 +23,7 @@ Item = TypeVar("Item")
 
 
 def train(
-    base: Annotated[str | Path | LocalModel, Options("Model", ("kind", "reference", "label", "dtype"))],
+    base: Annotated[str | Path | LocalModel, Options("Model", ("kind", "base", "reference", "label", "dtype"))],
     out: Out,
     *,
     data: Undrawn = None,

@@ -96,7 +96,7 @@ class EmbeddedSplit(NamedTuple):
 
 
 def personalize(
-    backbone: Annotated[str | Path | LocalModel, Options("Backbone", ("kind", "reference", "label"))],
+    backbone: Annotated[str | Path | LocalModel, Options("Backbone", ("kind", "base", "reference", "label"))],
     *,
     data: Annotated[str | Path | DataConfig | None, Options(left_out=("split", *WITHOUT_DRAW))],
     benchmark: str = "personalized-training",

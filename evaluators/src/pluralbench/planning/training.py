@@ -21,7 +21,7 @@ TRAIN = "train"
 
 
 def train_planner(
-    base: Annotated[str | Path | LocalModel, Options("Model", ("kind", "reference", "label"))],
+    base: Annotated[str | Path | LocalModel, Options("Model", ("kind", "base", "reference", "label"))],
     out: Out,
     *,
     data: PlannerItems = None,

@@ -20,15 +20,23 @@ def check_model(model: str, error: type[UserError], *, revision: str | None = No
         UserError: Of the type `error`: the model is not safe to load, or the Hub serves another commit.
         OSError: There is no such model, or the Hub cannot be reached.
     """
+    folder = model_configs(model, error, revision=revision, local=local)
+    check_model_folder(folder, error, name=model)
+
+
+def model_configs(model: str, error: type[UserError], *, revision: str | None = None, local: bool = False) -> Path:
+    """Return the folder with the configuration files of a model; for a model on the Hub, that of its cache.
+
+    The arguments and errors are those of `check_model`.
+    """
     if Path(model).is_dir():
-        check_model_folder(Path(model), error)
-        return
+        return Path(model)
     try:
         folder = _hub_configs(model, revision, local)
     except (LookupError, TypeError, AttributeError) as unexpected:
         raise error(f"The Hub's answer about {model} cannot be read ({unexpected!r:.200}).") from None
     check_commit(model, revision, folder.name, error)
-    check_model_folder(folder, error, name=model)
+    return folder
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pluralbench_rewards import ModelRecord, model_commit, model_digest
 from pluralbench_runs import (
+    ADAPTER_FILE,
     FrozenModel,
     PathText,
     Seed,
@@ -19,6 +20,7 @@ from pluralbench_runs import (
 )
 from pydantic import Field, field_validator, model_validator
 
+from pluralbench_local.adapters import Adapter, find_adapter
 from pluralbench_local.errors import LocalError
 
 Kind = Literal["classifier", "implicit"]
@@ -44,6 +46,9 @@ class LocalModel(FrozenModel):
         description="classifier: a sequence classifier or value head; implicit: log-probability of the response under "
         "a language model, minus that under --reference. Default: a reward head that is recognized from the files.",
     )
+    base: PathText | None = Field(
+        None, description="Adapter: its base model, a folder or ORG/NAME. Default: that of adapter_config.json."
+    )
     reference: PathText | None = Field(None, description="implicit: the model that training started from.")
     label: str | None = Field(
         None,
@@ -63,12 +68,15 @@ class LocalModel(FrozenModel):
     def record(self) -> ModelRecord:
         """Return the record of the model before it is loaded: its digest or commit, and its settings."""
         template = self.template()
-        trained = self.personal()
+        trained, adapter = self.personal(), self.adapter()
         return ModelRecord(
             name=self.name,
             kind=self.kind or ("classifier" if trained is None else "personal"),
             digest=model_digest(self.name),
             commit=model_commit(self.name, self.revision),
+            base=None if adapter is None else adapter.base,
+            base_digest=None if adapter is None else model_digest(adapter.base),
+            base_commit=None if adapter is None else model_commit(adapter.base, adapter.base_revision),
             reference=self.reference,
             reference_digest=None if self.reference is None else model_digest(self.reference),
             reference_commit=None if self.reference is None else model_commit(self.reference),
@@ -89,7 +97,7 @@ class LocalModel(FrozenModel):
         path = Path(self.name) / PERSONAL_FILE
         if not path.is_file():
             return None
-        for option in {"kind", "reference", "label"} & self.model_dump(exclude_defaults=True).keys():
+        for option in {"kind", "base", "reference", "label"} & self.model_dump(exclude_defaults=True).keys():
             raise LocalError(
                 f"{self.name} is a personalized reward model, which has no {option}; leave out `{option}=...`."
             )
@@ -100,6 +108,32 @@ class LocalModel(FrozenModel):
             raise LocalError(f"{path} cannot be read ({one_line(error)}); train the model again.") from None
         return record
 
+    def adapter(self) -> Adapter | None:
+        """Return the adapter of this name; None if it is a whole model, or cannot be reached.
+
+        Raises:
+            LocalError: If the adapter is not safe to load, or its base is not known; or if a whole model has a base.
+        """
+        adapter = find_adapter(self.name, self.revision, self.base)
+        if adapter is None and self.base is not None:
+            raise LocalError(f"{self.name} is not an adapter, so it has no base; leave out `base=...`.")
+        return adapter
+
+    def whole(self) -> Self:
+        """Return the model whose configuration and weights are loaded first: the base of an adapter, else this one."""
+        adapter = self.adapter()
+        if adapter is None:
+            return self
+        return self.model_copy(update={"name": adapter.base, "revision": adapter.base_revision, "base": None})
+
+    def check_merged(self) -> None:
+        """Raise `LocalError` if this is an adapter, which is loaded only to score."""
+        if self.adapter() is not None:
+            raise LocalError(
+                f"{self.name} is an adapter; merge it into its base (PEFT's `merge_and_unload`), save the result with "
+                "its tokenizer, and give that."
+            )
+
     def check_location(self) -> None:
         """Check the folder before any library is imported; a name on the Hub is checked when it is loaded.
 
@@ -108,10 +142,10 @@ class LocalModel(FrozenModel):
         """
         folder = Path(self.name)
         if folder.is_dir():
-            if not (folder / "config.json").exists():
+            if not any((folder / name).exists() for name in ("config.json", ADAPTER_FILE)):
                 hint = "; copy it and the tokenizer from the base model" if any(folder.glob("*.pt")) else ""
                 raise LocalError(f"{folder} is not a model folder: it has no config.json{hint}.")
-            check_model_folder(folder, LocalError)
+            check_model_folder(folder, LocalError, adapter=self.adapter() is not None)
         elif folder.exists() or self.name.count("/") != 1 or self.name.startswith((".", "/", "~")):
             raise LocalError(f"{self.name} is not a model folder; give a folder, or ORG/NAME on the Hub.")
 

@@ -80,7 +80,7 @@ def _with_reference(
     kind: ModelKind, model: LocalModel, network: ReadableNetwork
 ) -> tuple[ReadableNetwork, ReadableNetwork]:
     """Both networks; if one cannot be packed, neither is."""
-    reference = load_network(kind, model.model_copy(update={"name": model.reference, "revision": None}))
+    reference = load_network(kind, model.model_copy(update={"name": model.reference, "revision": None, "base": None}))
     if reference.model.config.vocab_size != network.model.config.vocab_size:
         raise LocalError(f"{model.reference} has another vocabulary than {model.name}, so it cannot be its reference.")
     if bool(network.unpackable) == bool(reference.unpackable):

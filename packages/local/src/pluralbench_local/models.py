@@ -1,5 +1,6 @@
 """Load networks, tokenizers and configurations with transformers."""
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,10 +8,11 @@ from typing import Any, cast
 
 import torch
 from pluralbench_calls.model_checks import check_model
-from pluralbench_runs import UserError, one_line
+from pluralbench_runs import UserError, one_line, read_small
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForSequenceClassification,
     AutoTokenizer,
     PretrainedConfig,
     PreTrainedModel,
@@ -18,6 +20,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
+from pluralbench_local.adapters import Adapter, check_adapter, merge
 from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import LocalError
 from pluralbench_local.planning import check_before_loading, saved_parameters
@@ -30,6 +33,7 @@ ALL_GPUS = "all"
 NO_GPU = 'The device {device} needs a GPU, and this machine has none; set `device="cpu"`.'
 TOKENIZER_FILES = ("*token*", "*vocab*", "*spiece*", "merges.txt", "*.model")
 REWARD_HEADS = {"score", "classifier", "v_head"}
+TEMPLATE_FILE = "chat_template.jinja"
 
 
 def hub_options(model: LocalModel) -> dict[str, Any]:
@@ -38,30 +42,70 @@ def hub_options(model: LocalModel) -> dict[str, Any]:
 
 
 def load_tokenizer(source: LocalModel) -> PreTrainedTokenizerBase:
-    """Load a model's tokenizer, with the chat template of `source` if it has one. Raises `LocalError`."""
-    folder = Path(source.name)
+    """Load a model's tokenizer, with the chat template of `source` if it has one.
+
+    An adapter's tokenizer and template come before those of its base.
+
+    Raises:
+        LocalError: If it cannot be loaded.
+    """
+    adapter, whole = _adapter_and_whole(source)
+    folder = Path(whole.name)
 
     def load() -> Any:
         try:
-            return AutoTokenizer.from_pretrained(source.name, **hub_options(source))
+            return AutoTokenizer.from_pretrained(whole.name, **hub_options(whole))
         except Exception:
             if folder.is_dir() and not any(path for pattern in TOKENIZER_FILES for path in folder.glob(pattern)):
                 raise LocalError(f"{folder} has no tokenizer; save the model's tokenizer to it.") from None
             raise
 
-    tokenizer = load_or_raise("tokenizer", source, load)
     template = source.template()
+    if adapter is None or not adapter.has_tokenizer():
+        tokenizer = load_or_raise("tokenizer", whole, load)
+    else:
+        tokenizer = _adapter_tokenizer(adapter, source)
+    if adapter is not None and template is None:
+        saved = adapter.files / TEMPLATE_FILE
+        if saved.exists():
+            template = read_small(saved).decode()
+        elif not tokenizer.chat_template:
+            template = load_tokenizer(whole).chat_template
     if template is not None:
         tokenizer.chat_template = template
     return cast("PreTrainedTokenizerBase", tokenizer)
 
 
 def load_config(source: LocalModel) -> PretrainedConfig:
-    """Load a model's configuration. Raises `LocalError`."""
+    """Load a model's configuration; of an adapter, that of its base with its own labels. Raises `LocalError`."""
+    adapter, whole = _adapter_and_whole(source)
     config: PretrainedConfig = load_or_raise(
-        "configuration", source, lambda: AutoConfig.from_pretrained(source.name, **hub_options(source))
+        "configuration", whole, lambda: AutoConfig.from_pretrained(whole.name, **hub_options(whole))
     )
+    labels = None if adapter is None else adapter.labels
+    if labels not in {None, config.num_labels}:
+        config.num_labels = labels  # of its own head
     return config
+
+
+def _adapter_and_whole(source: LocalModel) -> tuple[Adapter | None, LocalModel]:
+    """Return the adapter, if it is one and can be loaded, and the model that is loaded first."""
+    adapter = source.adapter()
+    if adapter is not None:
+        check_adapter(adapter)
+    return adapter, source.whole()
+
+
+def _adapter_tokenizer(adapter: Adapter, source: LocalModel) -> Any:
+    config = load_config(source)
+    try:
+        return AutoTokenizer.from_pretrained(
+            str(adapter.files), config=config, trust_remote_code=source.trust_remote_code
+        )
+    except Exception as error:  # noqa: BLE001 - transformers may raise anything
+        raise LocalError(
+            f"The tokenizer of the adapter {adapter.name} cannot be loaded: {one_line(error, 300)}."
+        ) from None
 
 
 def num_embeddings(model: PreTrainedModel) -> int | None:
@@ -104,7 +148,7 @@ def describe_weights(model: LocalModel) -> str:
 
     The size is known before loading if the weights are safetensors files in a folder.
     """
-    folder, size = Path(model.name), saved_parameters(model.name)
+    folder, size = Path(model.name), saved_parameters(model.whole().name)
     devices = {"cpu": "CPU", "auto": "GPU" if torch.cuda.is_available() else "CPU"}
     facts = [f"{size / 1e6:,.0f} M parameters"] if size >= MILLION else []
     return f"{folder.name or model.name} ({', '.join([*facts, devices.get(model.device, model.device)])})"
@@ -124,9 +168,14 @@ def load_model(kind: Any, source: LocalModel, **options: Any) -> PreTrainedModel
     spread = source.device == "spread" and bool(all_gpus("spread"))  # an error without a GPU
     device = None if spread else resolve_device(source.device)
     placement: dict[str, Any] = {"device_map": "auto"} if spread else {}
+    adapter, whole = _adapter_and_whole(source)
     if device is not None:
-        check_before_loading(kind, source, load_config, device)
-    model, info = load_weights(kind, source, dtype=source.dtype, **placement, **options)
+        check_before_loading(kind, whole, load_config, device)
+    options |= {"dtype": source.dtype} | placement
+    if adapter is None:
+        model, info = load_weights(kind, source, **options)
+    else:
+        model, info = load_adapted(kind, whole, adapter, **options)
     reward_heads = [name for name in info["unexpected_keys"] if name.split(".")[0] in REWARD_HEADS]
     if reward_heads and kind is AutoModelForCausalLM:
         raise LocalError(
@@ -143,6 +192,44 @@ def load_model(kind: Any, source: LocalModel, **options: Any) -> PreTrainedModel
         return cast("PreTrainedModel", (model if device is None else model.to(device)).eval())
     except torch.OutOfMemoryError as error:
         raise LocalError(f"{source.name} does not fit into the memory of {device} ({one_line(error, 300)}).") from None
+
+
+def load_adapted(kind: Any, base: LocalModel, adapter: Adapter, **options: Any) -> tuple[Any, dict[str, Any]]:
+    """Load a base model and merge an adapter into it.
+
+    Args:
+        kind: The class of the base.
+        base: The base.
+        adapter: The adapter.
+        **options: Further arguments of `from_pretrained`.
+
+    Returns:
+        The merged model, and transformers' loading info of the base without what the adapter brings.
+
+    Raises:
+        LocalError: If they cannot be loaded or merged, or neither has a reward head.
+    """
+    weights, labels = adapter.weights(), adapter.labels
+    if kind is AutoModelForSequenceClassification and labels is not None:
+        options |= {"num_labels": labels, "ignore_mismatched_sizes": True}
+    model, info = load_weights(kind, base, **options)
+    if getattr(model, "is_quantized", False):
+        raise LocalError(
+            f"The adapter {adapter.name} has a quantized base ({base.name}), into which it cannot be merged without "
+            "rounding again; give the base in its original precision as `base=...`."
+        )
+    lost = [name for name in info["missing_keys"] if name.split(".")[0] in REWARD_HEADS and name not in weights]
+    if lost:
+        raise LocalError(
+            f"The adapter {adapter.name} has no weights for {lost[0]}, nor has its base {base.name}: its reward head "
+            "was not saved (as by TRL's commands, whose default is the task type CAUSAL_LM); train it again with the "
+            'task type SEQ_CLS. A language model\'s adapter scores with `kind="implicit"`.'
+        )
+    mismatched = {name for name, *_ in info["mismatched_keys"]}
+    info["missing_keys"] = (set(info["missing_keys"]) | mismatched) - weights.keys()
+    with silence_transformers(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return merge(model, adapter, weights), info
 
 
 def load_weights(kind: Any, source: LocalModel, **options: Any) -> tuple[Any, dict[str, Any]]:

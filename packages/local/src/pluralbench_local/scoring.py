@@ -121,8 +121,10 @@ class LocalRewardModel:
         source = self.options.source
         record = ModelRecord(name=self.name, kind=self.kind.name) if source is None else source.record()
         fields = loaded_fields(self)
+        loaded = "commit" if record.base is None else "base_commit"
+        commit = fields.pop("commit") or getattr(record, loaded)
         settings = record.settings | self.kind.settings(self.network.model.config)
-        return record.model_copy(update=fields | {"commit": fields["commit"] or record.commit, "settings": settings})
+        return record.model_copy(update=fields | {loaded: commit, "settings": settings})
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
         """Compute the reward of each conversation, in order, and return the tokens that each network computed too."""

@@ -8,11 +8,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from transformers import CONFIG_MAPPING, AutoModel, PretrainedConfig, PreTrainedModel
+from transformers import CONFIG_MAPPING, AutoModel, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
 
 from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import LocalError
@@ -278,6 +278,9 @@ def _head(family: HeadFamily, prefix: str, files: ModelFiles) -> tuple[RewardHea
 
 def _body(source: LocalModel, family: HeadFamily, files: ModelFiles) -> PreTrainedModel:
     """Load a body whose tensors or file may have names of their own."""
+    if source.adapter() is not None:  # trained on the language model, whose tensors' names it has
+        body: Any = load_model(AutoModelForCausalLM, source).base_model
+        return cast("PreTrainedModel", body)
     found = [body for body in family.bodies if any(name.startswith(body) for name in files.shapes)]
     plain = any(name.startswith("model.") for name in files.shapes)  # Starling has its body twice, also by these names
     options = {"key_mapping": {f"^{re.escape(body)}": "" for body in found}} if found and not plain else {}

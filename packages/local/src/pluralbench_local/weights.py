@@ -53,14 +53,27 @@ class ModelFiles:
 
     @cached_property
     def shapes(self) -> Shapes:
-        """Shapes of all tensors; see `tensor_shapes`."""
-        return {name: shape for shapes in self.by_file.values() for name, shape in shapes.items()}
+        """Shapes of all tensors; see `tensor_shapes`. An adapter's own head is in the place of its base's."""
+        adapter = self.source.adapter()
+        head = {} if adapter is None else {name: tuple(tensor.shape) for name, tensor in adapter.head.items()}
+        return {name: shape for shapes in self.by_file.values() for name, shape in shapes.items()} | head
 
     @cached_property
     def by_file(self) -> Mapping[str, Shapes]:
         """Shapes of the tensors by the name of their file. Raises `LocalError` if they cannot be read."""
-        shapes: Mapping[str, Shapes] = load_or_raise("model", self.source, lambda: _shapes_by_file(self.source))
+        whole = self.source.whole()
+        shapes: dict[str, Shapes] = load_or_raise("model", whole, lambda: _shapes_by_file(whole))
+        for file in HEAD_FILES[::-1]:
+            if self._home(file) != whole:
+                shapes[file] = load_or_raise("model", whole, partial(_shapes, self._home(file), file))
         return shapes
+
+    def _home(self, file: str) -> LocalModel:
+        """The model with this file: of an adapter its base, but for a head beside the adapter."""
+        adapter = self.source.adapter()
+        if adapter is None or file not in HEAD_FILES or not (adapter.files / file).exists():
+            return self.source.whole()
+        return self.source.model_copy(update={"name": str(adapter.files), "revision": None})
 
     def tensors(self, names: Iterable[str]) -> dict[str, Tensor]:
         """Read some tensors.
@@ -78,7 +91,7 @@ class ModelFiles:
         read: dict[str, Tensor] = {}
         for file, shapes in self.by_file.items():
             if here := wanted & shapes.keys():
-                read |= load_or_raise("model", self.source, partial(_read, self.source, file, here))
+                read |= load_or_raise("model", self.source.whole(), partial(_read, self._home(file), file, here))
         return read
 
     def by_another_name(self) -> dict[str, Tensor] | None:

@@ -256,6 +256,7 @@ class Generation(PackingBackend):
 def _policy_source(model: str | Path | LocalModel) -> LocalModel:
     """Normalize the description of a policy. Raises `PolicyError` for fields of reward models."""
     source = described(model)
+    source.check_merged()
     wrong = [name for name in ("label", "reference") if getattr(source, name) is not None]
     if wrong:
         raise PolicyError(f"Sampling takes no `{wrong[0]}=...`, which is for reward models; remove it.")

@@ -206,6 +206,7 @@ def check_base_model(base: LocalModel, unused: Iterable[str], what: str) -> None
 
 def chat_tokenizer(source: LocalModel) -> Any:
     """Load the tokenizer of a chat model. Raises `PolicyError` without a chat template, and `LocalError`."""
+    source.check_merged()
     tokenizer = load_tokenizer(source)
     if not tokenizer.chat_template:
         raise PolicyError(f"{source.name} has no chat template; set `chat_template=...`.")

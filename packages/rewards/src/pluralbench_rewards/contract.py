@@ -105,6 +105,7 @@ class ModelRecord(FrozenModel):
         kind: "classifier", "implicit", "generative", "function", or a custom name.
         digest: SHA-256 of the files of a folder, or of a function's code.
         commit: Commit of the Hub repository.
+        base: Base model of an adapter, whose weights are merged.
     """
 
     name: str
@@ -112,6 +113,9 @@ class ModelRecord(FrozenModel):
     digest: str | None = None
     commit: str | None = None
     provider: str | None = None
+    base: str | None = None
+    base_digest: str | None = None
+    base_commit: str | None = None
     reference: str | None = None
     reference_digest: str | None = None
     reference_commit: str | None = None

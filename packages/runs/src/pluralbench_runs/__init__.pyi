@@ -5,7 +5,7 @@ from .errors import OutputError, RecipeError, UserError, did_you_mean, one_line,
 from .guard import run
 from .install_hints import install_command, install_weights_command, shell_command
 from .meters import Meter, keeping_work, log_status, progress, step
-from .model_config import CONFIG_FILES, MODULES_FILE, check_model_folder
+from .model_config import ADAPTER_FILE, CONFIG_FILES, MODULES_FILE, check_model_folder
 from .names import (
     FolderName,
     Location,
@@ -49,6 +49,7 @@ from .software import versions
 from .toml_files import parse_toml, read_toml
 
 __all__ = [
+    "ADAPTER_FILE",
     "CONFIG_FILES",
     "MODULES_FILE",
     "ClusterConfig",

@@ -52,13 +52,14 @@ def config_error(config: Any) -> str:
     return ""
 
 
-def check_model_folder(folder: Path, error: type[UserError], *, name: str | None = None) -> None:
+def check_model_folder(folder: Path, error: type[UserError], *, name: str | None = None, adapter: bool = False) -> None:
     """Check a model's folder before it is loaded.
 
     Args:
         folder: The folder of the model.
         error: The type of the errors.
         name: What errors call the folder. Default: its path.
+        adapter: Whether it may be an adapter, whose base is checked by itself.
 
     Raises:
         UserError: Of the type `error`: the folder has a pipe or a device at any depth (see `walk_files`); or there is,
@@ -70,7 +71,7 @@ def check_model_folder(folder: Path, error: type[UserError], *, name: str | None
         if path.parent != folder and not is_encoder:
             continue
         place = f"{name or folder}/{path.relative_to(folder).as_posix()}"
-        if path.name == ADAPTER_FILE:
+        if path.name == ADAPTER_FILE and not adapter:
             raise error(
                 f"{place} belongs to an adapter, which may load another model; merge the adapter into its model "
                 "(PEFT's `merge_and_unload`) and give that."

@@ -151,6 +151,7 @@ def _is_sentence_encoder(source: LocalModel) -> bool:
 
 
 def _decoder(source: LocalModel, options: RunOptions) -> Decoder:
+    source.check_merged()
     config = load_config(source)
     declared = config.architectures or [""]
     if config.is_encoder_decoder or declared[0].endswith("ForMaskedLM"):

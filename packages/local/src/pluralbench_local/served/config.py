@@ -40,6 +40,7 @@ class ServedModel(FrozenModel):
             LocalError: As `LocalModel.check_location`.
             ServerError: As `open_servers`.
         """
+        self.model.check_merged()
         self.model.check_location()
 
         async def connect() -> None:
