@@ -271,18 +271,15 @@ def test_the_command_tells_what_was_found(
 
 @pytest.mark.heavy
 def test_a_model_on_the_embedded_one_is_scored(
-    tmp_path: Path, run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+    data: Path, other: Path, tmp_path: Path, run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder(CACHE)))
-    status, said, error = run(
-        "personalize", "local", "--data", "sample", "--limit", "10", "--methods", "bt", "--seeds", "1", "--epochs", "1",
-        "--profile-size", "1", "--out", tmp_path / "out",
-    )  # fmt: skip
+    trained = ["--data", data, "--methods", "bt", "--seeds", "1", "--epochs", "1", "--profile-size", "1"]
+    status, said, error = run("personalize", "local", *trained, "--out", tmp_path / "out")
     assert status == 0, error
     assert "Bradley-Terry" in said
     model = tmp_path / "out" / "models" / "bt-with-0"
-    told = ["--benchmark", "personalized", "--config", "Art_and_Entertainment", "--data", "sample"]
-    told += ["--profile", "raw", "--profile-size", "1", "--limit", "1"]
+    told = ["--benchmark", "personalized", "--data", other, "--profile", "raw", "--profile-size", "1", "--limit", "1"]
     status, said, error = run("score", model, *told, "--out", tmp_path / "scored")
     assert status == 0, error
     assert "bt-with-0" in said

@@ -103,7 +103,7 @@ def translate_sqlite_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.OperationalError as error:
-        if "disk is full" in str(error):
+        if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
             raise LedgerError(f"The disk is full (writing {path}); free some space.") from None
         raise LedgerError(f"The ledger {path} cannot be used ({one_line(error, 100)}).") from None
     except sqlite3.Error as error:
