@@ -30,11 +30,12 @@ def local(name: str, revision: str | None = None) -> dict[str, Callable[[], Any]
     from pluralbench_local.models import load_tokenizer
     from pluralbench_local.personal.backbones import load_encoder
     from pluralbench_local.scoring import RunOptions
+    from pluralbench_local.weights import ModelFiles
 
     model = LocalModel(name=name, revision=revision, device="cpu")
     return {
         "classifier": lambda: load(model),
-        "language model": lambda: load_network(LANGUAGE_MODEL, model),
+        "language model": lambda: load_network(LANGUAGE_MODEL, ModelFiles(model)),
         "tokenizer": lambda: load_tokenizer(model),
         "encoder": lambda: load_encoder(model, RunOptions()),
     }

@@ -10,7 +10,7 @@ import pytest
 import torch
 from case_marks import heavy
 from live_hub import Hub, live_hub, point_clients
-from pluralbench_local import LocalError, LocalModel, load, score
+from pluralbench_local import LocalError, LocalModel, load, load_backbone, score
 from pluralbench_local.weights import tensor_shapes
 from reward_models import (
     TEMPLATE,
@@ -98,6 +98,48 @@ def test_a_value_head_is_read_as_its_program_reads_it(
     # One conversation in a batch, and each by itself.
     single = score(model, GROUPS, mode=mode, token_budget=1)
     assert max(differences(single.scores, expected)) < close * max(size, 1)
+
+
+@pytest.mark.parametrize(
+    ("family", "changed", "said"),
+    [
+        (
+            "beaver-cost",
+            {"score_type": "price"},
+            "config.json sets `score_type` to 'price'; give reward, cost or critic.",
+        ),
+        (
+            "qrm-linear",
+            {"num_quantiles": 4},
+            "The head regression_layer has 5 rows, no multiple of `num_quantiles` (4) in config.json; correct it.",
+        ),
+    ],
+)
+def test_a_configuration_that_does_not_fit_the_head(
+    tmp_path: Path, family: str, changed: dict[str, Any], said: str
+) -> None:
+    folder = save_value_head(tmp_path / "model", family)
+    change_config(folder, **changed)
+    with pytest.raises(LocalError) as failed:
+        load(folder, device="cpu")
+    assert str(failed.value) == said
+
+
+def test_a_statistic_of_the_configuration_counts_where_the_weights_have_none(tmp_path: Path) -> None:
+    """safe-rlhf `score_model/__init__.py`, `init_score_head`: it sets both, and loading overwrites them."""
+    folder = save_value_head(tmp_path / "model", "align-anything")
+    plain = score(load_classifier(folder), GROUPS).scores
+    change_config(folder, do_normalize=True, mean=[0.5], var=[4.0])
+    normalized = [[(value - 0.5) / (2 + 1e-8) for value in row] for row in plain]
+    assert max(differences(score(load_classifier(folder), GROUPS).scores, normalized)) < 1e-6
+    change_config(folder, mean=[0.5, 0.5])
+    with pytest.raises(LocalError, match=r"^The normalizer has a `mean` of 2 numbers for 1 rewards; correct it\.$"):
+        load(folder, device="cpu")
+
+
+def test_a_body_with_a_value_head_gives_vectors(tmp_path: Path) -> None:
+    folder = save_value_head(tmp_path / "model", "grm-mlp")
+    assert load_backbone(folder).record.width == 64
 
 
 @pytest.mark.heavy

@@ -17,7 +17,8 @@ LOG_ODDS = {"classifier", "implicit", "personal"}
 
 def scores_log_odds(model: ModelRecord) -> bool:
     """Return whether differences of a model's scores are log-odds; ratings and probabilities are not."""
-    return model.kind in LOG_ODDS and (model.label or "logit").startswith("logit")
+    scaled = (model.label or "logit").partition(":")[0] != "logit" or model.settings.get("normalized")
+    return model.kind in LOG_ODDS and not scaled
 
 
 def calibration_numbers(decided: Decided) -> Numbers:

@@ -24,7 +24,6 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
 from pluralbench_local.models import load_model, silence_transformers
@@ -32,7 +31,7 @@ from pluralbench_local.network import AGREEMENT, ReadableNetwork, network_of, us
 from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.planning import VOCABULARY_ROWS
 from pluralbench_local.value_heads import FAMILIES, HeadFamily, load_value_head
-from pluralbench_local.weights import ModelFiles, Shapes
+from pluralbench_local.weights import ModelFiles
 
 RULE = re.compile(r"^(logit|softmax):(-?\d+)$")
 
@@ -254,30 +253,19 @@ KINDS: tuple[ModelKind, ...] = (
 """The first kind that recognizes a model is its kind."""
 
 
-def kind_of(source: LocalModel, shapes: Shapes | None = None) -> ModelKind:
-    """Return the kind of a model.
-
-    Args:
-        source: The model.
-        shapes: Shapes of its tensors by name. Default: those of its files.
-
-    Raises:
-        LocalError: If its configuration or its files cannot be read.
-    """
-    files = ModelFiles(source)
-    if shapes is not None:
-        files.__dict__["shapes"] = shapes
+def kind_of(files: ModelFiles) -> ModelKind:
+    """Return the kind of a model. Raises `LocalError` if its configuration or its weights cannot be read."""
     return next(kind for kind in KINDS if kind.recognize(files))
 
 
-def load_network(kind: ModelKind, source: LocalModel) -> ReadableNetwork:
+def load_network(kind: ModelKind, files: ModelFiles) -> ReadableNetwork:
     """Load a network, and check that it can be read.
 
     Raises:
         LocalError: If it cannot be loaded or read; or if its device is not available, or has too little memory.
     """
-    network = kind.network(ModelFiles(source))
-    kind.check(source.name, network)
+    network = kind.network(files)
+    kind.check(files.source.name, network)
     return network
 
 

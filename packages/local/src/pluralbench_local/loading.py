@@ -17,6 +17,7 @@ from pluralbench_local.models import ALL_GPUS, all_gpus, describe_weights, load_
 from pluralbench_local.network import ReadableNetwork, without_packing
 from pluralbench_local.personal.scoring import Personal
 from pluralbench_local.scoring import LocalRewardModel, RunOptions
+from pluralbench_local.weights import ModelFiles
 
 AnyModel = LocalRewardModel | Personal
 
@@ -34,12 +35,13 @@ def load(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None
             little memory.
     """
     model, scoring = described(model, **fields), scoring or ScoringConfig()
-    kind = kind_of(model)
+    files = ModelFiles(model)
+    kind = kind_of(files)
     if kind.loader:
         loaded: AnyModel = resolve_name(kind.loader)(model, scoring)
         return loaded
     with step(f"Loading {describe_weights(model)}"):
-        return _load(kind, model, RunOptions.of(scoring, model))
+        return _load(kind, files, RunOptions.of(scoring, model))
 
 
 def load_to_score(model: LocalModel, scoring: ScoringConfig) -> RewardModel:
@@ -56,7 +58,8 @@ def load_to_score(model: LocalModel, scoring: ScoringConfig) -> RewardModel:
     return replace(loaded, options=replace(loaded.options, measure_tolerance=True))
 
 
-def _load(kind: ModelKind, model: LocalModel, options: RunOptions) -> LocalRewardModel:
+def _load(kind: ModelKind, files: ModelFiles, options: RunOptions) -> LocalRewardModel:
+    model = files.source
     other = "reference" if kind.option == "label" else "label"
     if getattr(model, other) is not None:
         raise LocalError(
@@ -64,7 +67,7 @@ def _load(kind: ModelKind, model: LocalModel, options: RunOptions) -> LocalRewar
             "`kind=...`."
         )
     tokenizer = load_tokenizer(model)
-    network = load_network(kind, model)
+    network = load_network(kind, files)
     network, reference = (network, None) if model.reference is None else _with_reference(kind, model, network)
     config = network.model.config
     outputs = getattr(network.head, "out_features", None)  # without it, the first batch shows the number of labels
@@ -80,7 +83,8 @@ def _with_reference(
     kind: ModelKind, model: LocalModel, network: ReadableNetwork
 ) -> tuple[ReadableNetwork, ReadableNetwork]:
     """Both networks; if one cannot be packed, neither is."""
-    reference = load_network(kind, model.model_copy(update={"name": model.reference, "revision": None, "base": None}))
+    base = model.model_copy(update={"name": model.reference, "revision": None, "base": None})
+    reference = load_network(kind, ModelFiles(base))
     if reference.model.config.vocab_size != network.model.config.vocab_size:
         raise LocalError(f"{model.reference} has another vocabulary than {model.name}, so it cannot be its reference.")
     if bool(network.unpackable) == bool(reference.unpackable):

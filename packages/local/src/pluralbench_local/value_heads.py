@@ -78,8 +78,9 @@ class HeadFamily:
 
     Attributes:
         name: Whose they are.
-        head: Prefix of the names of the head's tensors; of OpenRLHF by the configuration.
+        head: Prefix of the names of the head's tensors.
         recognize: Whether a model with such a head is of this family, by its configuration and tensors.
+        head_key: Key of the configuration with another prefix.
         bodies: Prefixes of the names of the body's tensors, besides those of transformers.
         reads: The token that is read, in words.
         ends_with_eos: Whether a conversation is ended by the tokenizer's eos, without newlines before it.
@@ -91,6 +92,7 @@ class HeadFamily:
     name: str
     head: str
     recognize: Callable[[Mapping[str, Any], Shapes], bool] = lambda config, shapes: True
+    head_key: str = ""
     bodies: tuple[str, ...] = ()
     reads: str = LAST
     ends_with_eos: bool = False
@@ -102,7 +104,7 @@ class HeadFamily:
 
     def prefix(self, config: Mapping[str, Any]) -> str:
         """Return the prefix of the head's tensors."""
-        return str(config.get("value_head_prefix") or self.head) if self.ends_with_eos else self.head
+        return str(config.get(self.head_key) or self.head)
 
     def recognizes(self, files: ModelFiles) -> bool:
         """Return whether a model is of this family."""
@@ -119,6 +121,8 @@ class HeadFamily:
 def _beaver(outputs: int, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> tuple[list[nn.Module], int]:
     """Normalization, and the opposite sign of a cost (safe-rlhf `score_model/__init__.py` and `normalizer.py`)."""
     kind = config.get("score_type", "reward")
+    if kind not in {"reward", "cost", "critic"}:
+        raise LocalError(f"config.json sets `score_type` to {kind!r}; give reward, cost or critic.")
     sign = -1.0 if kind == "cost" else 1.0
     mean = _statistic("mean", config, tensors, torch.zeros(outputs))
     deviation = _statistic("var", config, tensors, torch.ones(outputs)).sqrt() + EPSILON
@@ -132,6 +136,10 @@ def _statistic(name: str, config: Mapping[str, Any], tensors: Mapping[str, Tenso
     saved = tensors.get(f"normalizer.{name}")
     given = config.get(name)
     value = saved.float() if saved is not None else default if given is None else torch.tensor(given).float()
+    if value.shape not in {(), (1,), default.shape}:
+        raise LocalError(
+            f"The normalizer has a `{name}` of {len(value)} numbers for {len(default)} rewards; correct it."
+        )
     return value.expand_as(default).clone()
 
 
@@ -142,10 +150,10 @@ def _beaver_facts(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def _quantiles(outputs: int, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> tuple[list[nn.Module], int]:
     del tensors
-    number = int(config["num_quantiles"])
-    if number < 1 or outputs % number:
+    number = config["num_quantiles"]
+    if not isinstance(number, int) or number < 1 or outputs % number:
         raise LocalError(
-            f"The head regression_layer has {outputs} rows, which are not a multiple of `num_quantiles` ({number}) in "
+            f"The head regression_layer has {outputs} rows, no multiple of `num_quantiles` ({number!r:.40}) in "
             "config.json; correct it."
         )
     return [QuantileMeans(number)], outputs // number
@@ -175,6 +183,7 @@ FAMILIES = (
         "OpenRLHF",
         "value_head",
         lambda config, shapes: "prompt_head.weight" not in shapes,
+        head_key="value_head_prefix",
         reads="eos, which ends each conversation",
         ends_with_eos=True,
         facts=lambda config: {name: config[name] for name in ("mean", "std") if config.get(name) is not None},
@@ -227,9 +236,7 @@ def load_value_head(family: HeadFamily, files: ModelFiles) -> ReadableNetwork:
     head, width = _head(family, prefix, files)
     body = _body(source, family, files)
     config = body.config.get_text_config()
-    expected = getattr(
-        config, "word_embed_proj_dim", config.hidden_size
-    )  # OPT has hidden states of its embeddings' size
+    expected = getattr(config, "word_embed_proj_dim", config.hidden_size)  # OPT projects its hidden states
     if width != expected:
         raise LocalError(
             f"The head {prefix} of {source.name} reads {width:,} numbers, but its body has hidden states of "

@@ -42,9 +42,11 @@ class ModelFiles:
 
     Attributes:
         source: The model.
+        given: Shapes of its tensors by file, where its weights need not be there. Default: they are read.
     """
 
     source: LocalModel
+    given: Mapping[str, Shapes] | None = None
 
     @cached_property
     def config(self) -> PretrainedConfig:
@@ -61,6 +63,8 @@ class ModelFiles:
     @cached_property
     def by_file(self) -> Mapping[str, Shapes]:
         """Shapes of the tensors by the name of their file. Raises `LocalError` if they cannot be read."""
+        if self.given is not None:
+            return self.given
         whole = self.source.whole()
         shapes: dict[str, Shapes] = load_or_raise("model", whole, lambda: _shapes_by_file(whole))
         for file in HEAD_FILES[::-1]:
@@ -194,7 +198,7 @@ def _read(source: LocalModel, file: str, names: Iterable[str]) -> dict[str, Tens
         with safe_open(path, "pt") as weights:
             return {name: weights.get_tensor(name) for name in names}
     tensors = read_pickle(path)
-    return {name: tensors[name].clone() for name in names}
+    return {name: tensors[name] for name in names}
 
 
 def _path(source: LocalModel, file: str) -> Path:

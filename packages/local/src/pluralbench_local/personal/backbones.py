@@ -39,6 +39,7 @@ from pluralbench_local.personal.texts import (
     key_of,
 )
 from pluralbench_local.scoring import UNLIMITED, RunOptions, length_limit, loaded_fields, work_of
+from pluralbench_local.weights import ModelFiles
 
 # Contents alone, with a blank line between them and before an answer.
 PLAIN_TEMPLATE = (
@@ -157,14 +158,13 @@ def _decoder(source: LocalModel, options: RunOptions) -> Decoder:
     if config.is_encoder_decoder or declared[0].endswith("ForMaskedLM"):
         raise LocalError(_no_decoder_message(source.name, declared[0]))
     tokenizer = load_tokenizer(source)
-    kind = kind_of(source)
+    files = ModelFiles(source)
+    kind = kind_of(files)
     if kind is CLASSIFIER and not declared[0].endswith("ForSequenceClassification"):
         kind = LANGUAGE_MODEL
-    network = load_network(kind, source)
+    network = load_network(kind, files)
     if network.head is None:
         raise LocalError(_no_decoder_message(source.name, declared[0]))
-    weight = network.head.weight
-    assert isinstance(weight, Tensor)  # noqa: S101 - for mypy: the library declares a wider type
     plain = not tokenizer.chat_template
     if plain:
         tokenizer.chat_template = _bos_prefix(tokenizer) + PLAIN_TEMPLATE
@@ -172,7 +172,7 @@ def _decoder(source: LocalModel, options: RunOptions) -> Decoder:
         name=source.name,
         digest=model_digest(source.name),
         commit=getattr(config, "_commit_hash", None),
-        width=weight.shape[-1],
+        width=next(network.head.parameters()).shape[-1],
         dtype=str(network.dtype).removeprefix("torch."),
         template_digest=None if plain else digest(str(tokenizer.chat_template)),
         plain=plain,

@@ -21,6 +21,7 @@ from pluralbench_local.packing import Tokens
 from pluralbench_local.scoring import token_limit
 from pluralbench_local.served.checking import Items, check, check_unchanged, load_head
 from pluralbench_local.served.config import ServedModel
+from pluralbench_local.weights import ModelFiles
 
 Name = tuple[int, int]
 """Index of a conversation's group, and of its response."""
@@ -186,7 +187,7 @@ def load(model: ServedModel, scoring: ScoringConfig) -> Served:
     tokenizer = load_tokenizer(local)
     config = load_config(local)
     size = config.get_text_config().vocab_size  # larger ids crash some engines, so they are never sent
-    kind = kind_of(local, {})  # the weights need not be here
+    kind = kind_of(ModelFiles(local, {}))  # the weights need not be here
     return Served(model, scoring, kind.template(tokenizer, config, size), config)
 
 
