@@ -166,6 +166,16 @@ def test_the_appended_token_counts_and_survives_cutting(folder: Path) -> None:
     assert scored.scores[0] == pytest.approx([remote.get_score(ids[cut:]) for ids in conversations], abs=1e-4)
 
 
+def test_rewards_that_only_the_models_code_computes_name_the_option_that_runs_it(pooling: Callable[..., Path]) -> None:
+    folder = pooling()
+    with pytest.raises(LocalError) as failed:
+        load(str(folder), device="cpu")
+    assert str(failed.value) == (
+        f"{folder} has no weights for score.weight, so what it computes would be random; it comes with Python code of "
+        "its own, which computes its rewards: read it, and if you trust it set `trust_remote_code=True`."
+    )
+
+
 def test_code_without_a_reward_head_is_no_reward_model(folder: Path) -> None:
     renamed = CODE.replace("self.v_head", "self.reward")
     (folder / "tiny_reward.py").write_text(renamed, encoding="utf-8")

@@ -4,6 +4,7 @@ import math
 import random
 from collections.abc import Sequence
 from statistics import fmean
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,10 +14,27 @@ from made_runs import Row, decision, run_of
 from pluralbench import find_benchmark, load_items
 from pluralbench.data.decisions import OUTCOMES, decide, score_items
 from pluralbench.data.rows_to_items import ITEMS
+from pluralbench.metrics.calibration import scores_log_odds
 from pluralbench.metrics.frame import KEY
-from pluralbench_rewards import Scored
+from pluralbench_rewards import ModelRecord, Scored
 
 NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("fields", "log_odds"),
+    [
+        ({}, True),
+        ({"label": "logit:-1"}, True),
+        ({"label": "softmax:1"}, False),
+        ({"label": "mean"}, False),
+        ({"label": "logits:0.5,1:0.5"}, False),
+        ({"settings": {"normalized": True}}, False),
+        ({"kind": "function"}, False),
+    ],
+)
+def test_probabilities_and_sums_of_attributes_are_no_log_odds(fields: dict[str, Any], log_odds: bool) -> None:
+    assert scores_log_odds(ModelRecord(**({"name": "m", "kind": "classifier"} | fields))) is log_odds
 
 
 def test_accuracy_is_strict_and_everything_else_is_counted() -> None:

@@ -185,6 +185,11 @@ def load_model(kind: Any, source: LocalModel, **options: Any) -> PreTrainedModel
     missing = sorted(info["missing_keys"])
     if missing:
         hint = '; a language model scores with `kind="implicit"`, or judges' if "score.weight" in missing else ""
+        if hint and not source.trust_remote_code and kind.__name__ in (getattr(model.config, "auto_map", None) or {}):
+            hint = (
+                "; it comes with Python code of its own, which computes its rewards: read it, and if you trust it set "
+                "`trust_remote_code=True`"
+            )
         raise LocalError(
             f"{source.name} has no weights for {', '.join(missing[:3])}, so what it computes would be random{hint}."
         )
