@@ -81,6 +81,17 @@ class PoolingRewardModel(LlamaPreTrainedModel):
         return SequenceClassifierOutputWithPast(logits=rewards.squeeze(-1))
 """
 
+# As ArmoRM, QRM, LDL and URM: a gate reads the end of the user's turn, which must be there.
+GATING = POOLING.replace(
+    "        return Seq",
+    """        ends = [(ids == self.config.eos_token_id).nonzero().flatten().tolist() for ids in input_ids]
+        if any(len(places) < 2 for places in ends):
+            raise ValueError("Token pattern not found in the list.")
+        gates = torch.stack([states[row, places[-2]] for row, places in enumerate(ends)])
+        rewards = rewards * self.regression_layer(gates).sigmoid()
+        return Seq""",
+)
+
 
 @pytest.fixture
 def saved(tmp_path: Path, classifiers: Folders, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
@@ -202,6 +213,29 @@ def test_logits_of_any_shape_are_a_row_of_each_conversation(pooling: Callable[..
     (folder / "tiny_reward.py").write_text(code, encoding="utf-8")
     model = load_classifier(str(folder), trust_remote_code=True, label="LABEL_0:0.25,1:-0.75")
     assert max(differences(score(model, groups, mode=mode).scores, expected)) < 1e-5
+
+
+@pytest.mark.parametrize("dtype", ["float32", *heavy("bfloat16")])
+@pytest.mark.parametrize("mode", ["fast", *heavy("exact")])
+def test_a_gate_in_the_models_code_sees_the_whole_conversation(
+    pooling: Callable[..., Path], mode: str, dtype: str
+) -> None:
+    folder, groups = pooling(GATING, pad_token_id=2), make_groups(1)
+    model = load_classifier(str(folder), trust_remote_code=True, dtype=dtype)
+    auto: Any = AutoModelForSequenceClassification
+    remote = auto.from_pretrained(str(folder), trust_remote_code=True, dtype=getattr(torch, dtype)).eval()
+    scored = score(model, groups, mode=mode)
+    tokenizer = model.template.tokenizer
+    with torch.inference_mode():
+        own = [
+            [remote(torch.tensor([conversation_ids(tokenizer, group, text)])).logits.item() for text in group.responses]
+            for group in groups
+        ]
+    assert max(differences(scored.scores, own)) < (1e-4 if dtype == "float32" else 0.1)
+    assert (work_of(scored).batches == sum(len(set(group.responses)) for group in groups)) == (mode == "exact")
+    tokenizer.chat_template = "{{ messages[-1]['content'] }}"
+    with pytest.raises(LocalError, match=r"fails on a conversation \(Token pattern not found in the list\)\.$"):
+        score(model, groups[3:4], mode=mode)
 
 
 @pytest.mark.parametrize("mode", ["fast", *heavy("exact")])
