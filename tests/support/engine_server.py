@@ -40,12 +40,15 @@ class Ended(Exception):
 class Imitation:
     """A server that runs. posts: each POST, its path and its JSON. offset: added to every logit, as a random bias is.
 
+    kind: classifier, implicit or token (both of a server that generates), or rows: a classifier whose logits are those
+    of the tokens `rows` of a language model.
     ends_after: the number of scoring requests after which nobody answers any more. html: everything is a web page.
     """
 
     engine: str
     folder: str
     kind: str = "classifier"
+    rows: tuple[int, ...] = ()
     names: tuple[str, ...] = ()
     root: str = ""
     max_length: int = 1024
@@ -64,7 +67,7 @@ class Imitation:
     def __post_init__(self) -> None:
         from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification, PreTrainedTokenizerFast
 
-        auto = AutoModelForCausalLM if self.kind == "implicit" else AutoModelForSequenceClassification
+        auto = AutoModelForSequenceClassification if self.kind == "classifier" else AutoModelForCausalLM
         self.model = load_plainly(auto, self.folder)
         self.tokenizer = PreTrainedTokenizerFast.from_pretrained(self.folder)
         self.names = self.names or (self.folder,)
@@ -76,8 +79,20 @@ class Imitation:
         key = tuple(ids)
         with self.lock:
             if key not in self.known:
-                self.known[key] = logits_alone(self.model, ids)
+                self.known[key] = self._next_logits(ids) if self.rows else logits_alone(self.model, ids)
         return [value + self.offset for value in self.known[key]]
+
+    def _next_logits(self, ids: Sequence[int]) -> list[float]:
+        import torch
+
+        with torch.inference_mode():
+            logits = self.model(input_ids=torch.tensor([list(ids)])).logits[0, -1]
+        return [float(logits[token]) for token in self.rows]
+
+    def probabilities(self, ids: Sequence[int], labels: Sequence[int]) -> list[float]:
+        """The probabilities of these tokens among them after a conversation."""
+        self.rows = tuple(labels)
+        return _activated(self.logits(ids))
 
     def log_probabilities(self, ids: Sequence[int]) -> list[float]:
         """The log-probability of each token but the first."""
@@ -135,12 +150,18 @@ def _vllm_checked(server: Imitation, inputs: Sequence[Sequence[int]], body: Mapp
 
 
 def _vllm(server: Imitation, path: str, body: dict[str, Json]) -> Json:
-    if path in {"/classify", "/v1/completions"} and body.get("model") not in server.names:
+    if path in {"/classify", "/v1/completions", "/generative_scoring"} and body.get("model") not in server.names:
         raise Refusal(404, {"error": {"message": f"The model `{body.get('model')}` does not exist.", "code": 404}})
     if path == "/tokenize":
         tokens = server.ids(body["prompt"], add=body.get("add_special_tokens", True))
         return {"count": len(tokens), "max_model_len": server.max_length, "tokens": tokens}
-    if path == "/classify" and server.kind == "classifier":
+    if path == "/generative_scoring" and server.kind == "token":
+        inputs = [(list(body["query"]) + list(item))[: server.max_length - 1] for item in body["items"]]
+        scores = [server.probabilities(ids, body["label_token_ids"])[0] for ids in inputs]
+        data = [{"index": place, "object": "score", "score": score} for place, score in enumerate(scores)]
+        usage = {"prompt_tokens": sum(map(len, inputs)), "completion_tokens": len(inputs)}
+        return {"id": "generative-scoring-1", "object": "list", "model": body["model"], "data": data, "usage": usage}
+    if path == "/classify" and server.kind in {"classifier", "rows"}:
         for removed in ("normalize", "chat_template"):
             if removed in body:
                 raise _vllm_error(400, f"{removed} is not taken", removed)
@@ -185,6 +206,11 @@ def _sglang(server: Imitation, path: str, body: dict[str, Json]) -> Json:
     if path == "/v1/classify":
         rows = body["input"] if isinstance(body["input"], list) else [body["input"]]
         return {"data": [{"index": place, "label": "LABEL_0", "probs": [1.0]} for place, _ in enumerate(rows)]}
+    if path == "/v1/score" and server.kind == "token":
+        inputs = [list(body["query"]) + list(item) for item in body["items"]]
+        rows = [server.probabilities(ids, body["label_token_ids"]) for ids in inputs]
+        usage = {"prompt_tokens": sum(map(len, inputs))}
+        return {"scores": rows, "model": body["model"], "usage": usage, "object": "scoring"}
     if path != "/classify":
         raise Refusal(404, {"detail": "Not Found"})
     if ("text" in body) == ("input_ids" in body):
@@ -243,7 +269,7 @@ def _pages(server: Imitation) -> dict[str, Json]:
     ]
     labels = {str(place): f"LABEL_{place}" for place in range(getattr(server.model.config, "num_labels", 1))}
     head = {"classifier" if len(labels) > 1 else "reranker": {"id2label": labels, "label2id": {}}}
-    about = {"model_path": root, "tokenizer_path": root, "is_generation": server.kind == "implicit"}
+    about = {"model_path": root, "tokenizer_path": root, "is_generation": server.kind in {"implicit", "token"}}
     pages: dict[str, dict[str, Json]] = {
         "vllm": {"/version": {"version": "0.32.0"}, "/v1/models": {"object": "list", "data": models}},
         "sglang": {
@@ -266,7 +292,7 @@ def _pages(server: Imitation) -> dict[str, Json]:
     return pages[server.engine] | server.shown
 
 
-SCORING = {"/classify", "/v1/completions", "/predict"}
+SCORING = {"/classify", "/v1/completions", "/generative_scoring", "/v1/score", "/predict"}
 ANSWERS: dict[str, Callable[[Imitation, str, dict[str, Json]], Json]] = {"vllm": _vllm, "sglang": _sglang, "tei": _tei}
 
 

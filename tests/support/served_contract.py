@@ -4,8 +4,8 @@ A test gives a `Running`, a server that answers with a model that lies in a fold
 promise, to be called from a test of its own. The tests of the imitations are in tests/local/test_served.py.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,10 @@ OTHERS = {"vllm": "sglang", "sglang": "vllm", "tei": "vllm", "llamacpp": "vllm"}
 
 @dataclass(frozen=True)
 class Running:
-    """A server that answers. folder: of its model here. reference, reference_url: of an implicit reward."""
+    """A server that answers. folder: of its model here. reference, reference_url: of an implicit reward.
+
+    fields: further ones of the model.
+    """
 
     url: str
     engine: str
@@ -33,6 +36,7 @@ class Running:
     reference: str | None = None
     reference_url: str | None = None
     longest: int = 1024
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 def served(running: Running, scoring: ScoringConfig | None = None, /, **serving: Any) -> "Served":
@@ -40,7 +44,13 @@ def served(running: Running, scoring: ScoringConfig | None = None, /, **serving:
     from pluralbench_local.served.scoring import load
 
     model = LocalModel.model_validate(
-        {"name": running.folder, "kind": running.kind, "reference": running.reference, "device": "cpu"}
+        {
+            "name": running.folder,
+            "kind": running.kind,
+            "reference": running.reference,
+            "device": "cpu",
+            **running.fields,
+        }
     )
     given = {"server": (running.url,), "max_retries": 2} | serving
     if running.reference_url is not None:

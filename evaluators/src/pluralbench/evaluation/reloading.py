@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
+from pluralbench_local.config import TOKEN_FIELDS
 from pluralbench_rewards import ModelRecord
-from pluralbench_runs import digest
+from pluralbench_runs import check_recipe, digest
 
 from pluralbench.config import DataConfig, LocalModel, PromptConfig
 from pluralbench.data.items import Items
@@ -134,19 +135,23 @@ def reload_model(
         RunError: The run is not of a model that can be loaded.
     """
     configured, recorded = config.model, run.result.model
-    if recorded.kind not in {"classifier", "implicit", "personal"}:
+    if recorded.kind not in {"classifier", "implicit", "token", "personal"}:
         raise RunError(f"{run.path} is of {recorded.name}, of the kind {recorded.kind}, which cannot be loaded here.")
-    return LocalModel.model_validate(
+    settings = {name: value for name, value in configured.settings.items() if name in TOKEN_FIELDS}
+    return check_recipe(
+        LocalModel,
         {
             "name": name or recorded.name,
-            "kind": "implicit" if recorded.kind == "implicit" else "classifier",
+            "kind": recorded.kind if recorded.kind in {"implicit", "token"} else "classifier",
             "base": recorded.base,
             "reference": configured.reference,
             "label": configured.label,
             "revision": recorded.commit if name is None else None,
             "dtype": configured.dtype or "auto",
             "trust_remote_code": trust_remote_code,
-        }
+            **settings,
+        },
+        f"of the model of {run.path}",
     )
 
 

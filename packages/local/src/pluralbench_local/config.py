@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -22,8 +23,21 @@ from pydantic import Field, field_validator, model_validator
 
 from pluralbench_local.adapters import Adapter, find_adapter
 from pluralbench_local.errors import LocalError
+from pluralbench_local.token_rewards import TOKEN_REWARDS, TokenPosition, TokenReward, TokenRewardName, TokenScore
 
-Kind = Literal["classifier", "implicit"]
+Kind = Literal["classifier", "implicit", "token"]
+TOKEN_FIELDS = (
+    "token_reward",
+    "positive_token",
+    "negative_token",
+    "token_score",
+    "token_position",
+    "question",
+    "prefill",
+)
+"""Fields of `LocalModel` that only a model of the kind "token" has."""
+TOKEN_LABELS: Mapping[TokenScore, str] = {"logit": "logit:0", "log_odds": "0:1,1:-1", "probability": "softmax:0"}
+"""Labels of a classifier whose logits are those of the positive and the negative token."""
 PERSONAL_FILE, TRAINING_FILE = "personal.json", "training.json"
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
@@ -44,7 +58,8 @@ class LocalModel(FrozenModel):
     kind: Kind | None = Field(
         None,
         description="classifier: a sequence classifier or value head; implicit: log-probability of the response under "
-        "a language model, minus that under --reference. Default: a reward head that is recognized from the files.",
+        "a language model, minus that under --reference; token: logits of a language model's next token. Default: a "
+        "reward head that is recognized from the files.",
     )
     base: PathText | None = Field(
         None, description="Adapter: its base model, a folder or ORG/NAME. Default: that of adapter_config.json."
@@ -55,6 +70,30 @@ class LocalModel(FrozenModel):
         description="Reward of a model with several logits: logit:K, softmax:K for its probability, mean, or weights "
         "by name or number, such as helpfulness:0.65,correctness:0.8.",
     )
+    token_reward: TokenRewardName | None = Field(
+        None, description="token: a published way to read the reward; the next six options change parts of it."
+    )
+    positive_token: str | None = Field(
+        None, description="token: the token that speaks for the response, such as Yes, or its id, such as id:9642."
+    )
+    negative_token: str | None = Field(None, description="token: the token against it, such as No. Default: none.")
+    token_score: TokenScore | None = Field(
+        None,
+        description="token: logit of the positive token; log_odds: its logit minus that of the negative one; "
+        "probability: softmax of the two. Default: log_odds, or logit without a negative token.",
+    )
+    token_position: TokenPosition | None = Field(
+        None,
+        description="token: reply: the first token of a further reply, which the chat template opens; end: the token "
+        "after the response. Default: reply.",
+    )
+    question: str | None = Field(
+        None,
+        description='token: message of the user after the response, such as "Is the answer correct (Yes or No)?".',
+    )
+    prefill: str | None = Field(
+        None, description='token: text that begins the model\'s reply, before the token, such as "Verdict: ".'
+    )
     revision: str | None = Field(None, description="Revision of the model on the Hub.")
     chat_template: Path | None = Field(None, description="Jinja file to use instead of the tokenizer's chat template.")
     device: str = Field(
@@ -64,6 +103,61 @@ class LocalModel(FrozenModel):
     trust_remote_code: bool = Field(
         default=False, description="Run Python code that comes with a model, with your permissions."
     )
+
+    @model_validator(mode="after")
+    def _fields_of_tokens(self) -> Self:
+        given = self._token_settings()
+        if self.kind != "token":
+            if given:
+                name = next(iter(given))
+                raise ValueError(f'`{name}=...` is for token rewards; set `kind="token"` too, or leave it out')
+            return self
+        if self.token_reward is None and self.positive_token is None:
+            raise ValueError(
+                '`kind="token"` needs the token of the reward; give `token_reward=...` '
+                f"({', '.join(TOKEN_REWARDS)}) or `positive_token=...`"
+            )
+        if self.label is not None:
+            raise ValueError('`label=...` is for classifiers; with `kind="token"` set `token_score=...`')
+        reading = self.reading()
+        if (reading.negative is None) != (reading.score == "logit"):
+            raise ValueError(
+                f'`token_score="{reading.score}"` '
+                + ("has no use for" if reading.negative else "needs")
+                + " a negative token; change `negative_token=...` or `token_score=...`"
+            )
+        if reading.position == "end" and (reading.prefill or reading.question):
+            name = "prefill" if reading.prefill else "question"
+            raise ValueError(f'`{name}=...` needs a reply; set `token_position="reply"`, or leave it out')
+        if reading.needs_question and not reading.question and self.chat_template is None:
+            raise ValueError(
+                f'`token_reward="{self.token_reward}"` reads the answer to a question about the response; give the '
+                "model's own as `question=...`, or in a file as `chat_template=...`"
+            )
+        return self
+
+    def reading(self) -> TokenReward:
+        """Return how a reward of the kind "token" is read."""
+        fields: dict[str, Any] = {
+            "positive": self.positive_token,
+            "negative": self.negative_token,
+            "score": self.token_score,
+            "question": self.question,
+            "prefill": self.prefill,
+            "position": self.token_position,
+        }
+        changed = {name: value for name, value in fields.items() if value is not None}
+        if self.token_reward is not None:
+            return replace(TOKEN_REWARDS[self.token_reward], **changed)
+        default: TokenScore = "logit" if self.negative_token is None else "log_odds"
+        return TokenReward(**{"score": default} | changed)
+
+    def rule(self) -> str | None:
+        """Return how several logits make a reward: `label`, or that of `token_score`."""
+        return TOKEN_LABELS[self.reading().score] if self.kind == "token" else self.label
+
+    def _token_settings(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in TOKEN_FIELDS if getattr(self, name) is not None}
 
     def record(self) -> ModelRecord:
         """Return the record of the model before it is loaded: its digest or commit, and its settings."""
@@ -85,7 +179,7 @@ class LocalModel(FrozenModel):
             device=self.device,
             dtype=self.dtype,
             trust_remote_code=self.trust_remote_code,
-            settings={} if trained is None else _settings(trained),
+            settings=self._token_settings() if trained is None else _settings(trained),
         )
 
     def personal(self) -> dict[str, Any] | None:
@@ -150,9 +244,9 @@ class LocalModel(FrozenModel):
             raise LocalError(f"{self.name} is not a model folder; give a folder, or ORG/NAME on the Hub.")
 
     def template(self) -> str | None:
-        """Read the file of the chat template; None if there is none. Raises `LocalError`."""
+        """Return the chat template of the file or the token reward; None for the tokenizer's. Raises `LocalError`."""
         if self.chat_template is None:
-            return None
+            return self.reading().chat_template if self.kind == "token" else None
         try:
             return read_small(self.chat_template).decode()
         except (OSError, UnicodeDecodeError) as error:

@@ -44,6 +44,10 @@ class Template:
         edit: Changes the token ids of a rendered conversation; see `pluralbench_local.variants`. Default: unchanged.
         eos: Text of the token that ends each conversation, in place of newlines. Default: the template's end is kept.
         unread: A token id whose occurrences at the end of a conversation are not read. Default: the last id is read.
+        question: Message of the user after the response; empty for none.
+        opening: Whether the template opens a further reply of the model after that.
+        prefill: Text that begins this reply.
+        labels: Token ids whose logits after a conversation are its reward. Default: a reward head reads it.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -53,6 +57,16 @@ class Template:
     edit: Callable[[list[int]], list[int]] | None = None
     eos: str | None = None
     unread: int | None = None
+    question: str = ""
+    opening: bool = False
+    prefill: str = ""
+    labels: tuple[int, ...] = ()
+
+    def conversation(self, messages: Sequence[Message], response: str) -> str:
+        """Render a prompt with a response as the model reads it. Raises as `render`."""
+        turns = [*messages, {"role": "assistant", "content": response}]
+        turns += [{"role": "user", "content": self.question}] if self.question else []
+        return self.render(turns, opening=self.opening) + self.prefill
 
     def render(self, messages: Sequence[Message], *, opening: bool = False) -> str:
         """Render a conversation as text.
@@ -182,11 +196,7 @@ def count_bos(tokenized: Sequence[Tokenized], template: Template) -> tuple[int, 
 
 
 def _tokenize_groups(groups: Sequence[Group], template: Template) -> Iterator[Tokenized]:
-    texts = (
-        template.render([*group.messages, {"role": "assistant", "content": response}])
-        for group in groups
-        for response in group.responses
-    )
+    texts = (template.conversation(group.messages, response) for group in groups for response in group.responses)
     conversations_of = encode_texts(texts, template)
     openings = encode_texts((template.render(group.messages, opening=True) for group in groups), template)
     for group in groups:

@@ -24,12 +24,14 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
-from pluralbench_local.models import load_model, silence_transformers
+from pluralbench_local.models import load_model, load_tokenizer, silence_transformers
 from pluralbench_local.network import AGREEMENT, ReadableNetwork, network_of, using_default_attention
 from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.planning import VOCABULARY_ROWS
+from pluralbench_local.token_heads import scale_logits, token_template, with_token_head
 from pluralbench_local.value_heads import FAMILIES, HeadFamily, load_value_head
 from pluralbench_local.weights import ModelFiles
 
@@ -67,7 +69,7 @@ def _check_vocabulary(name: str, network: ReadableNetwork) -> None:
         logits = _language_model_logits(network, network.body(input_ids=ids, use_cache=False).last_hidden_state[0])
     if (expected - logits).abs().max() > AGREEMENT.get(network.dtype, 0.15) * expected.abs().max():
         raise LocalError(
-            f"{name} is not supported as an implicit reward model: it computes its logits from its hidden states in an "
+            f"{name} is not supported as a language model: it computes its logits from its hidden states in an "
             "unknown way."
         )
 
@@ -100,13 +102,16 @@ def _log_probabilities(
 def _language_model_logits(network: ReadableNetwork, states: Tensor) -> Tensor:
     """Logits as in the model's forward pass; some families scale or cap them."""
     assert network.head is not None  # noqa: S101 - a language model has one
-    config = network.model.config.get_text_config()
-    logits: Tensor = network.head(states).float()
-    for name in ("logit_scale", "lm_head_multiplier"):
-        logits = logits * (getattr(config, name, None) or 1.0)
-    logits = logits / (getattr(config, "logits_scaling", None) or 1.0)
-    cap = getattr(config, "final_logit_softcapping", None)
-    return torch.tanh(logits / cap) * cap if cap else logits
+    return scale_logits(network.head(states).float(), network.model.config)
+
+
+def _token_logits(
+    network: ReadableNetwork, states: Tensor, rows: Rows, conversations: Sequence[Tokens], mode: Mode
+) -> Tensor:
+    """Logits of the tokens of a `TokenHead` after each conversation, in float64."""
+    assert network.head is not None  # noqa: S101 - a language model has one
+    logits: Tensor = network.head(states[to_device([indices[-1] for indices in rows], states.device)])
+    return logits
 
 
 @dataclass(frozen=True)
@@ -126,6 +131,7 @@ class ModelKind:
         option: What tells its numbers apart: the field `label` or `reference` of `LocalModel`.
         precision: Precision of its numbers. Default: that of the weights.
         family: The value heads that it is of; see `pluralbench_local.value_heads`.
+        ending: How a conversation continues after the response, up to the position that is read. Default: it ends.
     """
 
     name: str
@@ -139,13 +145,19 @@ class ModelKind:
     option: str = "label"
     precision: torch.dtype | None = None
     family: HeadFamily | None = None
+    ending: Callable[[LocalModel, Template], Template] = lambda source, template: template
 
     def template(
-        self, tokenizer: PreTrainedTokenizerBase, config: PretrainedConfig, num_embeddings: int | None
+        self,
+        source: LocalModel,
+        tokenizer: PreTrainedTokenizerBase,
+        config: PretrainedConfig,
+        num_embeddings: int | None,
     ) -> Template:
         """Return how conversations become tokens that the model reads.
 
         Args:
+            source: The model.
             tokenizer: The tokenizer.
             config: The model's configuration.
             num_embeddings: Number of token ids of the model.
@@ -161,7 +173,8 @@ class ModelKind:
             if eos is None:
                 raise LocalError(f"The tokenizer has no eos token, which {family.name} reads; set its `eos_token`.")
         appended = self._appended(config)
-        return Template(tokenizer, appended, self.whole_response, num_embeddings, eos=eos, unread=unread)
+        template = Template(tokenizer, appended, self.whole_response, num_embeddings, eos=eos, unread=unread)
+        return self.ending(source, template)
 
     def settings(self, config: PretrainedConfig) -> dict[str, Any]:
         """Return what a run records of a model of this kind."""
@@ -210,6 +223,14 @@ def _internlm2(files: ModelFiles) -> ReadableNetwork:
     return _network(files, AutoModel, attrgetter("v_head"))
 
 
+def _token_network(files: ModelFiles) -> ReadableNetwork:
+    size = files.config.get_text_config().vocab_size
+    template = token_template(files.source, Template(load_tokenizer(files.source), num_embeddings=size))
+    network = _network(files, AutoModelForCausalLM, lambda model: model.get_output_embeddings())
+    _check_vocabulary(files.source.name, network)
+    return with_token_head(network, template.labels)
+
+
 def _value_head(family: HeadFamily) -> ModelKind:
     return ModelKind("classifier", family.recognizes, network=partial(load_value_head, family), family=family)
 
@@ -229,6 +250,14 @@ LANGUAGE_MODEL = ModelKind(
 The factor beta changes no decision and is left out. The tokens of the response are all those after the template's
 opening of the answer, including its closing tokens.
 """
+TOKEN = ModelKind(
+    "token",
+    lambda files: files.source.kind == "token",
+    network=_token_network,
+    numbers=_token_logits,
+    ending=token_template,
+)
+"""The logits of one or two tokens after the conversation, by `pluralbench_local.token_rewards`."""
 CLASSIFIER = ModelKind("classifier", lambda files: True, network=_classifier)
 """A logit of the conversation's last token. Of several, `label` makes one: "logit:K", "softmax:K" for its probability,
 their "mean", or their weighted sum. Personalized RewardBench (section 4.1) uses "softmax:-1"."""
@@ -240,6 +269,7 @@ KINDS: tuple[ModelKind, ...] = (
         loader="pluralbench_local.personal.scoring:load_personal",
     ),
     LANGUAGE_MODEL,
+    TOKEN,
     # internlm/internlm2-*-reward: `get_score` of the model's own code reads the reward token after the conversation.
     ModelKind(
         "classifier",

@@ -72,11 +72,11 @@ def _load(kind: ModelKind, files: ModelFiles, options: RunOptions) -> LocalRewar
     config = network.model.config
     outputs = getattr(network.head, "out_features", None)  # without it, the first batch shows the number of labels
     if kind.option == "label" and outputs is not None:
-        check_label(model.name, outputs, model.label, config.id2label or {})
-    template = kind.template(tokenizer, config, num_embeddings(network.model))
+        check_label(model.name, outputs, model.rule(), config.id2label or {})
+    template = kind.template(model, tokenizer, config, num_embeddings(network.model))
     if settings := kind.settings(config):
         log_status(f"{model.name}: {'; '.join(f'{name} {value}' for name, value in settings.items())}.")
-    return LocalRewardModel(model.name, kind, network, template, model.label, reference, options)
+    return LocalRewardModel(model.name, kind, network, template, model.rule(), reference, options)
 
 
 def _with_reference(

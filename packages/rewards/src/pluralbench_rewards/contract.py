@@ -102,7 +102,7 @@ class ModelRecord(FrozenModel):
 
     Attributes:
         name: Folder, ORG/NAME on the Hub, model of an endpoint, or name of the function.
-        kind: "classifier", "implicit", "generative", "function", or a custom name.
+        kind: "classifier", "implicit", "token", "generative", "function", or a custom name.
         digest: SHA-256 of the files of a folder, or of a function's code.
         commit: Commit of the Hub repository.
         base: Base model of an adapter, whose weights are merged.

@@ -73,9 +73,7 @@ async def check(
     expected = _score_locally(model, items, limit, on_overflow)
     for site, (scores, rows) in zip(sites, results, strict=True):
         activation = (
-            detect_activation(rows)
-            if site.server.engine.output == "logits" and site.server.kind == "classifier"
-            else ""
+            detect_activation(rows) if site.server.engine.output == "logits" and site.server.kind != "implicit" else ""
         )
         if activation and (expected is None or not compare(expected, scores, precision).agree):
             raise ServerError(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from pluralbench_calls.loops import run
@@ -21,6 +22,7 @@ from pluralbench_local.packing import Tokens
 from pluralbench_local.scoring import token_limit
 from pluralbench_local.served.checking import Items, check, check_unchanged, load_head
 from pluralbench_local.served.config import ServedModel
+from pluralbench_local.token_heads import vllm_options
 from pluralbench_local.weights import ModelFiles
 
 Name = tuple[int, int]
@@ -80,6 +82,8 @@ class Served:
 
     async def _sites(self, stack: AsyncExitStack) -> list[Site]:
         servers, references = await self.model.open_servers(stack)
+        for server in servers:
+            self._check_tokens(server)
         pairs = [
             (server, references[number % len(references)] if references else None)
             for number, server in enumerate(servers)
@@ -92,7 +96,7 @@ class Served:
         for site in sites:
             for server in site.servers:
                 # A language model has to generate a token.
-                maximum = server.info.max_length and server.info.max_length - (server.kind == "implicit")
+                maximum = server.info.max_length and server.info.max_length - server.generates
                 if maximum and self.scoring.max_length and maximum < limit:
                     raise ServerError(
                         f"{server.url} accepts {maximum:,} tokens, and conversations may have {limit:,}; lower "
@@ -111,6 +115,8 @@ class Served:
         model = self.model.model
         if self.template.whole_response:
             return sum_log_probabilities
+        if self.template.labels:
+            return partial(self._token_rewards, server)
         head = load_head(model, server.url) if server.engine.output == "states" else None
 
         def rewards(rows: list[list[float]]) -> list[float]:
@@ -118,11 +124,41 @@ class Served:
             if head is not None:
                 logits = head(logits)
             names = self.config.id2label or {}
-            check_label(model.name, logits.shape[1], model.label, names)
-            values: list[float] = reward_of(logits, model.label, names).tolist()
+            check_label(model.name, logits.shape[1], model.rule(), names)
+            values: list[float] = reward_of(logits, model.rule(), names).tolist()
             return values
 
         return rewards
+
+    def _token_rewards(self, server: Server, rows: list[list[float]]) -> list[float]:
+        """Rewards from the logits of the tokens, or from their log-probabilities, which differ by a constant."""
+        labels, rule = self.template.labels, self.model.model.rule()
+        logits = torch.tensor(rows, dtype=torch.float64)
+        if logits.shape[1] != len(labels):
+            raise ServerError(
+                f"{server.url} sends {logits.shape[1]:,} logits, not those of {len(labels)} tokens; start vLLM with "
+                f"{vllm_options(self.config, self.template.tokenizer, labels)}."
+            )
+        values = reward_of(logits, rule)
+        if not values.isfinite().all():
+            raise ServerError(
+                f"{server.url} sends a probability of 0 or 1, from which no log-odds can be read; start vLLM with "
+                f"{vllm_options(self.config, self.template.tokenizer, labels)}."
+            )
+        return [float(value) for value in values]
+
+    def _check_tokens(self, server: Server) -> None:
+        """Raise `ServerError` if a server of a token reward cannot give its number."""
+        if not self.template.labels:
+            return
+        if server.generates:
+            if len(self.template.labels) == 1:
+                raise ServerError(
+                    f"{server.url} gives probabilities, not the logit of one token; start vLLM with "
+                    f"{vllm_options(self.config, self.template.tokenizer, self.template.labels)}."
+                )
+        else:
+            vllm_options(self.config, self.template.tokenizer, self.template.labels)  # refuses scaled logits
 
     async def _share(
         self, sites: Sequence[Site], requests: "_Requests", table: ScoreTable, on_scored: OnScored
@@ -154,7 +190,8 @@ class _Requests:
 
     def conversation(self, index: int, response: int) -> Conversation:
         tokens = self.tokenized[index].conversations[response]
-        return Conversation(tokens.ids, self._text(index, tokens) if self.texts else "", tokens.reads)
+        text = self._text(index, tokens) if self.texts else ""
+        return Conversation(tokens.ids, text, tokens.reads, self.template.labels)
 
     def group(self, index: int) -> list[Conversation]:
         return [self.conversation(index, response) for response in range(len(self.tokenized[index].conversations))]
@@ -188,7 +225,7 @@ def load(model: ServedModel, scoring: ScoringConfig) -> Served:
     config = load_config(local)
     size = config.get_text_config().vocab_size  # larger ids crash some engines, so they are never sent
     kind = kind_of(ModelFiles(local, {}))  # the weights need not be here
-    return Served(model, scoring, kind.template(tokenizer, config, size), config)
+    return Served(model, scoring, kind.template(local, tokenizer, config, size), config)
 
 
 def _evenly_spaced(indices: Sequence[int], count: int) -> list[int]:

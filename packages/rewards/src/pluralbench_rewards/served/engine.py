@@ -4,6 +4,7 @@ Each engine has a file with functions that build requests or read replies, both 
 combines them. The functions open no connections; `pool` sends the requests.
 """
 
+import math
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from pydantic import Field, field_validator
 from pluralbench_rewards.errors import RewardsError
 
 EngineName = Literal["vllm", "sglang", "tei", "llamacpp"]
-Kind = Literal["classifier", "implicit"]
+Kind = Literal["classifier", "implicit", "token"]
 Output = Literal["logits", "states"]
 MAX_NUMBER = sys.float_info.max
 
@@ -44,11 +45,13 @@ class Conversation:
         ids: Token ids, including special tokens.
         text: For engines that accept only text: the text that they convert to these ids, adding special tokens.
         reads: For an implicit reward: positions r whose next token is scored, by the log-probability of `ids[r + 1]`.
+        labels: For a token reward: ids whose logits after the conversation are read.
     """
 
     ids: Sequence[int]
     text: str
     reads: range
+    labels: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,7 @@ class ServerInfo:
         max_length: Maximum number of tokens per input; None if unknown.
         max_inputs: Maximum number of inputs per request; None if unlimited.
         labels: Labels of the logits in their order, for engines that identify them by label.
+        generates: Whether it generates text, instead of scoring it; None if no page shows it.
     """
 
     version: str
@@ -78,6 +82,7 @@ class ServerInfo:
     max_length: int | None = None
     max_inputs: int | None = None
     labels: tuple[str, ...] = ()
+    generates: bool | None = None
 
     @property
     def model(self) -> str:
@@ -111,6 +116,9 @@ class Engine:
             the last token, to which the client applies the head (`output` "states").
         request_implicit: Builds a request for an implicit reward; None if the engine has no log-probabilities.
         read_implicit: Reads its reply: one row per conversation with the log-probabilities for `Conversation.reads`.
+        request_tokens: Builds a request for a token reward to a server that generates; None if unsupported.
+        read_tokens: Reads its reply: one row per conversation with the log-probabilities of its two `labels` among
+            them.
         examine: Sends requests for properties that no page shows, given the token ids of a conversation. Raises
             `ReplyError` if the server was started with unusable settings.
         tokenize: Builds a request for the token ids of a text, to compare the tokenizers; None if unsupported.
@@ -128,6 +136,8 @@ class Engine:
     read: Read
     request_implicit: Request | None = None
     read_implicit: Read | None = None
+    request_tokens: Request | None = None
+    read_tokens: Read | None = None
     examine: Callable[[Sequence[int], ServerInfo], Examination] | None = None
     tokenize: Callable[[str, ServerInfo], EngineRequest] | None = None
     tokens: Callable[[Any], list[int]] = lambda reply: token_ids(field(reply, "tokens"))
@@ -189,6 +199,14 @@ def token_ids(values: Any) -> list[int]:
     if not isinstance(values, list):
         raise ReplyError(f"sent {type(values).__name__} instead of token ids")
     return [int(number(value, "a token id")) for value in values]
+
+
+def log_probability(value: Any) -> float:
+    """Return the logarithm of a probability of a reply. Raises `ReplyError` for other values."""
+    probability = number(value, "a probability")
+    if not 0 <= probability <= 1:
+        raise ReplyError(f"sent {probability:g} as a probability")
+    return math.log(probability) if probability else -math.inf
 
 
 def tokenize(text: str, info: ServerInfo) -> EngineRequest:

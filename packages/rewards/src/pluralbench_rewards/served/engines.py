@@ -17,6 +17,7 @@ from pluralbench_rewards.served.engine import (
     count,
     field,
     in_order,
+    log_probability,
     number,
     rows_of,
     token_ids,
@@ -24,10 +25,14 @@ from pluralbench_rewards.served.engine import (
     vector,
 )
 
-# vLLM: `/classify` for reward models, `/v1/completions` with `prompt_logprobs` for implicit rewards.
+ROUNDING = 1e-3  # how far the norm of a normalized vector, and the sum of probabilities, may be from 1
+
+# vLLM: `/classify` for reward models, `/v1/completions` with `prompt_logprobs` for implicit rewards, and for token
+# rewards `/classify` of a classifier made of rows of the language model's head, or `/generative_scoring`.
 #
 # Observed with version 0.32: unless `use_activation` is false, the logit of a head with one label passes a sigmoid;
-# rows have an `index`; an input that is too long gets status 400; unknown fields of a request are ignored.
+# rows have an `index`; an input that is too long gets status 400, but is cut by `/generative_scoring` (its count of
+# tokens shows it); unknown fields of a request are ignored.
 
 
 def _vllm_identify(pages: Pages) -> ServerInfo | None:
@@ -82,21 +87,43 @@ def _vllm_log_probabilities(entries: Any, conversation: Conversation) -> list[fl
     return [number(field(field(entry, token), "logprob"), "a log-probability") for entry, token in tokens]
 
 
+def _vllm_request_tokens(conversations: Sequence[Conversation], info: ServerInfo) -> EngineRequest:
+    """Request the probability of the first label token among the labels, after token ids."""
+    body = {"model": info.model, "query": [], "items": [list(conversation.ids) for conversation in conversations]}
+    labels = list(conversations[0].labels)
+    return EngineRequest("/generative_scoring", body | {"label_token_ids": labels, "apply_softmax": True})
+
+
+def _vllm_read_tokens(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
+    """Read the log-probabilities of both labels."""
+    rows = in_order(field(reply, "data"), len(conversations))
+    check_tokens(reply, "usage", conversations)
+    scores = [field(row, "score") for row in rows]
+    return [[log_probability(score), log_probability(1 - number(score, "a probability"))] for score in scores]
+
+
 VLLM = Engine(
     name="vllm",
     title="vLLM",
     raw_logits_hint="""start it with --pooler-config '{"use_activation": false}'""",
-    start_options={"classifier": "--runner pooling", "implicit": "--runner generate"},
+    start_options={
+        "classifier": "--runner pooling",
+        "implicit": "--runner generate",
+        "token": "--runner generate",
+    },
     identify=_vllm_identify,
     request=_vllm_request,
     read=_vllm_read,
     request_implicit=_vllm_request_implicit,
     read_implicit=_vllm_read_implicit,
+    request_tokens=_vllm_request_tokens,
+    read_tokens=_vllm_read_tokens,
     tokenize=tokenize,
 )
 
 
-# SGLang: `/classify`, which accepts token ids and returns the raw output of the head.
+# SGLang: `/classify`, which accepts token ids and returns the raw output of the head; for token rewards `/v1/score` of
+# a server that generates.
 #
 # `/v1/classify` is not used, because its softmax over one logit is always 1.0. Observed with version 0.5.23: the
 # results of a batch are a list in its order; an id outside the vocabulary, or a chat request to a server started with
@@ -104,19 +131,17 @@ VLLM = Engine(
 
 
 def _sglang_identify(pages: Pages) -> ServerInfo | None:
-    """Read the pages; None if they are not SGLang's. Raises `ReplyError` for a server that generates text."""
+    """Read the pages; None if they are not SGLang's."""
     info = pages.get("/model_info") or pages.get("/get_model_info") or {}
     try:
         models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "sglang"]
         names, longest = tuple(str(model["id"]) for model in models), count(models[0].get("max_model_len"))
-        root, generates = str(info["model_path"]), info.get("is_generation", False)
+        root, generates = str(info["model_path"]), bool(info.get("is_generation", False))
     except (AttributeError, KeyError, TypeError, IndexError):
         return None
-    if generates:
-        raise ReplyError("generates text and returns no scores; start it with --is-embedding")
     server = pages.get("/server_info")
     version = str(server["version"]) if isinstance(server, dict) and "version" in server else "of unknown version"
-    return ServerInfo(version=version, models=names, root=root, max_length=longest)
+    return ServerInfo(version=version, models=names, root=root, max_length=longest, generates=generates)
 
 
 def _sglang_request(conversations: Sequence[Conversation], _: ServerInfo) -> EngineRequest:
@@ -133,14 +158,34 @@ def _sglang_read(reply: Any, conversations: Sequence[Conversation], _: ServerInf
     return values
 
 
+def _sglang_request_tokens(conversations: Sequence[Conversation], info: ServerInfo) -> EngineRequest:
+    """Request the probabilities of the label tokens among the labels, after token ids."""
+    body = {"model": info.model, "query": [], "items": [list(conversation.ids) for conversation in conversations]}
+    labels = list(conversations[0].labels)
+    return EngineRequest("/v1/score", body | {"label_token_ids": labels, "apply_softmax": True})
+
+
+def _sglang_read_tokens(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
+    """Read the log-probabilities of both labels."""
+    rows = rows_of(field(reply, "scores"), len(conversations))
+    check_tokens(reply, "usage", conversations)
+    values = [vector(row) for row in rows]
+    labels = len(conversations[0].labels)
+    if any(len(row) != labels or abs(math.fsum(row) - 1) > ROUNDING for row in values):
+        raise ReplyError(f"did not send the probabilities of {labels} tokens, which sum to 1")
+    return [[log_probability(value) for value in row] for row in values]
+
+
 SGLANG = Engine(
     name="sglang",
     title="SGLang",
     raw_logits_hint="use /classify of SGLang itself, without a gateway that uses /v1/classify instead",
-    start_options={"classifier": "--is-embedding"},
+    start_options={"classifier": "--is-embedding", "token": "a language model, without --is-embedding"},
     identify=_sglang_identify,
     request=_sglang_request,
     read=_sglang_read,
+    request_tokens=_sglang_request_tokens,
+    read_tokens=_sglang_read_tokens,
     tokenize=tokenize,
 )
 
@@ -231,7 +276,6 @@ TEI = Engine(
 
 LLAMACPP_OPTIONS = "--embeddings --pooling last --cache-type-k f32 --cache-type-v f32 --flash-attn off"
 PREFIX_TOKENS = 64  # shared by two inputs of the examination
-ROUNDING = 1e-3  # how far the norm of a normalized vector may be from 1
 
 
 def _llamacpp_identify(pages: Pages) -> ServerInfo | None:

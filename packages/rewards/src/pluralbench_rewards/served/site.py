@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
 
 from pluralbench_runs import log_status
@@ -17,7 +17,9 @@ from pluralbench_rewards.served.engine import (
     EngineName,
     Kind,
     Pages,
+    Read,
     ReplyError,
+    Request,
     ServerError,
     ServerInfo,
 )
@@ -44,14 +46,24 @@ class Server:
     kind: Kind
 
     @property
+    def generates(self) -> bool:
+        """Whether a request generates a token, so that an input is one token shorter than the limit."""
+        return self.kind == "implicit" or (self.kind == "token" and bool(self.info.generates))
+
+    @property
     def url(self) -> str:
         """Address of the server."""
         return self.client.url
 
     async def rows(self, conversations: Sequence[Conversation]) -> Rows:
         """Compute one row per conversation, for at most `info.max_inputs` of them. Raises `ServerError`."""
-        engine, implicit = self.engine, self.kind == "implicit"
-        request, read = (engine.request_implicit, engine.read_implicit) if implicit else (engine.request, engine.read)
+        engine = self.engine
+        request: Request | None = engine.request
+        read: Read | None = engine.read
+        if self.generates:
+            tokens = self.kind == "token"
+            request = engine.request_tokens if tokens else engine.request_implicit
+            read = engine.read_tokens if tokens else engine.read_implicit
         assert request is not None and read is not None  # noqa: S101, PT018 - checked by `open_server`
         call = request(conversations, self.info)
         try:
@@ -148,8 +160,22 @@ async def open_server(
         raise ServerError(
             f"{client.url} is {detected.title}, which is not supported for implicit rewards; serve the model with vLLM."
         )
+    if kind == "token" and detected.request_tokens is None:
+        raise ServerError(
+            f"{client.url} is {detected.title}, which is not supported for token rewards; serve the model with vLLM or "
+            "SGLang."
+        )
+    if info.generates is not None and info.generates != (kind == "token"):
+        does = "generates text and returns no scores" if info.generates else "generates no text"
+        raise ServerError(f"{client.url} {does}; start it with {detected.start_options[kind]}.")
     model = _select_model(client.url, info, served_name, name)
-    return Server(client, detected, ServerInfo(**(vars(info) | {"models": (model,)})), kind)
+    info = replace(info, models=(model,))
+    if kind == "token" and info.generates is None:
+        # vLLM has one of the two pages, by its runner.
+        page = detected.request([Conversation([0], "", range(0))], info)
+        status, _ = await client.post_once(page)
+        info = replace(info, generates=status in NO_PAGE)
+    return Server(client, detected, info, kind)
 
 
 def _select_model(url: str, info: ServerInfo, served_name: str | None, name: str) -> str:

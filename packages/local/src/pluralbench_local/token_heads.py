@@ -1,0 +1,201 @@
+"""Read rewards from the logits of a language model's next token: its template, its token ids, and its head."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from pluralbench_runs import one_line
+from torch import Tensor, nn
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
+
+from pluralbench_local.config import LocalModel
+from pluralbench_local.conversations import Template
+from pluralbench_local.errors import LocalError
+from pluralbench_local.network import ReadableNetwork
+
+PROMPT, RESPONSES = "What is a quiet hobby?", ("Origami.", "走路 with an old dog")
+"""Texts by which the end of a chat template is examined."""
+SCALES = ("logit_scale", "lm_head_multiplier", "logits_scaling", "final_logit_softcapping")
+"""Keys of a configuration with which a family scales or caps its logits."""
+
+
+def scale_logits(logits: Tensor, config: PretrainedConfig) -> Tensor:
+    """Scale and cap the products of states and head as the forward pass of some families does."""
+    values = _scales(config)
+    for name in ("logit_scale", "lm_head_multiplier"):
+        logits = logits * values.get(name, 1.0)
+    logits = logits / values.get("logits_scaling", 1.0)
+    cap = values.get("final_logit_softcapping")
+    return torch.tanh(logits / cap) * cap if cap else logits
+
+
+def _scales(config: PretrainedConfig) -> dict[str, float]:
+    text = config.get_text_config()
+    return {name: value for name in SCALES if (value := getattr(text, name, None))}
+
+
+class TokenHead(nn.Module):
+    """The rows of a language model's head for a few tokens, in float64.
+
+    Attributes:
+        out_features: Number of tokens.
+    """
+
+    def __init__(self, head: Any, labels: Sequence[int], config: PretrainedConfig) -> None:
+        super().__init__()
+        self.out_features = len(labels)
+        self._config = config
+        bias = getattr(head, "bias", None)
+        self._weight = head.weight.detach()[list(labels)].double()
+        self._bias = None if bias is None else bias.detach()[list(labels)].double()
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Return the logits of the tokens for states of shape (n, width), as (n, tokens)."""
+        weight, bias = (None if each is None else each.to(states.device) for each in (self._weight, self._bias))
+        assert weight is not None  # noqa: S101 - for mypy
+        return scale_logits(nn.functional.linear(states.double(), weight, bias), self._config)
+
+
+def with_token_head(network: ReadableNetwork, labels: Sequence[int]) -> ReadableNetwork:
+    """Return a network that reads only the logits of these tokens.
+
+    Args:
+        network: A network with the head of a language model.
+        labels: Token ids.
+
+    Raises:
+        LocalError: If the head is no plain matrix, such as a quantized one, or lacks a row.
+    """
+    weight = getattr(network.head, "weight", None)
+    if not isinstance(weight, Tensor) or weight.dim() != 2 or not weight.is_floating_point():
+        raise LocalError(
+            f"The head of {network.model.name_or_path} ({type(network.head).__name__}) has no rows of weights to read; "
+            "use a copy whose `lm_head` is not quantized."
+        )
+    return replace(network, head=TokenHead(network.head, labels, network.model.config))
+
+
+def token_template(source: LocalModel, template: Template) -> Template:
+    """Return how a conversation continues up to the token of the reward, with the ids of the tokens.
+
+    Args:
+        source: A model of the kind "token".
+        template: Its tokenizer and chat template.
+
+    Raises:
+        LocalError: If the template ends where no reward is read, or a token is not a single one there.
+    """
+    reading = source.reading()
+    template = replace(
+        template, question=reading.question, opening=reading.position == "reply", prefill=reading.prefill
+    )
+    texts = [template.conversation([{"role": "user", "content": PROMPT}], response) for response in RESPONSES]
+    tail = _common_tail(texts)
+    if template.tokenizer.chat_template != reading.chat_template:
+        _check_opening(template)
+    if reading.ends_turn:
+        _check_end_of_turn(template, texts[0])
+    tokens = [token for token in (reading.positive, reading.negative) if token is not None]
+    labels = tuple(_token_id(token, texts, tail, template) for token in tokens)
+    if len(set(labels)) < len(labels):
+        raise LocalError(f"The positive and the negative token are the same (id {labels[0]}); give two tokens.")
+    return replace(template, labels=labels)
+
+
+def _check_opening(template: Template) -> None:
+    """Check that the template opens an answer where that is asked for, and only there."""
+    prompt = [{"role": "user", "content": PROMPT}]
+    closed, opened = template.render(prompt), template.render(prompt, opening=True)
+    finished = template.render([*prompt, {"role": "assistant", "content": RESPONSES[0]}])
+    before, found, _ = finished.rpartition(RESPONSES[0])
+    always = bool(found) and closed == before
+    if template.opening and opened == closed and not always:
+        raise LocalError(
+            "The chat template opens no answer (it ignores `add_generation_prompt`), so a token would be read at "
+            "another place; give one that does as `chat_template=...`."
+        )
+    if not template.opening and always:
+        raise LocalError(
+            "The chat template opens an answer at the end of every conversation, so the token after the response "
+            "cannot be read; give one with `add_generation_prompt` as `chat_template=...`."
+        )
+
+
+def _common_tail(texts: Sequence[str]) -> str:
+    """What follows the response in both texts."""
+    tails = {
+        text.rpartition(response)[2] if response in text else ""
+        for text, response in zip(texts, RESPONSES, strict=True)
+    }
+    if len(tails) != 1 or tails == {""}:
+        raise LocalError(
+            "The chat template writes no fixed text after a response, where the token of the reward would be read; "
+            "give another one as `chat_template=...`."
+        )
+    return tails.pop()
+
+
+def _check_end_of_turn(template: Template, text: str) -> None:
+    [ids] = template.encode([text])
+    if ids[-1] not in template.tokenizer.all_special_ids and ids[-1] not in _added(template.tokenizer):
+        raise LocalError(
+            f"The chat template ends with {template.tokenizer.decode(list(ids[-1:]))!r}, and this reward is read at "
+            "the token that ends a turn; give a template that ends with it as `chat_template=...`."
+        )
+
+
+def _added(tokenizer: PreTrainedTokenizerBase) -> set[int]:
+    added: Mapping[int, Any] = getattr(tokenizer, "added_tokens_decoder", {})
+    return {number for number, token in added.items() if token.special}
+
+
+def _token_id(token: str, texts: Sequence[str], tail: str, template: Template) -> int:
+    """The id of a token after both texts."""
+    if token.startswith("id:"):
+        number = token.removeprefix("id:")
+        size = template.num_embeddings or len(template.tokenizer)
+        if not number.isdecimal() or int(number) >= size:
+            raise LocalError(f"{token!r} is not the id of one of the model's {size:,} tokens; give id:N.")
+        return int(number)
+    before = list(template.encode(texts))
+    after = list(template.encode([text + token for text in texts]))
+    ids = {
+        tuple(longer[len(shorter) :]) if longer[: len(shorter)] == shorter else ()
+        for shorter, longer in zip(before, after, strict=True)
+    }
+    one = next(iter(ids)) if len(ids) == 1 else ()
+    if len(one) != 1 or one[0] == template.tokenizer.unk_token_id:
+        [alone] = template.encode([token])
+        names = " ".join(map(str, template.tokenizer.convert_ids_to_tokens(list(one or alone))))
+        raise LocalError(
+            f"{token!r} is not a single token after the end of the chat template ({one_line(repr(tail), 60)}): "
+            f"{names or 'no token'}; give another text, or the id of a token as id:N."
+        )
+    return one[0]
+
+
+def vllm_options(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase, labels: Sequence[int]) -> str:
+    """Return the options with which vLLM serves the rows of these tokens in a model's head as a classifier.
+
+    Args:
+        config: The model's configuration.
+        tokenizer: Its tokenizer.
+        labels: Token ids.
+
+    Raises:
+        LocalError: If the model scales or caps its logits, which such a classifier does not.
+    """
+    if scales := _scales(config):
+        raise LocalError(
+            f"{config.name_or_path} changes its logits ({', '.join(scales)}), which vLLM's classification of tokens "
+            "leaves out; score locally, or start the server with --runner generate."
+        )
+    causal = next(iter(config.architectures or ()), "")
+    overrides = {
+        "architectures": [causal.replace("ForCausalLM", "ForSequenceClassification")],
+        "classifier_from_token": tokenizer.convert_ids_to_tokens(list(labels)),
+        "method": "no_post_processing",
+    }
+    return f"--runner pooling --hf-overrides '{json.dumps(overrides, ensure_ascii=False)}'"
