@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from logging import ERROR, getLogger
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForSequenceClassification,
     AutoTokenizer,
+    CompressedTensorsConfig,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
@@ -34,6 +36,7 @@ NO_GPU = 'The device {device} needs a GPU, and this machine has none; set `devic
 TOKENIZER_FILES = ("*token*", "*vocab*", "*spiece*", "merges.txt", "*.model")
 REWARD_HEADS = {"score", "classifier", "v_head"}
 TEMPLATE_FILE = "chat_template.jinja"
+QUANTIZATION = "pluralbench_quantization"  # in the configuration of a loaded model
 
 
 def hub_options(model: LocalModel) -> dict[str, Any]:
@@ -108,6 +111,19 @@ def _adapter_tokenizer(adapter: Adapter, source: LocalModel) -> Any:
         ) from None
 
 
+def quantization_method(config: PretrainedConfig) -> str:
+    """Return the method that a model's weights were quantized with, such as "gptq"; "" if they are not."""
+    given = getattr(config, "quantization_config", None) or {}
+    values = given if isinstance(given, dict) else given.to_dict()
+    return str(getattr(values.get("quant_method", ""), "value", values.get("quant_method", "")))
+
+
+def quantization_settings(config: PretrainedConfig) -> dict[str, Any]:
+    """Return what a run records of the quantization of a loaded model."""
+    method = getattr(config, QUANTIZATION, None)
+    return {"quantization": method} if method else {}
+
+
 def num_embeddings(model: PreTrainedModel) -> int | None:
     """Return the number of token ids that a model embeds; None if it has no ordinary embedding."""
     return getattr(model.get_input_embeddings(), "num_embeddings", None)
@@ -171,7 +187,16 @@ def load_model(kind: Any, source: LocalModel, **options: Any) -> PreTrainedModel
     adapter, whole = _adapter_and_whole(source)
     if device is not None:
         check_before_loading(kind, whole, load_config, device)
+    method = quantization_method(load_config(whole))
+    if method and device is not None:  # `to` fails for some
+        placement = {"device_map": {"": device}}
     options |= {"dtype": source.dtype} | placement
+    if method == "compressed-tensors" and (device is None or device.type == "cpu"):
+        # Its layers compute on GPUs alone.
+        decompress = load_or_raise("model", whole, lambda: CompressedTensorsConfig(dequantize=True))
+        options |= {"quantization_config": decompress}
+    if method == "bitsandbytes":  # it warns at each layer of each batch
+        getLogger("bitsandbytes").setLevel(ERROR)
     if adapter is None:
         model, info = load_weights(kind, source, **options)
     else:
@@ -193,8 +218,11 @@ def load_model(kind: Any, source: LocalModel, **options: Any) -> PreTrainedModel
         raise LocalError(
             f"{source.name} has no weights for {', '.join(missing[:3])}, so what it computes would be random{hint}."
         )
+    if method:
+        kept = getattr(model, "hf_quantizer", None) is not None
+        setattr(model.config, QUANTIZATION, method if kept else f"{method}, dequantized")
     try:
-        return cast("PreTrainedModel", (model if device is None else model.to(device)).eval())
+        return cast("PreTrainedModel", (model if method or device is None else model.to(device)).eval())
     except torch.OutOfMemoryError as error:
         raise LocalError(f"{source.name} does not fit into the memory of {device} ({one_line(error, 300)}).") from None
 
@@ -252,7 +280,8 @@ def load_weights(kind: Any, source: LocalModel, **options: Any) -> tuple[Any, di
         LocalError: If it cannot be loaded.
     """
     arguments = {"output_loading_info": True} | hub_options(source) | options
-    with silence_transformers():
+    with silence_transformers(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="You passed `quantization_config`")
         model, info = load_or_raise("model", source, lambda: kind.from_pretrained(source.name, **arguments))
     model.config.return_dict = True  # outputs are read by name, whatever the model's configuration asks for
     return model, info

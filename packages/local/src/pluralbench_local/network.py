@@ -203,6 +203,8 @@ def _unpackable_reason(model: PreTrainedModel, body: nn.Module, default_attentio
     config = model.config.get_text_config()
     if varies_with_length(model):
         return "its rotary embedding depends on the longest conversation of a batch"
+    if getattr(model, "is_loaded_in_8bit", False):
+        return "which of its numbers are rounded to 8 bits depends on the batch"
     unsupported = set(getattr(config, "layer_types", None) or ()) - PACKABLE_LAYERS
     if unsupported:
         return f"its layers of {', '.join(sorted(unsupported))} cannot be packed"

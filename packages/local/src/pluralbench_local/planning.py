@@ -1,5 +1,6 @@
 """What scoring on a GPU needs: memory, by arithmetic from a configuration, before anything is loaded."""
 
+import json
 import math
 from collections.abc import Callable
 from contextlib import suppress
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from pluralbench_runs import check_file
+from pluralbench_runs import UserError, check_file, read_small
 from safetensors import SafetensorError, safe_open
 from transformers import PretrainedConfig
 
@@ -125,15 +126,25 @@ def free_memory(device: torch.device) -> float | None:
 
 
 def saved_parameters(name: str) -> int:
-    """Return the number of parameters in the safetensors files of a folder; 0 if there are none to be read."""
+    """Return the number of parameters in the safetensors files of a folder.
+
+    Returns:
+        The number; 0 if there are none to be read, or they are quantized, which packs several into a number.
+    """
     size = 0
-    if Path(name).is_dir():
+    if Path(name).is_dir() and not _is_quantized(Path(name)):
         with suppress(OSError, SafetensorError):
             for path in Path(name).glob("*.safetensors"):
                 check_file(path)
                 with safe_open(path, "pt") as weights:
                     size += sum(math.prod(weights.get_slice(key).get_shape()) for key in weights.keys())  # noqa: SIM118
     return size
+
+
+def _is_quantized(folder: Path) -> bool:
+    with suppress(OSError, ValueError, UserError):
+        return "quantization_config" in json.loads(read_small(folder / "config.json"))
+    return False
 
 
 def check_before_loading(
@@ -151,11 +162,15 @@ def check_before_loading(
     if free is None:
         return
     config = load_config(model)
-    if not _is_plannable(config):
+    quantized = getattr(config, "quantization_config", None) is not None
+    if not _is_plannable(config) or (quantized and not Path(model.name).is_dir()):
         return
     saved = config.dtype if model.dtype == "auto" else getattr(torch, model.dtype)
     itemsize = saved.itemsize if isinstance(saved, torch.dtype) else torch.float32.itemsize
-    weights = itemsize * (saved_parameters(model.name) or _parameters(kind, config))
+    if quantized:
+        weights = sum(path.stat().st_size for path in Path(model.name).glob("*.safetensors"))
+    else:
+        weights = itemsize * (saved_parameters(model.name) or _parameters(kind, config))
     num_logits = config.get_text_config().vocab_size if "CausalLM" in kind.__name__ else config.num_labels or 1
     needs = partial(
         needs_of, config, itemsize=itemsize, num_logits=num_logits, weights=weights, prefix_tokens=KEPT_TOKENS

@@ -22,13 +22,14 @@ from pluralbench_rewards import (
 )
 from pluralbench_runs import digest
 from torch import Tensor
-from transformers import PretrainedConfig, PreTrainedTokenizerBase
+from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from pluralbench_local.batches import Read, ScoreTable, in_batches
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, tokenize
 from pluralbench_local.errors import LocalError
 from pluralbench_local.kinds import ModelKind, check_label, reward_of
+from pluralbench_local.models import quantization_settings
 from pluralbench_local.network import (
     ReadableNetwork,
     max_positions,
@@ -123,7 +124,8 @@ class LocalRewardModel:
         fields = loaded_fields(self)
         loaded = "commit" if record.base is None else "base_commit"
         commit = fields.pop("commit") or getattr(record, loaded)
-        settings = record.settings | self.kind.settings(self.network.model.config)
+        config = self.network.model.config
+        settings = record.settings | self.kind.settings(config) | quantization_settings(config)
         return record.model_copy(update=fields | {loaded: commit, "settings": settings})
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
@@ -251,10 +253,14 @@ def loaded_fields(model: Runnable) -> dict[str, Any]:
         "commit": getattr(network.model.config, "_commit_hash", None),
         "chat_template_digest": digest(str(model.template.tokenizer.chat_template)),
         "architecture": type(network.model).__name__,
-        "parameters": sum(weights.numel() for weights in network.model.parameters()),
+        "parameters": None if quantization_settings(network.model.config) else _parameters(network.model),
         "device": str(network.device),
         "dtype": str(network.dtype).removeprefix("torch."),
     }
+
+
+def _parameters(model: PreTrainedModel) -> int:
+    return sum(weights.numel() for weights in model.parameters())
 
 
 def token_limit(tokenizer: PreTrainedTokenizerBase, configs: Sequence[PretrainedConfig]) -> int:
