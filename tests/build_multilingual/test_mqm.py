@@ -94,9 +94,6 @@ def test_the_command_names_columns_and_quoting(
         "en-de: each of the 2 sources has one translation, but a pair needs two; use a table with several rated "
         "translations per source."
     ) in text
-    status, text = run("--quoting", "none", "--out", "none")
-    assert status == 2
-    assert "--separator and --quoting describe a table; name it with --source or --rated." in text
 
 
 SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "multilingual"

@@ -126,8 +126,6 @@ def test_a_folder_that_is_no_site_stays_as_it_is(folder: Path, tmp_path: Path) -
 
 def test_the_command_names_what_is_refused_and_where_the_site_is(run: Command, folder: Path, tmp_path: Path) -> None:
     (alone := tmp_path / "runs").mkdir()
-    status, _, error = run("leaderboard", alone, "--any-data", "--site", tmp_path / "site")
-    assert (status, "contains no run." in error) == (2, True)
     (alone / "forged").symlink_to(folder / "forged")
     status, out, _ = run("leaderboard", alone, "--any-data", "--site", tmp_path / "site")
     assert status == 0

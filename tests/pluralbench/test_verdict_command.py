@@ -164,9 +164,7 @@ def test_figures_are_named_where_they_do_not_disturb(metrics: Command, tmp_path:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("nowhere.csv",), "nowhere.csv does not exist"),
-        (("bad.csv",), "bad.csv has no column `truth`; it has task, judge"),
-        (("verdicts.csv", "--labels", "bad.csv"), "bad.csv has no column `annotator`; it has task, judge"),
+        (("verdicts.csv", "--labels", "labels.csv"), "labels.csv has no column `annotator`; it has task, judge"),
         (("tie.csv", "--plots", "figures"), "There is nothing to draw: no verdict has a certainty"),
     ],
 )
@@ -174,7 +172,7 @@ def test_what_cannot_be_measured_is_one_sentence(
     metrics: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], said: str
 ) -> None:
     written(tmp_path)
-    written(tmp_path, SAMPLE.replace("truth", "gold"), "bad.csv")
+    written(tmp_path, name="labels.csv")
     lines = SAMPLE.splitlines()
     written(tmp_path, "\n".join([lines[0], *(line for line in lines if line.startswith("letters"))]), "tie.csv")
     monkeypatch.chdir(tmp_path)
