@@ -29,7 +29,7 @@ from figure_runs import (
     with_references,
 )
 from made_runs import changed, decision, run_of, with_items
-from pluralbench.data.benchmarks import PERSONA_JUDGE
+from pluralbench.data.persona_items import PERSONA_JUDGE
 from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.reports.figures import languages, verdicts
 from pluralbench.reports.figures.downstream import best_of_n

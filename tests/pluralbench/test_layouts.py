@@ -47,6 +47,7 @@ RATED = Layout(
     fields=("responses",),
     fits=lambda _, columns: columns.responses == "ratings",
     responses=_rated,
+    listed=True,
 )
 
 

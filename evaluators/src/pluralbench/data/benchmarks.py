@@ -18,7 +18,6 @@ from pluralbench.data.fields import LISTS, Columns, Credit, HistoryRows, Referen
 from pluralbench.data.labels import Labels, Values
 from pluralbench.errors import BenchmarkError
 
-PERSONA_JUDGE: Literal["persona-judge"] = "persona-judge"
 Weight = Annotated[float, Field(ge=0, le=1_000_000)]
 """Weight of a subset; published weights are 1, or numbers of items."""
 
@@ -133,11 +132,6 @@ class Benchmark(FrozenModel):
     def by_category(self) -> bool:
         """Whether accuracy and exact match are averaged over categories."""
         return self.overall == "accuracy and exact match"
-
-    @property
-    def is_ranking(self) -> bool:
-        """Whether runs record each response, instead of pairs of a chosen and a rejected one."""
-        return self.multiple_responses or self.columns.responses is not None or bool(self.credit)
 
     @property
     def credits_items(self) -> bool:
@@ -324,15 +318,10 @@ def find_benchmark(
         The benchmark with these changes.
 
     Raises:
-        BenchmarkError: If the name is unknown, the file or a change is not valid, the benchmark has no legacy rules,
-            or its items have no responses to score (the persona judge).
+        BenchmarkError: If the name is unknown, the file or a change is not valid, or the benchmark has no legacy rules.
     """
     builtin = _builtin_entries()
     benchmark = _find_entry(name, builtin).benchmark()
-    if benchmark.persona_items:
-        raise BenchmarkError(
-            f"{benchmark.title} has no responses to score; run `pluralbench judge-personas` (Python: `judge_personas`)."
-        )
     if legacy:
         if benchmark.legacy is None and not benchmark.by_category:
             raise BenchmarkError(f"{benchmark.title} has no legacy rules; leave out `legacy=True`.")

@@ -11,7 +11,6 @@ from pluralbench.data.derived import missing_source
 from pluralbench.data.fields import LISTS, ROW_NUMBER, Columns
 from pluralbench.data.layouts import LAYOUTS, layout_of
 from pluralbench.data.layouts.layout import Layout
-from pluralbench.data.layouts.response_lists import RESPONSE_LISTS
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError
 
@@ -104,10 +103,10 @@ def _response_columns(benchmark: Benchmark, columns: Columns, layout: Layout, wh
     fields = layout.fields
     missing = [field for field in fields if field not in layout.optional and not getattr(columns, field)]
     others = [field for field in benchmark.required if field in RESPONSE_FIELDS and field not in fields]
-    several = benchmark.multiple_responses and layout.fields and layout is not RESPONSE_LISTS
-    if missing or (fields and others) or several:
+    keys = [other.key for other in LAYOUTS if other.key and getattr(benchmark, other.key)]
+    if missing or (fields and (others or {*keys} - {layout.key})):
         present = [f"`{field}`" for field in (*fields, *others) if getattr(columns, field)]
-        present += ["`multiple_responses`"] * benchmark.multiple_responses
+        present += [f"`{key}`" for key in keys]
         ways = dict.fromkeys(" and ".join(f"`{field}`" for field in layout.fields) for layout in LAYOUTS)
         raise DataError(
             f"{where}: {' and '.join(present)} do not determine the better response; name the columns "

@@ -12,6 +12,7 @@ from pluralbench_rewards import Scored
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.column_types import schema_of
+from pluralbench.data.layouts import records_responses
 
 OUTCOMES = ("win", "loss", "tie", "invalid", "dropped", "equal")
 """Outcomes of a pair. invalid: a score is not a finite number, or no verdict could be parsed. dropped: the item is too
@@ -131,7 +132,7 @@ def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decis
     )
     score = pl.when("dropped").then(None).otherwise("score")
     own = own.with_columns(truncated=pl.col("tokens_cut") > 0)
-    if not benchmark.is_ranking:
+    if not records_responses(benchmark):
         sides = {
             f"{name}_{side}": pl.col(name).list.get(place)
             for name in ("score", "tokens")

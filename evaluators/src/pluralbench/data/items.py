@@ -28,7 +28,7 @@ from pluralbench.data.rows_to_items import BATCH_ITEMS, empty_items, rows_to_ite
 from pluralbench.data.rules import check_rules
 from pluralbench.data.samples import read_data
 from pluralbench.data.texts import first_ids
-from pluralbench.errors import DataError
+from pluralbench.errors import BenchmarkError, DataError
 
 ALL = "all"
 SOURCE = (
@@ -107,13 +107,16 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
         The items of all configs.
 
     Raises:
-        BenchmarkError: If there is no such benchmark.
+        BenchmarkError: If there is no such benchmark, or another command reads its items (the persona judge).
         DataError: If the data does not have the benchmark's shape.
         TablesError: If the data cannot be read.
     """
     data = as_data_config(data)
     if isinstance(benchmark, str):
         benchmark = find_benchmark(benchmark, data.columns, data.labels, data.dialect, legacy=data.legacy)
+    layout = layout_of(benchmark)
+    if layout.responses is None:
+        raise BenchmarkError(f"{benchmark.title} has no responses to score; run `pluralbench {layout.commands[0]}`.")
     tables, reference = with_original(benchmark, _read(benchmark, data), data)
     data = data.model_copy(update={"on_empty": data.on_empty or benchmark.on_empty})
     read = {}

@@ -3,20 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 from pluralbench_runs import digest, rng_for
 from pluralbench_schemas import TableError
 
 from pluralbench.config import Setting
-from pluralbench.data.benchmarks import PERSONA_JUDGE
 from pluralbench.data.samples import read_data
 from pluralbench.errors import DataError
 
 # Columns that no judge sees may be missing.
 OPTIONAL_COLUMNS: dict[str, Any] = {"origin_a": "?", "origin_b": "?", "gap": None, "rank_calls": []}
 TIE = "tie"
+PERSONA_JUDGE: Literal["persona-judge"] = "persona-judge"
 
 
 @cache

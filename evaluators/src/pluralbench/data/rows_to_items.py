@@ -66,7 +66,7 @@ def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, column
             "person": cluster,
             "subset": _subsets(part, columns),
             "prompt": _prompts(source, user_turns=benchmark.user_turns),
-            **layout.responses(benchmark, source),
+            **(layout.responses(benchmark, source) if layout.responses else {}),
             "profile": source.each(lambda row: parse_posts(row, columns.profile), columns.profile),
             "aspects": source.each(lambda row: parse_structs(row, columns.aspects, "aspect"), columns.aspects),
             "persona": source.each(lambda row: parse_persona(row, columns.persona), columns.persona),

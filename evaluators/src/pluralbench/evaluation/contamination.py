@@ -16,6 +16,7 @@ from pydantic import Field
 from pluralbench.config import DataConfig
 from pluralbench.data.benchmarks import benchmark_entries, find_benchmark, known_benchmarks, title_for
 from pluralbench.data.items import load_items
+from pluralbench.data.layouts import layout_of
 from pluralbench.data.overlap import KINDS, NGRAM, Kind, TextIndex, normalize
 from pluralbench.data.training_texts import PARTS, Part, table_texts, text_columns
 from pluralbench.errors import BenchmarkError, DataError
@@ -211,7 +212,7 @@ def _is_benchmark(dataset: str) -> bool:
 
 def _default_benchmarks(data: Mapping[str, str]) -> Iterator[str]:
     for name, benchmark in known_benchmarks().items():
-        if (benchmark.data is not None or name in data) and not benchmark.persona_items:
+        if (benchmark.data is not None or name in data) and layout_of(benchmark).responses is not None:
             yield name
     yield from (name for name in data if name.endswith(".toml"))
 

@@ -16,6 +16,7 @@ from pluralbench_runs import rng_for
 from pluralbench.config import JudgeConfig, Orders, Vote
 from pluralbench.data.column_types import schema_of
 from pluralbench.data.decisions import BASE, JUDGED, decide, lists_pairs, score_items
+from pluralbench.data.layouts import records_responses
 from pluralbench.data.prompts import judge_context, language_context
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.loading import LoadedBenchmark
@@ -112,7 +113,7 @@ def check_protocol(loaded: LoadedBenchmark, judging: JudgeConfig) -> None:
         )
     if judging.protocol != "listwise":
         return
-    if not loaded.benchmark.is_ranking:
+    if not records_responses(loaded.benchmark):
         raise EvaluationError(f'{where} has pairs, which `protocol="listwise"` does not judge; use "pairwise".')
     if not listwise_subsets(loaded):
         raise EvaluationError(

@@ -22,10 +22,17 @@ from pluralbench_tables import csv_text
 
 from pluralbench.arguments import ShardText
 from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, Setting, Variables
-from pluralbench.data.benchmarks import PERSONA_JUDGE, known_benchmarks
+from pluralbench.data.benchmarks import known_benchmarks
 from pluralbench.data.clusters import Shard, parse_shard
 from pluralbench.data.decisions import JUDGED_PERSONAS
-from pluralbench.data.persona_items import TIE, PersonaItemSet, SampledItems, load_personas, sample_items
+from pluralbench.data.persona_items import (
+    PERSONA_JUDGE,
+    TIE,
+    PersonaItemSet,
+    SampledItems,
+    load_personas,
+    sample_items,
+)
 from pluralbench.data.persona_prompts import VERSION, persona_digest, persona_messages, persona_sentences, reply_schema
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.verdict_tables import check_verdicts

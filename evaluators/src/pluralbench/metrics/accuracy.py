@@ -22,6 +22,7 @@ from pluralbench_measures.intervals import Linearization, Strata, linearize
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import OUTCOMES
 from pluralbench.data.fields import Cell
+from pluralbench.data.layouts import records_responses
 from pluralbench.metrics.credits import COUNTED, PHRASES
 from pluralbench.metrics.decided import Decided, in_overall
 from pluralbench.metrics.metric import OUTCOME_COUNTS, Metric, MetricKey, Numbers, computed_by
@@ -78,7 +79,7 @@ def _mean_rule(benchmark: Benchmark) -> str:
 
 def mean_over_all(benchmark: Benchmark) -> str:
     """Return the words for a mean without weights: over items, or pairs where each pair of a ranking counts."""
-    pairs = benchmark.is_ranking and benchmark.credit_of(None) == "pairs"
+    pairs = records_responses(benchmark) and benchmark.credit_of(None) == "pairs"
     return f"mean over all {'pairs of responses' if pairs else 'items'}"
 
 

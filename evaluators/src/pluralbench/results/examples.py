@@ -19,7 +19,6 @@ from pluralbench.data.column_types import CALLS
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.items import Items, load_items
 from pluralbench.data.layouts import layout_of
-from pluralbench.data.layouts.persona_options import context_messages
 from pluralbench.data.layouts.shown import Replies, Row
 from pluralbench.data.persona_items import PersonaItemSet, load_personas
 from pluralbench.errors import DataError, RunError
@@ -158,11 +157,6 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
         | ({"english": in_english[key]} if key in in_english else {})
         for key in keys
     ]
-
-
-def messages_of(item: Row) -> list[dict[str, str]]:
-    """Return the messages of an item of `ItemTexts`; an item of the persona judge may have none."""
-    return context_messages(item) if "context" in item else list(item["prompt"])
 
 
 def question_of(messages: Sequence[Mapping[str, str]], limit: int) -> str:

@@ -16,6 +16,7 @@ from pluralbench.data.decisions import (
     SCORED_PAIRED,
     SCORED_RANKED,
 )
+from pluralbench.data.layouts import records_responses
 from pluralbench.errors import RunError
 from pluralbench.results.evaluations import EvaluationRunConfig
 
@@ -33,7 +34,7 @@ def item_columns(config: EvaluationRunConfig) -> pl.Schema:
         return JUDGED_PERSONAS
     if protocol == "pairwise":
         return JUDGED
-    ranked = config.benchmark.description.is_ranking
+    ranked = records_responses(config.benchmark.description)
     names = SCORED_RANKED if ranked else (*SCORED_PAIRED, "outcome", "margin")
     calls = ("calls",) if ranked else ("calls_chosen", "calls_rejected")
     position = ("position",) if protocol == "listwise" else ()

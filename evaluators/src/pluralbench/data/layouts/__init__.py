@@ -22,3 +22,8 @@ def layout_of(benchmark: Benchmark, columns: Columns | None = None) -> Layout:
         columns: Columns of one of its tables. Default: those of most tables.
     """
     return next(layout for layout in LAYOUTS if layout.fits(benchmark, columns or benchmark.columns))
+
+
+def records_responses(benchmark: Benchmark) -> bool:
+    """Return whether runs record each response, instead of pairs of a chosen and a rejected one."""
+    return layout_of(benchmark).listed or bool(benchmark.credit)

@@ -1,6 +1,7 @@
 """What a layout is: a shape of items, with the columns that it needs and how rows of a table become items."""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -75,23 +76,29 @@ class Layout(NamedTuple):
         fields: Fields of `Columns` that hold the responses and their order.
         fits: Whether items with this description and these columns have the layout.
         responses: Returns the columns `response_ids`, `responses` and `rank` of the items of some rows, and `pairs` and
-            `compared` where the layout has them.
+            `compared` where the layout has them. None: a command of its own reads the items.
+        key: Key of a benchmark file that no table of another layout with responses may have.
+        listed: Whether an item has any number of responses, so that runs record each one instead of pairs.
         texts: Those of `fields` of which each cell is one response.
         optional: Those of `fields` whose columns have a default name.
         check_rows: Raises `DataError` for wrong values in a table.
         check_items: Raises `DataError` for wrong items of a table.
         show: Returns what `show` prints of an item: of its row in the data, its rows in `items.parquet`, its decisions,
             a judge's replies, and the set of persona variables that the judge read.
+        prompt: Returns the messages of an item, for its title.
         commands: Commands that accept such items.
     """
 
     unit: str
     fields: tuple[str, ...]
     fits: Callable[[Benchmark, Columns], bool]
-    responses: Callable[[Benchmark, SourceRows], Mapping[str, Any]]
+    responses: Callable[[Benchmark, SourceRows], Mapping[str, Any]] | None
+    key: str | None = None
+    listed: bool = False
     texts: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
     check_rows: Callable[[Benchmark, Columns, pl.DataFrame, str], None] = unchecked
     check_items: Callable[[Benchmark, Columns, pl.DataFrame, str], None] = unchecked
     show: Callable[[dict[str, Any], pl.DataFrame, pl.DataFrame, Replies, str | None], Shown] = show_responses
+    prompt: Callable[[dict[str, Any]], list[dict[str, str]]] = itemgetter("prompt")
     commands: tuple[str, ...] = SCORING

@@ -9,7 +9,7 @@ from pluralbench.data.persona_prompts import persona_sentences
 SIDES = ("A", "B")
 
 
-def context_messages(item: Row) -> list[dict[str, str]]:
+def _prompt(item: Row) -> list[dict[str, str]]:
     """Return the messages of an item, which may have none."""
     return [{"role": "user", "content": item["context"]}] if item["context"].strip() else []
 
@@ -25,7 +25,7 @@ def _show(item: Row, rows: pl.DataFrame, decisions: pl.DataFrame, replies: Repli
     hidden = [entry["sentence"] for entry in item["persona"] if entry["sentence"] and entry["sentence"] not in shown]
     columns = ("outcome", "truth", "verdict", "certainty", "reason")
     return Shown(
-        context_messages(item),
+        _prompt(item),
         [{"name": side, "text": item[f"option_{side.lower()}"]} for side in SIDES],
         [{name: row[name] for name in columns if row[name] is not None} | {"orders": orders}],
         {"context": f"The judge read these variables: {variables}.", "persona": shown, "withheld": hidden},
@@ -36,7 +36,8 @@ PERSONA_OPTIONS = Layout(
     unit="choices of a person",
     fields=(),
     fits=lambda benchmark, _: benchmark.persona_items,
-    responses=lambda *_: {},
+    responses=None,
     show=_show,
+    prompt=_prompt,
     commands=("judge-personas",),
 )

@@ -64,5 +64,6 @@ RANKINGS = Layout(
     fields=("responses", "rank"),
     fits=lambda _, columns: columns.right is None and bool(columns.responses or columns.rank),
     responses=_responses,
+    listed=True,
     optional=("rank",),
 )

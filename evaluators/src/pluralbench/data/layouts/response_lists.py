@@ -41,4 +41,6 @@ RESPONSE_LISTS = Layout(
     fields=("chosen", "rejected"),
     fits=lambda benchmark, columns: columns.right is None and benchmark.multiple_responses,
     responses=_responses,
+    key="multiple_responses",
+    listed=True,
 )

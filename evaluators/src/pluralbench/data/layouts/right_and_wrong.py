@@ -66,6 +66,7 @@ RIGHT_AND_WRONG = Layout(
     fields=("responses", "right"),
     fits=lambda _, columns: columns.right is not None,
     responses=_responses,
+    listed=True,
     check_rows=_check_rows,
     check_items=_check_items,
 )

@@ -74,7 +74,7 @@ def _charts(runs: Sequence[Run], families: Mapping[str, str], among: Sequence[Ru
         yield "calibration", benchmarks.calibration(models)
     table = _verdicts(runs)
     if table is not None:
-        title = title_of([run for run in runs if run.config.benchmark.description.persona_items])
+        title = title_of([run for run in runs if run.verb == "judge-personas"])
         rows = [row | {"title": title} for row in verdict_rows(table)]
         yield from verdicts.figures_of(rows, among=[run.name for run in among]).items()
 
@@ -94,7 +94,7 @@ def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:
     """The verdicts of the persona judge's runs in one table; a repeated setting of a judge gets another name."""
     frames, seen = [], set()
     for run in sorted(runs, key=lambda run: str(run.path)):
-        if not run.config.benchmark.description.persona_items or not (run.path / VERDICTS_FILE).exists():
+        if run.verb != "judge-personas" or not (run.path / VERDICTS_FILE).exists():
             continue
         key = run.name, run.config.judge_setting("setting"), run.config.judge_setting("variables")
         judge = f"{run.name} ({run.path.name})" if key in seen else run.name

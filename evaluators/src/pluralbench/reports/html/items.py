@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from pluralbench_runs.console import clean, sanitize
 
 from pluralbench.data.decisions import decisions_of
+from pluralbench.data.layouts import layout_of
 from pluralbench.errors import DataError
 from pluralbench.reports.html.parts import block, part
 from pluralbench.reports.items import OUTCOMES, answer_name, cut, picked
@@ -29,7 +30,6 @@ from pluralbench.results.examples import (
     Key,
     examples,
     flipped,
-    messages_of,
     question_of,
     read_texts,
 )
@@ -93,7 +93,8 @@ def browse(key: str, name: str, sheet: Sheet, budget: int, listed: int = LISTED)
         size += len(markup)
     known = {} if texts is None else texts.items
     rows = [known.get(item[1:]) for item in items.select(KEYS).rows()]
-    titles = ["" if row is None else question_of(messages_of(row), TITLE) for row in rows]
+    layout = layout_of(sheet.runs[0].config.benchmark.description)
+    titles = ["" if row is None else question_of(layout.prompt(row), TITLE) for row in rows]
     index = _index(sheet, items) | {"orders": orders, "texts": where, "title": titles, "items": whole.height}
     blocks.append(block(f"{key}-index", _json(index)))
     about = " ".join(filter(None, (_contents_note(len(where), items.height, whole.height), note)))
