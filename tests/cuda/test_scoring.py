@@ -75,6 +75,20 @@ def test_a_value_head_scores(tmp_path: Path, family: str) -> None:
             assert [len(values) for values in scored.scores] == [len(group.responses) for group in GROUPS]
 
 
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", "bloom"])
+def test_a_token_reward_scores(folders: Folders, architecture: str) -> None:
+    modes: tuple[Mode, ...] = ("fast", "exact")
+    tokens: dict[str, Any] = {"positive_token": "y", "negative_token": "n"}
+    with pretended_card() as card:
+        model = load(folders(architecture, "implicit"), kind="token", **tokens, device="cuda", dtype="bfloat16")
+        for mode in modes:
+            card.forget()
+            scored = score(model, GROUPS, mode=mode)
+            check_waits(card, "classifier")
+            assert work_of(scored).strategy == (mode if architecture in PACKABLE else "padded")
+            assert [len(values) for values in scored.scores] == [len(group.responses) for group in GROUPS]
+
+
 @pytest.mark.parametrize(("capability", "dtype"), [((7, 5), "float16"), ((8, 0), "float16"), ((12, 0), "bfloat16")])
 def test_the_kernel_is_chosen_by_capability(folders: Folders, capability: tuple[int, int], dtype: Any) -> None:
     with pretended_card(capability) as card:

@@ -13,7 +13,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from reward_models import (
     classifier_alone,
     differences,
     implicit_alone,
+    load_classifier,
     save_classifier,
     save_language_model,
     undecided,
@@ -35,7 +36,14 @@ from reward_models import (
     words,
 )
 from safetensors.numpy import load_file, save_file
-from served_contract import CLASSIFIERS, Running, another_model_is_refused, scores_are_those_of_the_model_here
+from served_contract import (
+    CLASSIFIERS,
+    GROUPS,
+    Running,
+    another_model_is_refused,
+    scored,
+    scores_are_those_of_the_model_here,
+)
 from written_tables import write
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600)]
@@ -215,6 +223,40 @@ def test_implicit_rewards_of_vllm_are_those_of_this_process(models: dict[str, st
     largest = [max(differences(scores(run), here)) for run in (cold, cached)]
     told(f"implicit rewards differ by {largest[0]:.2g}, and {largest[1]:.2g} with what the cache held")
     assert max(largest) < 1e-3  # sums of some 60 log-probabilities
+
+
+LOG_ODDS = {"positive_token": "y", "negative_token": "n", "question": "Good (y or n)?"}
+ROWS = {"architectures": ["LlamaForSequenceClassification"], "method": "no_post_processing"}
+VLLM_GENERATES = (VLLM, ("--runner", "generate"))
+VLLM_ROWS = (VLLM, ("--runner", "pooling", "--hf-overrides", json.dumps(ROWS | {"classifier_from_token": ["y", "n"]})))
+VLLM_ROW = (VLLM, ("--runner", "pooling", "--hf-overrides", json.dumps(ROWS | {"classifier_from_token": ["<s>"]})))
+SGLANG_GENERATES = (
+    replace(SGLANG, options=tuple(option for option in SGLANG.options if option != "--is-embedding")),
+    (),
+)
+
+
+@pytest.mark.parametrize(
+    ("started_as", "fields"),
+    [
+        (VLLM_GENERATES, LOG_ODDS),
+        (VLLM_ROWS, LOG_ODDS),
+        (VLLM_ROW, {"positive_token": "id:0", "token_position": "end"}),
+        (SGLANG_GENERATES, LOG_ODDS),
+    ],
+    ids=["vllm generates", "vllm rows", "vllm row", "sglang"],
+)
+def test_token_rewards_are_those_of_this_process(
+    started_as: tuple[Installed, tuple[str, ...]], fields: dict[str, str], models: dict[str, str], tmp_path: Path
+) -> None:
+    engine, options = started_as
+    with started(engine, models["language"], tmp_path, *options) as server:
+        name = next(name for name, installed in INSTALLED.items() if installed.module == engine.module)
+        found = scored(Running(server.url, name, models["language"], "token", fields=fields))
+    here = load_classifier(models["language"], kind="token", **fields).score(GROUPS).scores
+    largest = max(differences(found.scores, here))
+    told(f"token rewards of {name} differ by {largest:.2g}")
+    assert largest < ALLOWED
 
 
 EACH = [("vllm", "llama"), ("vllm", "qwen3"), ("sglang", "llama"), ("sglang", "zero")]

@@ -13,6 +13,7 @@ from served_contract import GROUPS, Running, scored
 
 Serve = Callable[..., Imitation]
 LABELS = (91, 80)
+FEW = GROUPS[:5]
 LOG_ODDS = {"positive_token": f"id:{LABELS[0]}", "negative_token": f"id:{LABELS[1]}", "question": "Good?"}
 PROBABILITY = LOG_ODDS | {"token_score": "probability"}
 LOGIT = {"positive_token": "id:91", "token_position": "end"}
@@ -58,7 +59,7 @@ def test_the_logit_of_one_token_is_that_of_its_row(serve: Serve) -> None:
 def test_the_tokens_are_sent_with_the_ids_of_the_labels(serve: Serve) -> None:
     for engine, page in (("vllm", "/generative_scoring"), ("sglang", "/v1/score")):
         server = serve(**ENGINES[engine])
-        scored(running(server, LOG_ODDS))
+        scored(running(server, LOG_ODDS), FEW)
         bodies = [body for path, body in server.posts if path == page]
         assert bodies
         assert all(body["label_token_ids"] == list(LABELS) and body["query"] == [] for body in bodies)
@@ -118,7 +119,7 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
 def test_a_server_that_reads_another_reward_is_refused(serve: Serve, case: str) -> None:
     settings, fields, message = REFUSED[case]
     with pytest.raises(ServerError, match=message):
-        scored(running(serve(**settings), fields))
+        scored(running(serve(**settings), fields), FEW)
 
 
 def test_rows_of_a_head_whose_logits_are_scaled_are_refused(language_models: Folders, serve: Serve) -> None:
@@ -126,6 +127,6 @@ def test_rows_of_a_head_whose_logits_are_scaled_are_refused(language_models: Fol
     with pytest.raises(
         LocalError, match=r"changes its logits \(final_logit_softcapping\), which vLLM's classification"
     ):
-        scored(running(serve(folder, engine="vllm", kind="rows", rows=LABELS), LOG_ODDS))
+        scored(running(serve(folder, engine="vllm", kind="rows", rows=LABELS), LOG_ODDS), FEW)
     server = serve(folder, engine="vllm", kind="token")
     assert max(differences(scored(running(server, LOG_ODDS)).scores, scores_here(server, LOG_ODDS))) < 1e-4

@@ -335,7 +335,7 @@ def reward_of(logits: Tensor, label: str | None, names: Names = MappingProxyType
     match = RULE.match(label or "logit:0")
     if match is None:
         weights = _weights(label or "", logits.shape[1], names)
-        return logits[:, list(weights)] @ logits.new_tensor(list(weights.values()))
+        return torch.stack([logits[:, number] * weight for number, weight in weights.items()]).sum(0)
     values = logits.softmax(-1) if match[1] == "softmax" else logits
     return values[:, int(match[2])]
 
