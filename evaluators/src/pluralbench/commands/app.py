@@ -79,7 +79,6 @@ Examples:
                 "print_optimized",
                 policy="local_policy",
                 reward="reward",
-                reward_name="reward_name",
                 train="training_prompts",
                 sampling="judged_answers",
             ),

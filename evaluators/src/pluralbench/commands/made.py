@@ -153,20 +153,13 @@ def rewards(
     return models
 
 
-def reward(reward: Reward, *, running: Runtime) -> LocalModel:
-    """Return the reward model.
+def reward(reward: Reward, *, running: Runtime) -> Mapping[str, LocalModel]:
+    """Return the reward model by its name.
 
     Args:
         reward: Reward model: directory or ORG/NAME on the Hub.
     """
-    [model] = rewards([reward], running=running).values()
-    return model
-
-
-def reward_name(reward: Reward, *, running: Runtime) -> str:
-    """Return the name of the reward model."""
-    [name] = rewards([reward], running=running)
-    return name
+    return rewards([reward], running=running)
 
 
 def judged_answers(

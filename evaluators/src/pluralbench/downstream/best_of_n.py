@@ -21,15 +21,14 @@ from pluralbench.downstream.outcomes import outcome_judge
 from pluralbench.downstream.records import downstream_metrics, outcome_record, rewarded_record, sampling_record
 from pluralbench.downstream.rollout import (
     RolloutSetup,
-    default_model_name,
     model_record,
+    named_models,
     reused_ledger,
     rollout,
 )
-from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import load_benchmark, run_directory
-from pluralbench.evaluation.models import DUPLICATE_NAME, Scorable
+from pluralbench.evaluation.models import Scorable
 from pluralbench.results.downstream import BestOfNRunConfig, DownstreamResult
 from pluralbench.results.run_files import LEDGER_FILE, write_run
 from pluralbench.results.runs import Run, load_run
@@ -138,20 +137,3 @@ def best_of_n(
             frames = answered.frames()
             write_run(output, config, result, downstream_metrics(config, result, frames.__getitem__), frames)
     return load_run(target, BestOfNRunConfig)
-
-
-def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[str, Scorable]:
-    """Name the reward models of a sequence by the last part of their path.
-
-    Raises:
-        EvaluationError: Two models have the same name.
-    """
-    if isinstance(rewards, Mapping):
-        return dict(rewards)
-    by_name: dict[str, Scorable] = {}
-    for model in rewards:
-        name = default_model_name(model)
-        if name in by_name:
-            raise EvaluationError(DUPLICATE_NAME.format(name=name))
-        by_name[name] = model
-    return by_name

@@ -1,5 +1,6 @@
 """Optimize a policy against a reward model, and judge its answers before and after; or let verl optimize it."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,8 +25,8 @@ from pluralbench.downstream.outcomes import outcome_judge
 from pluralbench.downstream.records import downstream_metrics, outcome_record, sampling_record
 from pluralbench.downstream.rollout import (
     RolloutSetup,
-    default_model_name,
     model_record,
+    named_models,
     reused_ledger,
     rollout,
     scoring_config,
@@ -45,9 +46,8 @@ ONE = SamplingConfig(n=1)
 
 def optimize(
     policy: str | Path | LocalModel,
-    reward: Scorable,
+    reward: Scorable | Mapping[str, Scorable],
     *,
-    reward_name: str | None = None,
     benchmark: str = "personalized",
     data: Undrawn = None,
     train: str | Path | DataConfig | None = None,
@@ -70,8 +70,8 @@ def optimize(
 
     Args:
         policy: Language model to optimize: a directory or ORG/NAME on the Hub.
-        reward: Reward model, as `pluralbench.score` takes it.
-        reward_name: Name of the reward model in results. Default: the last part of its path.
+        reward: Reward model, as `pluralbench.score` takes it, or a mapping from its name in results to the model. The
+            default name is the last part of its path.
         benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
             all), or a TOML file. Its responses are not used.
         data: Location of the prompts that are answered and judged, or a `DataConfig`. Default: the benchmark's data on
@@ -105,11 +105,11 @@ def optimize(
     loaded = load_benchmark(benchmark, data, prompt, prompts_only=True)
     trained = loaded if train is None else load_benchmark(benchmark, train, prompt, prompts_only=True)
     start = policy if isinstance(policy, LocalModel) else LocalModel(name=str(policy))
-    reward_name = reward_name or default_model_name(reward)
+    [(reward_name, model)] = named_models(reward if isinstance(reward, Mapping) else [reward]).items()
     judge = outcome_judge(outcome, judge_connection, loaded.items.frame)
     config = OptimizeRunConfig(
         policy=start.record().model_copy(update={"kind": "policy"}),
-        reward=model_record(reward, scoring),
+        reward=model_record(model, scoring),
         train=trained.data_record(),
         **loaded.records(),
         options=options,
@@ -126,12 +126,12 @@ def optimize(
     target = Path(out or run_folder(label, config, *settings, seed=seed, exclude=("algorithm", "judge")))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            end, rewarded, training = _optimize_policy(start, reward, trained, config, output.work)
+            end, rewarded, training = _optimize_policy(start, model, trained, config, output.work)
             items, groups = loaded.items.frame, loaded.groups()
             with reused_ledger(output.work, reuse) as ledger:
                 rollouts = []
-                for stage, model in (("start", start), ("end", end)):
-                    resolved, work = resolve_policy(model, sampling), output.work / stage
+                for stage, answering in (("start", start), ("end", end)):
+                    resolved, work = resolve_policy(answering, sampling), output.work / stage
                     setup = RolloutSetup(resolved, {}, scoring, sampling, judge, ledger, work, seed)
                     rollouts.append(rollout(setup, items, groups))
                 before, after = rollouts
@@ -152,7 +152,7 @@ def optimize(
 
 def optimize_by_verl(
     policy: LocalModel,
-    reward: LocalModel,
+    reward: LocalModel | Mapping[str, LocalModel],
     *,
     benchmark: str = "personalized",
     data: Undrawn = None,
@@ -171,7 +171,7 @@ def optimize_by_verl(
 
     Args:
         policy: Language model to optimize.
-        reward: Reward model to optimize against.
+        reward: Reward model to optimize against, or a mapping from its name in the default of `out` to the model.
         benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
             all), or a TOML file. Its responses are not used.
         data: Location of the prompts to optimize on, or a `DataConfig`. Default: the benchmark's data on the Hub.
@@ -195,8 +195,9 @@ def optimize_by_verl(
     """
     loaded = load_benchmark(benchmark, data, prompt or DownstreamPromptConfig(), prompts_only=True)
     tasks = policy_tasks(loaded)
-    folder = Path(out or f"runs/{Path(benchmark).stem}-{Path(policy.name).name}-verl-{Path(reward.name).name}")
-    verl_files(policy, reward, tasks, folder, options=options, verl=verl, scoring=scoring, cluster=cluster)
+    [(name, model)] = (reward if isinstance(reward, Mapping) else {Path(reward.name).name: reward}).items()
+    folder = Path(out or f"runs/{Path(benchmark).stem}-{Path(policy.name).name}-verl-{name}")
+    verl_files(policy, model, tasks, folder, options=options, verl=verl, scoring=scoring, cluster=cluster)
     run_verl(folder)
     return folder
 

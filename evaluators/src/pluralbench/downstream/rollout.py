@@ -27,7 +27,8 @@ from pluralbench.downstream.candidates import (
     sample,
 )
 from pluralbench.downstream.outcomes import JudgedCandidate, OutcomeJudge
-from pluralbench.evaluation.models import Scorable, as_local_model, resolve_model
+from pluralbench.errors import EvaluationError
+from pluralbench.evaluation.models import DUPLICATE_NAME, Scorable, as_local_model, resolve_model
 from pluralbench.evaluation.work import open_journal
 from pluralbench.metrics.best_of_n import best_of_first
 from pluralbench.results.downstream import REWARDS, SELECTED
@@ -118,6 +119,23 @@ def default_model_name(model: Scorable) -> str:
     local = as_local_model(model)
     name = model if local is None else local.name
     return Path(name).name if isinstance(name, str | Path) else model_record(model, ScoringConfig()).name
+
+
+def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[str, Scorable]:
+    """Name the reward models of a sequence by the last part of their path.
+
+    Raises:
+        EvaluationError: Two models have the same name.
+    """
+    if isinstance(rewards, Mapping):
+        return dict(rewards)
+    by_name: dict[str, Scorable] = {}
+    for model in rewards:
+        name = default_model_name(model)
+        if name in by_name:
+            raise EvaluationError(DUPLICATE_NAME.format(name=name))
+        by_name[name] = model
+    return by_name
 
 
 @contextmanager

@@ -217,8 +217,7 @@ class _StudySteps:
         best_of_n_run = self._target / BEST_OF_N  # may have the initial policy's answers to the same prompts
         return optimize(
             self._trainable(self._policy()),
-            self._local(self._model_path(model)),
-            reward_name=model.name,
+            {model.name: self._local(self._model_path(model))},
             **optimization.items.arguments,
             train=None if optimization.train is None else optimization.train.arguments["data"],
             options=optimization.options,
