@@ -67,7 +67,9 @@ def test_scores_are_the_rewards_of_the_vectors(train: Train) -> None:
     assert work_of(scored).strategy == "fast"
     exact = score(model, asked, mode="exact")
     assert work_of(exact).strategy == "exact"
-    measured = load_to_score(LocalModel(name=str(train())), ScoringConfig()).score(asked)
+    measuring = load_to_score(LocalModel(name=str(train())), ScoringConfig())
+    assert isinstance(measuring, RewardModel)
+    measured = measuring.score(asked)
     assert measured.tolerance is not None
     assert 0 < measured.tolerance < 0.01
     for ours, other in zip(scored.scores, exact.scores, strict=True):

@@ -25,6 +25,9 @@ DECISIONS = schema_of(*BASE[:-1], "chosen", "rejected", "outcome", "margin", "tr
 _VERDICTS = ("verdict", "verdict_chosen_first", "verdict_rejected_first", "attempts", "reason")
 JUDGED = schema_of(*DECISIONS, *_VERDICTS, "calls_chosen_first", "calls_rejected_first")
 _ANSWERS = ("task", "row", "user", "truth", "answer", "certainty", "verdict", "choice", "choice_swapped")
+COMPARED = schema_of(
+    *DECISIONS, *_VERDICTS[:3], "probability_chosen_first", "probability_rejected_first", "tokens_cut", "reason"
+)
 JUDGED_PERSONAS = schema_of(*DECISIONS, *_ANSWERS, "sentences", "attempts", "reason", "calls", "calls_swapped")
 _LENGTH = ("truncated", "tokens_cut", "reason")
 SCORED_PAIRED = (*BASE, "score_chosen", "score_rejected", "tokens_chosen", "tokens_rejected", *_LENGTH)

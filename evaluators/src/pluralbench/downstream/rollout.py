@@ -28,7 +28,7 @@ from pluralbench.downstream.candidates import (
 )
 from pluralbench.downstream.outcomes import JudgedCandidate, OutcomeJudge
 from pluralbench.errors import EvaluationError
-from pluralbench.evaluation.models import DUPLICATE_NAME, Scorable, as_local_model, resolve_model
+from pluralbench.evaluation.models import DUPLICATE_NAME, Scorable, as_local_model, resolve_model, with_scores
 from pluralbench.evaluation.work import open_journal
 from pluralbench.metrics.best_of_n import best_of_first
 from pluralbench.results.downstream import REWARDS, SELECTED
@@ -232,7 +232,7 @@ def _score_candidates(
     if not answered:
         return pl.DataFrame(schema=REWARDS)
     scoring = scoring_config(setup.models[name], setup.scoring)
-    model = resolve_model(setup.models[name], scoring, setup.cluster)[1]()
+    model = with_scores(resolve_model(setup.models[name], scoring, setup.cluster)[1](), "`best-of-n`")
     groups = [replace(thread.group, responses=texts[thread.key][1]) for thread in answered]
     folder = setup.work / "rewards" / digest([name, threads[0].turn])[:16]
     folder.mkdir(parents=True, exist_ok=True)

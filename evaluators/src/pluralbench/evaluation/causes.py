@@ -175,7 +175,7 @@ def _try_variants(
 
     own = load()
     if not isinstance(own, LocalRewardModel):
-        raise UserError("it is a personalized reward model, which has no variants")
+        raise UserError("it is a personalized reward model or compares two responses, so it has no variants")
     replaced = config.model.chat_template_digest is not None  # by a file, which the run does not contain
     if not replaced:
         check_same_model(run, own.record())

@@ -8,7 +8,16 @@ from typing import Any, cast
 
 from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, model_overrides
 from pluralbench_local import LocalModel, ServedModel
-from pluralbench_rewards import FunctionModel, ModelConfig, ModelRecord, RewardModel, ScoringConfig, as_resumable
+from pluralbench_rewards import (
+    AnyRewardModel,
+    FunctionModel,
+    ModelConfig,
+    ModelRecord,
+    PairwiseRewardModel,
+    RewardModel,
+    ScoringConfig,
+    as_resumable,
+)
 from pluralbench_rewards.cluster import load_checked, on_cluster
 from pluralbench_runs import ClusterConfig, check_recipe, step
 
@@ -17,12 +26,12 @@ from pluralbench.results.record import EMBEDDED
 
 DUPLICATE_NAME = "Two reward models have the name {name}; give each its own, as NAME=MODEL."
 
-Scorable = str | Path | ModelConfig | RewardModel | Callable[..., Any]
+Scorable = str | Path | ModelConfig | AnyRewardModel | Callable[..., Any]
 
 
 def resolve_model(
     model: Scorable, scoring: ScoringConfig, cluster: ClusterConfig | None = None
-) -> tuple[ModelRecord, Callable[[], RewardModel]]:
+) -> tuple[ModelRecord, Callable[[], AnyRewardModel]]:
     """Return the record of a model before it is loaded, and a function that loads it.
 
     Args:
@@ -45,24 +54,41 @@ def resolve_model(
     if isinstance(model, RewardModel):
         loaded_model = as_resumable(model)
         return loaded_model.record(), lambda: loaded_model
+    if isinstance(model, PairwiseRewardModel):
+        pairwise = model
+        return pairwise.record(), lambda: pairwise
     if callable(model):
         function = FunctionModel(cast("Any", model))
         return function.record(), lambda: function
     raise EvaluationError(
-        f"{type(model).__name__} is not a model; pass a name or directory, a `LocalModel`, a `RewardModel`, or a "
-        "function from groups to scores."
+        f"{type(model).__name__} is not a model; pass a name or directory, a `LocalModel`, a `RewardModel`, a "
+        "`PairwiseRewardModel`, or a function from groups to scores."
     )
 
 
-def _load(config: ModelConfig, scoring: ScoringConfig) -> RewardModel:
+def with_scores(model: AnyRewardModel, use: str) -> RewardModel:
+    """Return a model that gives scores. Raises `EvaluationError` for one that only compares two responses.
+
+    Args:
+        model: The model.
+        use: What needs scores, for the error.
+    """
+    if isinstance(model, RewardModel):
+        return model
+    raise EvaluationError(
+        f"{model.record().name} only compares two responses, and {use} needs a score of each; use another reward model."
+    )
+
+
+def _load(config: ModelConfig, scoring: ScoringConfig) -> AnyRewardModel:
     if isinstance(config, ServedModel) or (isinstance(config, LocalModel) and config.personal() is None):
         config.check_location()  # importing the libraries takes seconds
     with step("Importing the libraries of the model"):
         load = resolve_name(config.loader)
-    return cast("RewardModel", load(config, scoring))
+    return cast("AnyRewardModel", load(config, scoring))
 
 
-def _resolve_for_cluster(model: Scorable, scoring: ScoringConfig) -> tuple[ModelRecord, Callable[[], RewardModel]]:
+def _resolve_for_cluster(model: Scorable, scoring: ScoringConfig) -> tuple[ModelRecord, Callable[[], AnyRewardModel]]:
     """Return the record of a model, and a picklable function that loads it in a worker."""
     model = model_config(model)
     record, load = resolve_model(model, scoring)
@@ -72,7 +98,7 @@ def _resolve_for_cluster(model: Scorable, scoring: ScoringConfig) -> tuple[Model
         )
     if isinstance(model, ModelConfig):
         return record, partial(load_checked, model, scoring, record)
-    if isinstance(model, RewardModel):
+    if isinstance(model, RewardModel | PairwiseRewardModel):
         raise EvaluationError(
             f"The reward model {record.name} is loaded in this process, so a worker of a cluster cannot load it; pass "
             "its name or a `LocalModel`."

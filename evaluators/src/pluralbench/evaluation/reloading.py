@@ -135,7 +135,7 @@ def reload_model(
         RunError: The run is not of a model that can be loaded.
     """
     configured, recorded = config.model, run.result.model
-    if recorded.kind not in {"classifier", "implicit", "token", "personal"}:
+    if recorded.kind not in {"classifier", "implicit", "token", "pairwise", "personal"}:
         raise RunError(f"{run.path} is of {recorded.name}, of the kind {recorded.kind}, which cannot be loaded here.")
     settings = {name: value for name, value in configured.settings.items() if name in TOKEN_FIELDS}
     return check_recipe(

@@ -1,24 +1,29 @@
 """`score`: score a reward model on a benchmark and write a run directory."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
-from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, ScoringConfig
-from pluralbench_runs import ClusterConfig, Output, log_status
+from pluralbench_rewards import AnyRewardModel, ModelRecord, RewardModel, Scored, ScoringConfig
+from pluralbench_runs import ClusterConfig, log_status
 
 from pluralbench.arguments import ShardText
 from pluralbench.config import DataConfig, Profile, PromptConfig
-from pluralbench.data.decisions import decide, score_items
+from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.decisions import decide, decisions_of, score_items
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import Scorable, as_local_model, model_config, resolve_model
+from pluralbench.evaluation.pairwise import check_pairs, compare_items, compared_items, compared_pairs
 from pluralbench.evaluation.work import open_journal, stopwatch
 from pluralbench.results.evaluations import ScoreResult, ScoreRunConfig
 from pluralbench.results.record import CostRecord
 from pluralbench.results.run_files import write_run
 from pluralbench.results.runs import Run, load_run
+
+DecidedItems = tuple[pl.DataFrame, pl.DataFrame]
+"""Decisions, and the rows of `items.parquet`."""
 
 
 def score(
@@ -87,7 +92,7 @@ def write_scores(
     target: Path,
     loaded: LoadedBenchmark,
     config: ScoreRunConfig,
-    open_model: Callable[[], RewardModel],
+    open_model: Callable[[], AnyRewardModel],
     *,
     fresh: bool = False,
 ) -> Run[ScoreRunConfig, ScoreResult]:
@@ -102,42 +107,51 @@ def write_scores(
     """
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            groups = loaded.groups()
             with stopwatch(output.work) as seconds:
-                loaded_model, scored, resumed = _score_groups(output.work, groups, open_model, config.model)
-                del groups  # their texts take as much memory as the data
-                _write(output, config, loaded, loaded_model, scored, resumed, CostRecord(seconds=seconds()))
+                record, scored, frames, resumed = _score_items(output.work, loaded, open_model, config.model)
+                result = result_of_scores(record, scored, frames[0], resumed, CostRecord(seconds=seconds()))
+                write_run(output, config, result, loaded.compute_metrics(*frames), {"items": frames[1]})
     return load_run(target, ScoreRunConfig, part=True)
 
 
-def _score_groups(
-    work: Path, groups: Sequence[Group], open_model: Callable[[], RewardModel], model_record: ModelRecord
-) -> tuple[ModelRecord, Scored, int]:
-    """Return the loaded model's record, the scores, and how many groups an earlier process had scored."""
-    if not groups:  # an empty shard needs no model
-        return model_record, Scored([]), 0
-    model = open_model()
+def _score_items(
+    work: Path, loaded: LoadedBenchmark, open_model: Callable[[], AnyRewardModel], model_record: ModelRecord
+) -> tuple[ModelRecord, Scored, DecidedItems, int]:
+    """Return the loaded model's record, its scores, what they decide, and how many items were scored before."""
+    items, benchmark = loaded.frame, loaded.benchmark
+    if items.is_empty():  # an empty shard needs no model
+        return model_record, Scored([]), scored_items(benchmark, items, Scored([])), 0
+    groups, model = loaded.groups(), open_model()
+    compares = not isinstance(model, RewardModel)
+    if compares:
+        check_pairs(model_record.name, benchmark, loaded.items.frame, loaded.items.location)
     with open_journal(work) as (journaled, record):
         resumed = len(journaled)
         if resumed:
             log_status(f"{resumed:,} of {len(groups):,} items were scored before.")
-        scored = model.score(groups, cached=journaled, on_scored=record)
-    return model.record(), scored, resumed
+        scored = (
+            model.score(groups, cached=journaled, on_scored=record)
+            if isinstance(model, RewardModel)
+            else compare_items(model, groups, compared_pairs(items), journaled, record)
+        )
+    del groups  # their texts take as much memory as the data
+    return model.record(), scored, scored_items(benchmark, items, scored, compares=compares), resumed
 
 
-def _write(
-    output: Output,
-    config: ScoreRunConfig,
-    loaded: LoadedBenchmark,
-    model: ModelRecord,
-    scored: Scored,
-    resumed: int,
-    cost: CostRecord,
-) -> None:
-    decisions = decide(loaded.frame, scored.scores, scored.tokens_cut)
-    result = result_of_scores(model, scored, decisions, resumed, cost)
-    items = score_items(loaded.benchmark, loaded.frame, scored, decisions)
-    write_run(output, config, result, loaded.compute_metrics(decisions, items), {"items": items})
+def scored_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, *, compares: bool = False) -> DecidedItems:
+    """Return the decisions of scores, and the rows of `items.parquet`.
+
+    Args:
+        benchmark: Description of the benchmark.
+        items: Items of the benchmark.
+        scored: Their scores, or the probabilities of their pairs.
+        compares: Whether the model only compares two responses.
+    """
+    if compares:
+        rows = compared_items(benchmark.vote, items, scored)
+        return decisions_of(rows), rows
+    decisions = decide(items, scored.scores, scored.tokens_cut)
+    return decisions, score_items(benchmark, items, scored, decisions)
 
 
 def result_of_scores(

@@ -37,7 +37,7 @@ NOT_RULES = {"columns", "required", "sample", "sections", "strata", "train_split
 
 def compare_columns(run: Run) -> Findings:
     """Compare the columns of the items with those of the run's command."""
-    differ = item_columns(run.config).keys() ^ {*run.items.columns}
+    differ = item_columns(run.config, run.items).keys() ^ {*run.items.columns}
     if differ:
         yield Finding("error", f"{ITEMS_FILE} lacks or adds the columns {', '.join(sorted(differ))} (`{run.verb}`).")
 

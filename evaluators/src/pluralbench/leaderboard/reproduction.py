@@ -17,20 +17,21 @@ from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import Scored
 from pluralbench_rewards.judge_prompts import prompts_digest
 
-from pluralbench.data.decisions import decide, decisions_of, score_items
+from pluralbench.data.decisions import decisions_of
 from pluralbench.data.persona_items import SampledItems
 from pluralbench.data.persona_prompts import persona_digest
 from pluralbench.downstream.records import downstream_metrics
 from pluralbench.errors import DataError
 from pluralbench.evaluation.judge import compute_judge_metrics, result_of_verdicts
 from pluralbench.evaluation.judged_items import JudgeContexts, JudgeVerdicts, judge_items
+from pluralbench.evaluation.pairwise import recorded_probabilities
 from pluralbench.evaluation.personas import (
     compute_persona_metrics,
     judge_persona_items,
     result_of_personas,
 )
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
-from pluralbench.evaluation.score import result_of_scores
+from pluralbench.evaluation.score import result_of_scores, scored_items
 from pluralbench.evaluation.verdicts import judge_of, usage_of
 from pluralbench.metrics import measure
 from pluralbench.metrics.frame import metrics_frame
@@ -90,9 +91,10 @@ def reproduce_run(run: Run, data: RunData) -> Reproduced:
     """
     config, cost = run.config, run.result.cost
     if isinstance(run.result, ScoreResult):
-        scored = recorded_scores(run.items, run.result, data.items)
-        decisions = decide(data.items, scored.scores, scored.tokens_cut)
-        rows = check_items(score_items(data.loaded.benchmark, data.items, scored, decisions), config)
+        compares = "verdict" in run.items.columns
+        scored = (recorded_probabilities if compares else recorded_scores)(run.items, run.result, data.items)
+        decisions, rows = scored_items(data.loaded.benchmark, data.items, scored, compares=compares)
+        rows = check_items(rows, config)
         seconds = None if cost is None else CostRecord(seconds=cost.seconds)
         result = result_of_scores(run.result.model, scored, decisions, run.result.items_resumed, seconds)
         return Reproduced(rows, data.loaded.compute_metrics(decisions, rows), result)

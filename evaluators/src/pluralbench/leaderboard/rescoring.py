@@ -11,10 +11,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
+import polars as pl
 from pluralbench_calls import ConnectionConfig, Ledger, chat_backend
 from pluralbench_calls.chat import LOCAL
 from pluralbench_local.served.config import described
-from pluralbench_rewards import MeasuresTolerance
+from pluralbench_rewards import AnyRewardModel, Group, MeasuresPairTolerance, MeasuresTolerance, RewardModel, Scored
 from pluralbench_rewards.served.engine import ServingConfig
 from pluralbench_runs import UserError
 
@@ -22,6 +23,12 @@ from pluralbench.data.texts import first_ids
 from pluralbench.errors import RunError
 from pluralbench.evaluation.judge import judge_chat_model
 from pluralbench.evaluation.models import Scorable, resolve_model
+from pluralbench.evaluation.pairwise import (
+    compare_items,
+    compared_pairs,
+    in_both_orders,
+    recorded_probabilities,
+)
 from pluralbench.evaluation.reloading import RunData, check_prompts, check_same_model, reload_model
 from pluralbench.leaderboard.reproduction import judge_from_ledger, recorded_scores
 from pluralbench.results.checks import Finding
@@ -92,17 +99,14 @@ def _rescore(run: Run, data: RunData, rescoring: Rescoring, places: Sequence[int
     check_same_model(run, record)
     model = open_model()
     check_same_model(run, model.record())
-    drawn = [groups[place] for place in places]
-    again = model.score(drawn)
-    measured = again.tolerance
-    if measured is None and isinstance(model, MeasuresTolerance):
-        measured = model.tolerance(drawn, again)  # `score` leaves it out for few items
+    again, measured = _score_again(model, [groups[place] for place in places], data.items[list(places)])
     sizes = [score for scores in again.scores for score in scores if math.isfinite(score)] or [0.0]
     typical = math.sqrt(sum(score * score for score in sizes) / len(sizes))
     least = max(measured or 0.0, 4 * EPSILON.get(run.result.model.dtype or "", 2**-52) * typical)
     # The recorded tolerance is bounded: a large one could hide anything. That of servers is measured on few items.
     tolerance = 4 * least if again.served is not None else max(least, min(run.scored.tolerance or 0.0, 4 * least))
-    before = recorded_scores(run.items, run.scored, data.items).scores
+    recorded = recorded_scores if isinstance(model, RewardModel) else recorded_probabilities
+    before = recorded(run.items, run.scored, data.items).scores
     other = [
         (data.items["id"][place], before[place], scores)
         for place, scores in zip(places, again.scores, strict=True)
@@ -113,6 +117,20 @@ def _rescore(run: Run, data: RunData, rescoring: Rescoring, places: Sequence[int
     name, ours, theirs = other[0]
     ids = first_ids([item for item, _, _ in other])
     return f"{len(other):,} with other scores (ids {ids}): {name} had {_listed(ours)}, now {_listed(theirs)}."
+
+
+def _score_again(model: AnyRewardModel, groups: Sequence[Group], items: pl.DataFrame) -> tuple[Scored, float | None]:
+    """Return new scores of items, or probabilities of their pairs, and their tolerance, which few items do not give."""
+    if isinstance(model, RewardModel):
+        again = model.score(groups)
+        if again.tolerance is None and isinstance(model, MeasuresTolerance):
+            return again, model.tolerance(groups, again)
+        return again, again.tolerance
+    pairs = compared_pairs(items)
+    again = compare_items(model, groups, pairs, None, None)
+    if again.tolerance is None and isinstance(model, MeasuresPairTolerance):
+        return again, model.tolerance(groups, [in_both_orders(own) for own in pairs], again)
+    return again, again.tolerance
 
 
 def _close(recorded: Sequence[float], current: Sequence[float], tolerance: float) -> bool:

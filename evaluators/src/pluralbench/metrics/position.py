@@ -29,10 +29,11 @@ def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
 
     Args:
         decisions: Frame with `cluster`, `verdict_chosen_first` and `verdict_rejected_first`, each "A", "B", "invalid"
-            or null (order not judged).
+            or null (order not judged); "C" if a probability is exactly 1/2. With probabilities also `margin`.
     """
     first, second = decisions["verdict_chosen_first"], decisions["verdict_rejected_first"]
-    yield from _orders(decisions["cluster"], first, second, changed=first == second)
+    unswapped = second.replace({"A": "B", "B": "A"})
+    yield from _orders(decisions["cluster"], first, second, changed=first != unswapped)
     chosen_first, chosen_second = _share(first, "A"), _share(second, "B")
     yield MetricKey("accuracy_chosen_first"), chosen_first
     yield MetricKey("accuracy_chosen_second"), chosen_second
@@ -45,11 +46,15 @@ def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
     yield MetricKey("accuracy_with_invalid_as_first"), _mean(as_first.drop_nulls())
     both = first.is_not_null() & second.is_not_null()
     right, same = (first == "A") & (second == "B"), (first == INVALID) & (second == INVALID)
-    same |= (first != INVALID) & (second != INVALID) & (first != second)
+    same |= (first != INVALID) & (second != INVALID) & (first == unswapped)
     yield MetricKey("accuracy_in_both_orders"), _over(decisions["cluster"], _count(both & right), _count(both))
     yield MetricKey("same_in_both_orders"), _over(decisions["cluster"], _count(both & same), _count(both))
     a, b = chosen_first.value, chosen_second.value
     yield MetricKey("position_bias"), Estimate(None if a is None or b is None else abs(a - b))
+    if "probability_chosen_first" in decisions.columns:
+        margin = decisions["margin"]
+        estimate = _over(decisions["cluster"], _count(margin > 0), _count(margin.is_not_null()))
+        yield MetricKey("accuracy_of_mean_probability"), estimate
 
 
 def position_of_options(decisions: pl.DataFrame) -> Numbers:
@@ -139,6 +144,11 @@ METRICS = computed_by(
     Metric("accuracy_with_invalid_as_half", "share", "The same if an invalid verdict is half right (M-RewardBench)."),
     Metric("accuracy_in_both_orders", "share", "Share of pairs with two right verdicts (LLMBar)."),
     Metric("same_in_both_orders", "share", "Share of pairs with the same verdict in both orders (LLMBar)."),
+    Metric(
+        "accuracy_of_mean_probability",
+        "share",
+        "Share of pairs in which the better response has a mean probability above 1/2 over both orders (LLM-Blender).",
+    ),
     Metric("picks", "count", "Lists from which a judge picked."),
     Metric("invalid_picks", "count", "Lists without a readable pick."),
     Metric("rated", "count", "Items that a pick cannot rank, whose responses were rated instead."),

@@ -227,7 +227,7 @@ def _decision_notes(run: Run) -> dict[str, str]:
 
 
 def _judge_notes(run: Run) -> dict[str, str]:
-    """How the verdicts of a judge became decisions, and how they depend on the order of the responses."""
+    """How verdicts on pairs became decisions, and how they depend on the order of the responses."""
     vote = VOTES.get(run.config.benchmark.description.vote, "")
     both, changed = (run.count(name) for name in ("asked_in_both_orders", "changed_with_the_order"))
     share, chance = (run.estimate(f"picks_of_first{end}") for end in ("", "_by_chance"))
@@ -235,7 +235,9 @@ def _judge_notes(run: Run) -> dict[str, str]:
     if share.value is not None and chance.value is not None:
         picks = f"{share.value:.0%} of {share.n:,} valid picks ({chance.value:.0%} by chance)"
     return {
-        "Verdicts in both orders": vote if run.config.judge_setting("orders") == "both" else "",
+        "Verdicts in both orders": vote
+        if run.config.judge_setting("orders") == "both" or (run.scored and both)
+        else "",
         "Verdict changed with answer order": f"{changed:,} of {both:,} pairs" if both else "",
         "The judge picked the first response of the list": picks,
         "Rated, because a pick cannot rank them": _items(run.count("rated")),
@@ -304,7 +306,9 @@ def _detail_notes(run: Run) -> dict[str, str]:
     }
     return {
         "Reasons for invalid verdicts": ", ".join(f"{reason} {count:,}" for reason, count in reasons),
-        "The judge chose the first response": "" if share is None else f"{share:.0%} of its valid verdicts",
+        f"The {'judge' if judging else 'model'} chose the first response": ""
+        if share is None
+        else f"{share:.0%} of its valid verdicts",
         "Inputs": ", ".join(f"{name} {value}" for name, value in (inputs or {}).items() if value),
     }
 

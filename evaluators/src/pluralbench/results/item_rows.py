@@ -8,6 +8,7 @@ import polars as pl
 from pluralbench.data.column_types import schema_of
 from pluralbench.data.decisions import (
     BASE,
+    COMPARED,
     DECISIONS,
     JUDGED,
     JUDGED_PERSONAS,
@@ -27,13 +28,20 @@ PAIRED = schema_of(*BASE, "truncated", "outcome", "margin")
 RANKED = schema_of(*BASE, "response", "rank", "score", "tokens_cut", "outcome")
 
 
-def item_columns(config: EvaluationRunConfig) -> pl.Schema:
-    """Return the columns of `items.parquet` of a run, with their types."""
+def item_columns(config: EvaluationRunConfig, items: pl.DataFrame) -> pl.Schema:
+    """Return the columns of `items.parquet` of a run, with their types.
+
+    Args:
+        config: Config of the run.
+        items: The frame, whose verdicts tell a run of `score` with a model that only compares responses.
+    """
     protocol = config.judge_setting("protocol")
     if config.verb == "judge-personas":
         return JUDGED_PERSONAS
     if protocol == "pairwise":
         return JUDGED
+    if config.verb == "score" and "verdict" in items.columns:
+        return COMPARED
     ranked = records_responses(config.benchmark.description)
     names = SCORED_RANKED if ranked else (*SCORED_PAIRED, "outcome", "margin")
     calls = ("calls",) if ranked else ("calls_chosen", "calls_rejected")
@@ -57,7 +65,7 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
         RunError: A column is missing or has another type, a required value is empty, an outcome or a margin is not
             valid, the rows of an item differ in what it has once, or there are no rows.
     """
-    kinds = DECISIONS | item_columns(config)
+    kinds = DECISIONS | item_columns(config, items)
     needed = kinds if "verdict" in kinds else RANKED if "response" in items.columns else PAIRED
     items = cast_columns(items, RANKED | PAIRED | kinds | schema_of("compared"), where, needed)
     if items.is_empty() and config.data.shard is None:

@@ -1,7 +1,9 @@
 from .config import Dtype, Kind, LocalModel, LoraOptions, TrainingConfig
 from .errors import LocalError, TrainingError
+from .general_preference import GeneralPreferenceModel
 from .kinds import KINDS
-from .loading import load
+from .loading import load, load_pairwise
+from .pairwise import LocalPairwiseModel
 from .personal.backbones import load_backbone
 from .personal.embedding import EmbeddedCorpus, EmbeddingStore, embed
 from .personal.scoring import Personal
@@ -19,9 +21,11 @@ __all__ = [
     "Dtype",
     "EmbeddedCorpus",
     "EmbeddingStore",
+    "GeneralPreferenceModel",
     "Kind",
     "LocalError",
     "LocalModel",
+    "LocalPairwiseModel",
     "LocalRewardModel",
     "LoraOptions",
     "Personal",
@@ -34,6 +38,7 @@ __all__ = [
     "embed",
     "load",
     "load_backbone",
+    "load_pairwise",
     "score",
     "train",
     "untrained",

@@ -21,6 +21,8 @@ Read = Callable[[ReadableNetwork, Sequence[Sequence[Tokens]]], tuple[Tensor, lis
 T = TypeVar("T")
 Compute = Callable[[Sequence[Sequence[Tokens]], Read], tuple[Sequence[T], int]]
 """From conversations by group, and a way to read a network, to a value of each and the number of tokens computed."""
+Finish = Callable[[int, list[Any]], Sequence[float]] | None
+"""From the index of a group and the values of its conversations to its scores."""
 
 
 class ScoreTable:
@@ -49,16 +51,23 @@ class ScoreTable:
         self._scores = [dict(enumerate(self.cached.get(index, ()))) for index in range(len(groups))]
 
     @contextmanager
-    def recording(self, on_scored: OnScored) -> Iterator[Callable[[int, Mapping[int, float]], None]]:
-        """Yield a function that records scores of a group by response; completed groups go to `on_scored`."""
+    def recording(
+        self, on_scored: OnScored, finish: Finish = None
+    ) -> Iterator[Callable[[int, Mapping[int, Any]], None]]:
+        """Yield a function that records scores of a group by response; completed groups go to `on_scored`.
+
+        With `finish`, it records values, from which this makes the scores of a completed group.
+        """
         done = len(self.cached)
         with progress("scoring", done + len(self.duplicates), done=done) as meter:
 
-            def record(index: int, values: Mapping[int, float]) -> None:
+            def record(index: int, values: Mapping[int, Any]) -> None:
                 scores = self._scores[index]
                 for first, value in values.items():
                     scores |= dict.fromkeys(self.duplicates[index][first], value)
                 if len(scores) == len(self.tokenized[index].conversations):
+                    if finish is not None:
+                        scores = self._scores[index] = dict(enumerate(finish(index, _in_order(scores))))
                     meter.advance()
                     if on_scored is not None:
                         on_scored(index, _in_order(scores))
@@ -79,7 +88,7 @@ class ScoreTable:
         )
 
 
-def _in_order(values: Mapping[int, float]) -> list[float]:
+def _in_order(values: Mapping[int, Any]) -> list[Any]:
     return [values[response] for response in range(len(values))]
 
 

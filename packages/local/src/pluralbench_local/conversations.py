@@ -117,6 +117,30 @@ class Template:
                 )
             yield array("i", ids)
 
+    def tokens(self, ids: "array[int]", opening: "array[int]") -> Tokens:
+        """Return a conversation with the positions that are read.
+
+        Args:
+            ids: Its token ids, without `append`.
+            opening: Those of the prompt with the opening of the answer; empty unless `whole_response`.
+
+        Raises:
+            LocalError: If it is empty.
+        """
+        ids_with_end = ids + array("i", self.append)
+        if not ids_with_end:
+            raise LocalError("The chat template makes no tokens of a conversation; give one as `chat_template=...`.")
+        last = len(ids_with_end) - 1
+        while last and ids_with_end[last] == self.unread:
+            last -= 1
+        if not self.whole_response:
+            return Tokens(ids_with_end, range(last, last + 1))
+        # The token before the response predicts its first token. Finished answers may begin differently than the
+        # opening.
+        pairs = enumerate(zip(ids, opening, strict=False))
+        begin = next((position for position, (a, b) in pairs if a != b), len(opening))
+        return Tokens(ids_with_end, range(max(min(begin, last) - 1, 0), last))
+
 
 def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflow: Overflow) -> list[Tokenized]:
     """Tokenize groups, and handle conversations that are too long.
@@ -202,7 +226,7 @@ def _tokenize_groups(groups: Sequence[Group], template: Template) -> Iterator[To
     for group in groups:
         conversations = list(islice(conversations_of, len(group.responses)))
         opening = next(openings) if template.whole_response else array("i")
-        yield Tokenized([_as_tokens(ids, opening, template) for ids in conversations])
+        yield Tokenized([template.tokens(ids, opening) for ids in conversations])
 
 
 def encode_texts(texts: Iterable[str], template: Template) -> "Iterator[array[int]]":
@@ -217,20 +241,6 @@ def encode_texts(texts: Iterable[str], template: Template) -> "Iterator[array[in
         room -= len(text)
     if batch:
         yield from template.encode(batch)
-
-
-def _as_tokens(ids: "array[int]", opening: "array[int]", template: Template) -> Tokens:
-    ids_with_end = ids + array("i", template.append)
-    if not ids_with_end:
-        raise LocalError("The chat template makes no tokens of a conversation; give one as `chat_template=...`.")
-    last = len(ids_with_end) - 1
-    while last and ids_with_end[last] == template.unread:
-        last -= 1
-    if not template.whole_response:
-        return Tokens(ids_with_end, range(last, last + 1))
-    # The token before the response predicts its first token. Finished answers may begin differently than the opening.
-    begin = next((position for position, (a, b) in enumerate(zip(ids, opening, strict=False)) if a != b), len(opening))
-    return Tokens(ids_with_end, range(max(min(begin, last) - 1, 0), last))
 
 
 def _longest(tokenized: Tokenized) -> int:

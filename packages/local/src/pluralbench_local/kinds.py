@@ -277,6 +277,16 @@ KINDS: tuple[ModelKind, ...] = (
         network=_internlm2,
         append="reward_token_id",
     ),
+    ModelKind(
+        "pairwise",
+        lambda files: "head_layer.1.weight" in files.shapes and hasattr(files.config, "cand1_prefix_id"),
+        loader="pluralbench_local.pairwise:load_pairrm",
+    ),
+    ModelKind(
+        "pairwise",
+        lambda files: "prompt_head.weight" in files.shapes or files.shapes.get("value_head.weight", (1,))[0] > 1,
+        loader="pluralbench_local.general_preference:load_general_preference",
+    ),
     *map(_value_head, FAMILIES),
     CLASSIFIER,
 )

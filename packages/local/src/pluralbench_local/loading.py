@@ -6,12 +6,13 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from pluralbench_rewards import RewardModel, ScoringConfig
+from pluralbench_rewards import AnyRewardModel, ScoringConfig
 from pluralbench_rewards.cluster import on_devices
 from pluralbench_runs import log_status, step
 
 from pluralbench_local.config import LocalModel, described
 from pluralbench_local.errors import LocalError
+from pluralbench_local.general_preference import GeneralPreferenceModel
 from pluralbench_local.kinds import ModelKind, check_label, kind_of, load_network
 from pluralbench_local.models import (
     ALL_GPUS,
@@ -22,11 +23,13 @@ from pluralbench_local.models import (
     quantization_settings,
 )
 from pluralbench_local.network import ReadableNetwork, without_packing
+from pluralbench_local.pairwise import LocalPairwiseModel
 from pluralbench_local.personal.scoring import Personal
 from pluralbench_local.scoring import LocalRewardModel, RunOptions
 from pluralbench_local.weights import ModelFiles
 
 AnyModel = LocalRewardModel | Personal
+AnyPairwiseModel = LocalPairwiseModel | GeneralPreferenceModel
 
 
 def load(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None, **fields: Any) -> AnyModel:
@@ -38,20 +41,48 @@ def load(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None
         **fields: Fields of `LocalModel`.
 
     Raises:
-        LocalError: If the model cannot be loaded, or is of another kind; or if its device is not available, or has too
-            little memory.
+        LocalError: If the model cannot be loaded, is of another kind, or only compares two responses; or if its device
+            is not available, or has too little memory.
     """
-    model, scoring = described(model, **fields), scoring or ScoringConfig()
+    loaded = _load_any(described(model, **fields), scoring or ScoringConfig())
+    if isinstance(loaded, AnyModel):
+        return loaded
+    raise LocalError(
+        f"{loaded.scorer.name} only compares two responses and gives no score of a single one; load it with "
+        "`load_pairwise`, or score with `pluralbench score`."
+    )
+
+
+def load_pairwise(
+    model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None, **fields: Any
+) -> AnyPairwiseModel:
+    """Load a model that only compares two responses from a folder or the Hub into this process.
+
+    Args:
+        model: The model's configuration, or its name.
+        scoring: How it computes.
+        **fields: Fields of `LocalModel`.
+
+    Raises:
+        LocalError: As `load`, or if the model scores single responses.
+    """
+    loaded = _load_any(described(model, **fields), scoring or ScoringConfig())
+    if isinstance(loaded, AnyPairwiseModel):
+        return loaded
+    raise LocalError(f"{described(model).name} gives a score of each response; load it with `load`.")
+
+
+def _load_any(model: LocalModel, scoring: ScoringConfig) -> AnyModel | AnyPairwiseModel:
     files = ModelFiles(model)
     kind = kind_of(files)
     if kind.loader:
-        loaded: AnyModel = resolve_name(kind.loader)(model, scoring)
+        loaded: AnyModel | AnyPairwiseModel = resolve_name(kind.loader)(model, scoring)
         return loaded
     with step(f"Loading {describe_weights(model)}"):
         return _load(kind, files, RunOptions.of(scoring, model))
 
 
-def load_to_score(model: LocalModel, scoring: ScoringConfig) -> RewardModel:
+def load_to_score(model: LocalModel, scoring: ScoringConfig) -> AnyRewardModel:
     """Load a model for a run, in which it also measures the tolerance of its scores. Raises as `load`.
 
     With the device "all", a process for each GPU loads it.
@@ -61,7 +92,9 @@ def load_to_score(model: LocalModel, scoring: ScoringConfig) -> RewardModel:
         return on_devices(
             {device: partial(load_to_score, one, scoring) for device, one in models.items()}, model.record()
         )
-    loaded = load(model, scoring=scoring)
+    loaded = _load_any(model, scoring)
+    if isinstance(loaded, AnyPairwiseModel):
+        return loaded
     return replace(loaded, options=replace(loaded.options, measure_tolerance=True))
 
 

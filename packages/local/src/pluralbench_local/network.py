@@ -51,7 +51,10 @@ class ReadableNetwork:
 
 def max_positions(network: ReadableNetwork) -> int | None:
     """Return the number of position embeddings; None if the model has none."""
-    limit = getattr(network.model.config.get_text_config(), "max_position_embeddings", None)
+    config = network.model.config.get_text_config()
+    if not getattr(config, "position_biased_input", True):  # DeBERTa may embed distances alone
+        return None
+    limit = getattr(config, "max_position_embeddings", None)
     tokens = network.model.get_input_embeddings()
     tables = [module for module in network.model.modules() if isinstance(module, nn.Embedding) and module is not tokens]
     # RoBERTa and OPT have two more rows than positions.

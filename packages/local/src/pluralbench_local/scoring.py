@@ -24,7 +24,7 @@ from pluralbench_runs import digest
 from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
-from pluralbench_local.batches import Read, ScoreTable, in_batches
+from pluralbench_local.batches import Compute, Finish, Read, ScoreTable, in_batches
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, tokenize
 from pluralbench_local.errors import LocalError
@@ -142,18 +142,7 @@ class LocalRewardModel:
 
     def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
         """Score the responses of every group; see `pluralbench_rewards.RewardModel.score`."""
-        limit = length_limit(self)
-        table = ScoreTable(groups, self.template, limit, self.options.on_overflow, cached or {})
-        work = work_of(self, limit)
-        started = time.perf_counter()
-        remaining = {index: list(duplicates) for index, duplicates in table.duplicates.items()}
-        with table.recording(on_scored) as record:
-            for index, values in in_batches(
-                self.rewards, table.tokenized, remaining, work, [group.id for group in groups]
-            ):
-                record(index, values)
-        work.seconds = time.perf_counter() - started
-        scored = table.scored(work=work)
+        scored = compute_scores(self, self.rewards, groups, cached, on_scored)
         if self.options.measure_tolerance:
             scored.tolerance = measured_tolerance(self, groups, scored)
         return scored
@@ -182,11 +171,41 @@ class LocalRewardModel:
         for index, response in sample:
             [tokenized] = tokenize([groups[index]], self.template, limit, self.options.on_overflow)
             with torch.inference_mode():
-                [reward], _ = self.rewards([[tokenized.conversations[response]]], _read_unpacked)
+                [reward], _ = self.rewards([[tokenized.conversations[response]]], read_unpacked)
             if math.isfinite(reward):
                 differences.append(reward - scored.scores[index][response])
                 scores.append(reward)
         return tolerance_from(differences, scores, self.kind.precision or self.network.dtype)
+
+
+def compute_scores(
+    model: Runnable,
+    compute: Compute[Any],
+    groups: Sequence[Group],
+    cached: Cached,
+    on_scored: OnScored,
+    finish: Finish = None,
+) -> Scored:
+    """Compute values of the conversations of every group in batches.
+
+    Args:
+        model: What computes them.
+        compute: Computes the value of each conversation.
+        groups: The groups.
+        cached: See `RewardModel.score`.
+        on_scored: See `RewardModel.score`.
+        finish: Makes the scores of a group from its index and the values. Default: the values are the scores.
+    """
+    limit = length_limit(model)
+    table = ScoreTable(groups, model.template, limit, model.options.on_overflow, cached or {})
+    work = work_of(model, limit)
+    started = time.perf_counter()
+    remaining = {index: list(duplicates) for index, duplicates in table.duplicates.items()}
+    with table.recording(on_scored, finish) as record:
+        for index, values in in_batches(compute, table.tokenized, remaining, work, [group.id for group in groups]):
+            record(index, values)
+    work.seconds = time.perf_counter() - started
+    return table.scored(work=work)
 
 
 def score(
@@ -283,6 +302,7 @@ def tolerance_from(differences: Sequence[float], scores: Sequence[float], precis
     return max(8 * spread, 4 * torch.finfo(precision).eps * size)
 
 
-def _read_unpacked(network: ReadableNetwork, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:
+def read_unpacked(network: ReadableNetwork, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:
+    """Read conversations under the network's default attention; see `read_padded`."""
     with using_default_attention(network):
         return read_padded(network, [tokens for group in groups for tokens in group])

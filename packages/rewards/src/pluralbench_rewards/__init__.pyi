@@ -1,8 +1,10 @@
 from .contract import (
+    AnyRewardModel,
     Cached,
     CheckRecord,
     EarlierPair,
     Group,
+    MeasuresPairTolerance,
     MeasuresTolerance,
     Message,
     Mode,
@@ -10,6 +12,8 @@ from .contract import (
     ModelRecord,
     OnScored,
     Overflow,
+    Pairs,
+    PairwiseRewardModel,
     Person,
     RewardModel,
     Scored,
@@ -27,6 +31,7 @@ from .judge_prompts import Reply
 from .rubric import RubricCase, mean_score, overlap, parse_scores, score_aspects
 
 __all__ = [
+    "AnyRewardModel",
     "Cached",
     "CheckRecord",
     "Comparison",
@@ -34,6 +39,7 @@ __all__ = [
     "FunctionModel",
     "Group",
     "Judge",
+    "MeasuresPairTolerance",
     "MeasuresTolerance",
     "Message",
     "Mode",
@@ -41,6 +47,8 @@ __all__ = [
     "ModelRecord",
     "OnScored",
     "Overflow",
+    "Pairs",
+    "PairwiseRewardModel",
     "Person",
     "Reply",
     "RewardModel",

@@ -11,6 +11,7 @@ from pluralbench_runs.cluster import ClusterConfig, Workers
 from pluralbench_runs.workers import NamedWorkers
 
 from pluralbench_rewards.contract import (
+    AnyRewardModel,
     Cached,
     Group,
     MeasuresTolerance,
@@ -31,6 +32,10 @@ MIN_CALLS = 4  # per worker, so that all workers finish at about the same time
 
 DIFFERENT_MODEL = (
     "A worker of the cluster has another model at {name} than this process ({field}); put the same files on every node."
+)
+ONE_PROCESS = (
+    "{name} compares two responses and gives no score of a single one, which works in one process alone; choose one "
+    "`device=...`, and leave out the cluster."
 )
 
 
@@ -69,7 +74,7 @@ class WorkersModel:
         return result
 
 
-def on_devices(loads: Mapping[str, Callable[[], RewardModel]], record: ModelRecord) -> WorkersModel:
+def on_devices(loads: Mapping[str, Callable[[], AnyRewardModel]], record: ModelRecord) -> WorkersModel:
     """Put a reward model on devices of this machine, a process each.
 
     Args:
@@ -80,7 +85,7 @@ def on_devices(loads: Mapping[str, Callable[[], RewardModel]], record: ModelReco
     return WorkersModel(start, len(loads), record, [*loads])
 
 
-def on_cluster(cluster: ClusterConfig, load: Callable[[], RewardModel], record: ModelRecord) -> WorkersModel:
+def on_cluster(cluster: ClusterConfig, load: Callable[[], AnyRewardModel], record: ModelRecord) -> WorkersModel:
     """Put a reward model on a cluster.
 
     Args:
@@ -94,8 +99,10 @@ def on_cluster(cluster: ClusterConfig, load: Callable[[], RewardModel], record: 
 class Scorer:
     """The actor of a worker, with a loaded reward model."""
 
-    def __init__(self, load: Callable[[], RewardModel]) -> None:
+    def __init__(self, load: Callable[[], AnyRewardModel]) -> None:
         model = load()
+        if not isinstance(model, RewardModel):
+            raise RewardsError(ONE_PROCESS.format(name=model.record().name))
         self._measured = model if isinstance(model, MeasuresTolerance) else None
         self._model = model.unmeasured() if isinstance(model, MeasuresTolerance) else model
 
@@ -109,13 +116,13 @@ class Scorer:
         return self._model.record(), None if measured is None else measured.tolerance(groups, scored)
 
 
-def load_checked(description: ModelConfig, scoring: ScoringConfig, expected: ModelRecord) -> RewardModel:
+def load_checked(description: ModelConfig, scoring: ScoringConfig, expected: ModelRecord) -> AnyRewardModel:
     """Load a reward model on a worker. Raises `RewardsError` if its record differs from the expected one."""
     actual = description.record()
     fields = [name for name in ModelRecord.model_fields if getattr(actual, name) != getattr(expected, name)]
     if fields:
         raise RewardsError(DIFFERENT_MODEL.format(name=expected.name, field=fields[0]))
-    model: RewardModel = resolve_name(description.loader)(description, scoring)
+    model: AnyRewardModel = resolve_name(description.loader)(description, scoring)
     return model
 
 

@@ -102,7 +102,7 @@ class ModelRecord(FrozenModel):
 
     Attributes:
         name: Folder, ORG/NAME on the Hub, model of an endpoint, or name of the function.
-        kind: "classifier", "implicit", "token", "generative", "function", or a custom name.
+        kind: "classifier", "implicit", "token", "pairwise", "generative", "function", or a custom name.
         digest: SHA-256 of the files of a folder, or of a function's code.
         commit: Commit of the Hub repository.
         base: Base model of an adapter, whose weights are merged.
@@ -259,6 +259,44 @@ class RewardModel(Protocol):
             cached: Scores of an interrupted run by index; these groups are not computed again.
             on_scored: Called with the index and the scores of each newly scored group.
         """
+
+
+Pairs = Sequence[tuple[int, int]]
+"""Pairs of responses of a group by their indices, in the order in which a model reads them."""
+
+
+@runtime_checkable
+class PairwiseRewardModel(Protocol):
+    """The interface of models that compare two responses, and give no score of a single one."""
+
+    def record(self) -> ModelRecord:
+        """Return the identity of the model, for the record of a run."""
+
+    def compare(
+        self, groups: Sequence[Group], pairs: Sequence[Pairs], *, cached: Cached = None, on_scored: OnScored = None
+    ) -> Scored:
+        """Compare responses in pairs.
+
+        Args:
+            groups: The groups.
+            pairs: The pairs of each group, at least one. To compare in both orders, give both.
+            cached: Probabilities of an interrupted run by index of the group; these are not computed again.
+            on_scored: Called with the index and the probabilities of each newly compared group.
+
+        Returns:
+            In place of scores, the probability of each pair that its first response is the better one.
+        """
+
+
+AnyRewardModel = RewardModel | PairwiseRewardModel
+
+
+@runtime_checkable
+class MeasuresPairTolerance(Protocol):
+    """A pairwise model that measures how far probabilities of another mode may differ."""
+
+    def tolerance(self, groups: Sequence[Group], pairs: Sequence[Pairs], scored: Scored) -> float:
+        """Measure how far probabilities of another mode may differ, on all these groups."""
 
 
 @runtime_checkable

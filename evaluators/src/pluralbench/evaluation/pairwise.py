@@ -1,0 +1,192 @@
+"""Items as a model decides them that only compares two responses: in both orders, counted as a judge's verdicts are."""
+
+import math
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import polars as pl
+from pluralbench_measures.rankings import pairs_of
+from pluralbench_rewards import Cached, Group, OnScored, Pairs, PairwiseRewardModel, Scored
+
+from pluralbench.config import Vote
+from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.decisions import BASE, COMPARED, lists_pairs
+from pluralbench.errors import DataError, EvaluationError
+from pluralbench.evaluation.judged_items import verdict
+from pluralbench.evaluation.verdicts import INVALID
+from pluralbench.results.evaluations import ScoreResult
+from pluralbench.results.run_files import ITEMS_FILE
+
+EVEN = 0.5
+"""Probability at which neither response is better."""
+
+
+def compared_pairs(items: pl.DataFrame) -> list[Pairs]:
+    """Return the pairs of each item whose responses differ in rank, the better one first; those of `compared` if given.
+
+    Args:
+        items: Items of the benchmark.
+    """
+    if lists_pairs(items):
+        return [[(better, worse) for better, worse in pairs or ()] for pairs in items["compared"]]
+    return [pairs_of(ranks) for ranks in items["rank"]]
+
+
+def in_both_orders(pairs: Pairs) -> Pairs:
+    """Return each pair, and behind it the same pair in the other order."""
+    return [order for one, other in pairs for order in ((one, other), (other, one))]
+
+
+def check_pairs(model: str, benchmark: Benchmark, items: pl.DataFrame, where: str) -> None:
+    """Check that items can be decided by comparing responses.
+
+    Args:
+        model: Name of the model.
+        benchmark: Description of the benchmark.
+        items: Items of the benchmark.
+        where: Location of the data.
+
+    Raises:
+        EvaluationError: If a subset counts by scores, the benchmark has legacy rules for rankings, or all responses of
+            every item are tied.
+    """
+    subsets = items["subset"].unique(maintain_order=True)
+    scored = next((subset for subset in subsets if benchmark.credit_of(subset) == "ties"), None)
+    if scored is not None:
+        raise EvaluationError(
+            f"The subset {scored} of {where} counts by scores, and {model} only compares two responses; leave out this "
+            "subset, or use another reward model."
+        )
+    if not benchmark.ties_break_exact_match:
+        raise EvaluationError(
+            f"The legacy rules count scores, and {model} only compares two responses; leave out `legacy=True`."
+        )
+    if not any(compared_pairs(items)):
+        raise EvaluationError(f"{where} has only tied responses, so there is nothing to compare; choose other items.")
+
+
+def compare_items(
+    model: PairwiseRewardModel, groups: Sequence[Group], pairs: Sequence[Pairs], cached: Cached, on_scored: OnScored
+) -> Scored:
+    """Compare the responses of items in both orders.
+
+    Args:
+        model: The model.
+        groups: The items.
+        pairs: The pairs of each item; none if all its responses are tied.
+        cached: Probabilities of an interrupted run, by index of the item.
+        on_scored: Called with the index and the probabilities of each newly compared item.
+
+    Returns:
+        The probabilities of each item, in the order of `in_both_orders`; of a tied item none.
+    """
+    places = [place for place, own in enumerate(pairs) if own]
+    known = cached or {}
+    scored = model.compare(
+        [groups[place] for place in places],
+        [in_both_orders(pairs[place]) for place in places],
+        cached={number: known[place] for number, place in enumerate(places) if place in known},
+        on_scored=None if on_scored is None else lambda number, values: on_scored(places[number], values),
+    )
+    numbers = {place: number for number, place in enumerate(places)}
+
+    def of_items(values: Sequence[Any], without: Any) -> list[Any]:
+        return [values[numbers[place]] if place in numbers and values else without for place in range(len(groups))]
+
+    return replace(
+        scored,
+        scores=of_items(scored.scores, []),
+        tokens=[],
+        tokens_cut=of_items(scored.tokens_cut, 0),
+        dropped={places[number]: reason for number, reason in scored.dropped.items()},
+    )
+
+
+def compared_items(vote: Vote, items: pl.DataFrame, scored: Scored) -> pl.DataFrame:
+    """Return the rows of `items.parquet`: a row per pair, with the verdict and the probability of each order.
+
+    Verdicts and probabilities are those of the response that is shown first; C is a probability of exactly 1/2, and a
+    probability that is not a number is invalid. The margin is the mean probability, over both orders, that the chosen
+    response is better, less 1/2.
+
+    Args:
+        vote: How the verdicts of both orders combine; see `Benchmark.vote`.
+        items: Items of the benchmark.
+        scored: What `compare_items` returned.
+    """
+    rows: list[dict[str, Any]] = []
+    for place, (item, pairs) in enumerate(zip(items.iter_rows(named=True), compared_pairs(items), strict=True)):
+        cut = scored.tokens_cut[place] if scored.tokens_cut else 0
+        base = {name: item[name] for name in BASE} | {"truncated": cut > 0, "tokens_cut": cut}
+        if not pairs:
+            rows.append(base | {"outcome": "equal"})
+        values = iter(scored.scores[place])
+        for better, worse in pairs:
+            row = base | {"chosen": item["response_ids"][better], "rejected": item["response_ids"][worse]}
+            reason = scored.dropped.get(place)
+            if reason is None:
+                decided = _decided(next(values), next(values))
+                decided["verdict"], decided["outcome"] = verdict(decided, vote)
+                rows.append(row | decided)
+            else:
+                rows.append(row | {"outcome": "dropped", "reason": reason})
+    return pl.DataFrame(rows, schema=COMPARED)
+
+
+def _decided(chosen_first: float, rejected_first: float) -> dict[str, Any]:
+    """Letters, probabilities and margin of a pair."""
+    margin = (chosen_first - rejected_first) / 2
+    return {
+        "verdict_chosen_first": _letter(chosen_first),
+        "verdict_rejected_first": _letter(rejected_first),
+        "probability_chosen_first": chosen_first if math.isfinite(chosen_first) else None,
+        "probability_rejected_first": rejected_first if math.isfinite(rejected_first) else None,
+        "margin": margin if math.isfinite(margin) else None,
+    }
+
+
+def _letter(probability: float) -> str:
+    if not math.isfinite(probability):
+        return INVALID
+    return "C" if probability == EVEN else "A" if probability > EVEN else "B"
+
+
+def recorded_probabilities(rows: pl.DataFrame, recorded: ScoreResult, items: pl.DataFrame) -> Scored:
+    """Return the probabilities in a run's items as `compare_items` returns them, with what else the run records.
+
+    Args:
+        rows: The run's items.
+        recorded: The run's result.
+        items: The items of its data.
+
+    Raises:
+        DataError: If a pair is missing.
+    """
+    rows_of: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows.iter_rows(named=True):
+        rows_of[row["config"], row["id"]].append(row)
+    scored = Scored(
+        [],
+        work=recorded.work,
+        tolerance=recorded.tolerance,
+        rendered_identically=recorded.items_rendered_identically,
+        inputs_with_two_bos=recorded.inputs_with_two_bos,
+        inputs_without_bos=recorded.inputs_without_bos,
+    )
+    keys = items.select("config", "id", "response_ids").iter_rows()
+    for place, ((config, item, names), pairs) in enumerate(zip(keys, compared_pairs(items), strict=True)):
+        by_pair = {(row["chosen"], row["rejected"]): row for row in rows_of[config, item]}
+        wanted = [(names[better], names[worse]) for better, worse in pairs] or [(None, None)]
+        if len(rows_of[config, item]) != len(wanted) or by_pair.keys() != {*wanted}:
+            raise DataError(f"{ITEMS_FILE} does not have the pairs of id {item} once each.")
+        own = [by_pair[pair] for pair in wanted]
+        scored.tokens_cut.append(own[0]["tokens_cut"] or 0)
+        scored.scores.append([])
+        if own[0]["reason"] is not None:
+            scored.dropped[place] = own[0]["reason"]
+        elif pairs:
+            values = [row[f"probability_{side}_first"] for row in own for side in ("chosen", "rejected")]
+            scored.scores[-1] = [math.nan if value is None else value for value in values]
+    return scored

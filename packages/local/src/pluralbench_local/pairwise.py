@@ -1,0 +1,219 @@
+"""Models that only compare two responses: PairRM, general preference models, and language models that answer A or B."""
+
+import re
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from pluralbench_rewards import Cached, Group, Message, Mode, ModelRecord, OnScored, Pairs, Scored, ScoringConfig
+from pluralbench_runs import step
+from torch import Tensor, nn
+from transformers import CONFIG_MAPPING, AutoModel, PreTrainedTokenizerBase
+
+from pluralbench_local.config import LocalModel
+from pluralbench_local.conversations import Template
+from pluralbench_local.errors import LocalError
+from pluralbench_local.kinds import ModelKind, Rows
+from pluralbench_local.models import describe_weights, load_model, load_tokenizer, num_embeddings
+from pluralbench_local.network import ReadableNetwork
+from pluralbench_local.packing import Tokens
+from pluralbench_local.scoring import LocalRewardModel, RunOptions
+from pluralbench_local.weights import ModelFiles
+
+PAIRRM_TOKENS = 2048
+"""Tokens of PairRM's longest training texts: 1,224 of the prompt, and 412 of each response."""
+PREFIXES = ("<|source|>", "<|candidate1|>", "<|candidate2|>")
+"""What begins prompt, first and second response."""
+
+
+@dataclass(frozen=True)
+class LocalPairwiseModel:
+    """A loaded model that reads two responses at once, in an order.
+
+    Attributes:
+        scorer: Computes the probability that the first response is better, from the text of a pair in place of a
+            response.
+        text: Text of a pair, from its two responses in order.
+    """
+
+    scorer: LocalRewardModel
+    text: Callable[[str, str], str]
+
+    def record(self) -> ModelRecord:
+        """Return the record of the model."""
+        return self.scorer.record().model_copy(update={"kind": "pairwise"})
+
+    def compare(
+        self, groups: Sequence[Group], pairs: Sequence[Pairs], *, cached: Cached = None, on_scored: OnScored = None
+    ) -> Scored:
+        """Compare responses in pairs; see `pluralbench_rewards.PairwiseRewardModel.compare`."""
+        return self.scorer.score(self._as_responses(groups, pairs), cached=cached, on_scored=on_scored)
+
+    def tolerance(self, groups: Sequence[Group], pairs: Sequence[Pairs], scored: Scored) -> float:
+        """Measure how far probabilities of another mode may lie from these; see `LocalRewardModel.tolerance`."""
+        return self.scorer.tolerance(self._as_responses(groups, pairs), scored)
+
+    def _as_responses(self, groups: Sequence[Group], pairs: Sequence[Pairs]) -> list[Group]:
+        return [
+            replace(group, responses=[self.text(group.responses[one], group.responses[other]) for one, other in own])
+            for group, own in zip(groups, pairs, strict=True)
+        ]
+
+
+def without_own_code(files: ModelFiles) -> LocalModel:
+    """Return a model whose body is loaded as transformers has it, whatever code comes with the model."""
+    trusted = files.source.trust_remote_code and files.config.model_type not in CONFIG_MAPPING
+    return files.source.model_copy(update={"trust_remote_code": trusted})
+
+
+def make_scorer(
+    kind: ModelKind,
+    source: LocalModel,
+    network: ReadableNetwork,
+    template: Template,
+    scoring: ScoringConfig,
+    max_length: int | None = None,
+) -> LocalRewardModel:
+    """Return what computes the numbers of a pairwise model, and measures their tolerance.
+
+    Args:
+        kind: How its network is read.
+        source: The model.
+        network: Its loaded network.
+        template: How texts become tokens.
+        scoring: How it scores.
+        max_length: Maximum tokens of a text. Default: by tokenizer and configuration.
+    """
+    options = RunOptions.of(scoring, source)
+    options = replace(options, max_length=options.max_length or max_length, measure_tolerance=True)
+    return LocalRewardModel(source.name, kind, network, template, options=options)
+
+
+class PairRMTemplate(Template):
+    """Prompt and both responses of PairRM, each encoded by itself behind its prefix.
+
+    Source: reward-bench `pairrm.py`, `tokenize_pair` and `tokenize_conv_pair`. Its texts of several turns begin with an
+    instruction in other words.
+    """
+
+    def render(self, messages: Sequence[Message], *, opening: bool = False) -> str:
+        """Render a prompt, and a pair in place of the response. `opening` changes nothing."""
+        del opening
+        *prompt, pair = messages
+        earlier = [message["content"] for message in prompt[:-1] if message["role"] == "assistant"]
+        if not earlier:
+            return PREFIXES[0] + "\n".join(message["content"] for message in prompt) + pair["content"]
+        lines, answered = ["Write each <Response i> of the assistant in this conversation."], 0
+        for message in prompt:
+            if message["role"] == "assistant":
+                answered += 1
+                lines.append(f"Assistant: <Response {answered}>")
+            else:
+                lines.append(f"USER: {message['content']}")
+        lines.append(f"Assistant: <Response {answered + 1}>")
+        _, first, second = _split(PREFIXES[0] + pair["content"])
+        before = "".join(f"<Response {number}>: {text}\n" for number, text in enumerate(earlier, 1))
+        last = f"<Response {answered + 1}>: "
+        return PREFIXES[0] + "\n".join(lines) + pair_of_texts(f"{before}{last}{first}", f"{before}{last}{second}")
+
+    def encode(self, texts: Sequence[str]) -> "Iterator[array[int]]":
+        """Yield the token ids of rendered texts, whose three parts get the tokenizer's special tokens each."""
+        parts = [prefix + part for text in texts for prefix, part in zip(PREFIXES, _split(text), strict=True)]
+        ids: Any = self.tokenizer(parts, verbose=False)["input_ids"]
+        for start in range(0, len(ids), len(PREFIXES)):
+            yield array("i", [token for part in ids[start : start + len(PREFIXES)] for token in part])
+
+    def tokens(self, ids: "array[int]", opening: "array[int]") -> Tokens:
+        """Return a text that is read from the first to the last prefix."""
+        del opening
+        tokenizer: Any = self.tokenizer
+        first, *_, last = tokenizer.convert_tokens_to_ids([*PREFIXES])
+        return Tokens(ids, range(ids.index(first), ids.index(last) + 1))
+
+
+def pair_of_texts(first: str, second: str) -> str:
+    """Return the text of a pair of responses for PairRM."""
+    return f"{PREFIXES[1]}{first}{PREFIXES[2]}{second}"
+
+
+def _split(text: str) -> list[str]:
+    """Split a rendered text at the prefixes: prompt, first and second response."""
+    _, *parts = re.split("|".join(map(re.escape, PREFIXES)), text)
+    if len(parts) != len(PREFIXES):
+        raise LocalError(
+            f"A prompt or response contains one of {', '.join(PREFIXES)}, which mark the parts of PairRM's input; "
+            "remove it from the text."
+        )
+    return parts
+
+
+def _pairrm_numbers(
+    network: ReadableNetwork, states: Tensor, rows: Rows, conversations: Sequence[Tokens], mode: Mode
+) -> Tensor:
+    """Probability that the first response is better: the mean over tasks of the difference of the head's scores."""
+    del mode
+    assert network.head is not None  # noqa: S101 - for mypy
+    logits = []
+    for indices, tokens in zip(rows, conversations, strict=True):
+        middle = tokens.ids.index(network.model.config.cand1_prefix_id) - tokens.reads.start
+        source, first, second = (states[indices[place]] for place in (0, middle, -1))
+        left, right = (network.head(torch.cat([source, one]).unsqueeze(0)) for one in (first, second))
+        logits.append((left - right).float().mean())
+    return torch.stack(logits).double().sigmoid().unsqueeze(1)
+
+
+def load_pairrm(source: LocalModel, scoring: ScoringConfig) -> LocalPairwiseModel:
+    """Load PairRM (arXiv 2306.02561): a DeBERTa body, and a head that reads the states at three prefixes.
+
+    Source: reward-bench `pairrm.py`, `DebertaV2PairRM`.
+
+    Raises:
+        LocalError: If it cannot be loaded, or its head, its body and its tokenizer do not fit together.
+    """
+    if scoring.on_overflow == "truncate-left":
+        raise LocalError(
+            "PairRM reads a prompt before two responses, so a text without its start cannot be read; choose error, "
+            "drop or truncate-prompt as `on_overflow=...`."
+        )
+    with step(f"Loading {describe_weights(source)}"):
+        files = ModelFiles(source)
+        tokenizer = load_tokenizer(source)
+        _check_prefixes(source, files.config, tokenizer)
+        body = load_model(AutoModel, without_own_code(files), key_mapping={r"^pretrained_model\.": ""})
+        head = _pairrm_head(files, body.config.hidden_size).to(device=body.device, dtype=body.dtype).eval()
+    body.reward_head = head
+    why = "it reads its tokens in both directions"
+    network = ReadableNetwork(body, body, head, body.config._attn_implementation, why)  # noqa: SLF001 - no public name
+    kind = ModelKind("pairwise", lambda files: True, numbers=_pairrm_numbers)
+    template = PairRMTemplate(tokenizer, num_embeddings=num_embeddings(body))
+    return LocalPairwiseModel(make_scorer(kind, source, network, template, scoring, PAIRRM_TOKENS), pair_of_texts)
+
+
+def _check_prefixes(source: LocalModel, config: Any, tokenizer: PreTrainedTokenizerBase) -> None:
+    names = ("source_prefix_id", "cand1_prefix_id", "cand2_prefix_id")
+    for prefix, name in zip(PREFIXES, names, strict=True):
+        ours, expected = tokenizer.convert_tokens_to_ids(prefix), getattr(config, name, None)
+        if ours != expected:
+            raise LocalError(
+                f"The tokenizer of {source.name} has the id {ours} of {prefix}, but config.json names {expected} as "
+                f"{name}; use the model's own tokenizer."
+            )
+
+
+def _pairrm_head(files: ModelFiles, width: int) -> nn.Sequential:
+    names = ("head_layer.1.weight", "head_layer.1.bias", "head_layer.4.weight", "head_layer.4.bias")
+    tensors = files.tensors(names)
+    missing = [name for name in names if name not in tensors]
+    if missing:
+        raise LocalError(f"{files.source.name} has no {missing[0]}, so what it computes would be random.")
+    inner, tasks = (nn.Linear(*tensors[name].shape[::-1]) for name in names[::2])
+    if inner.in_features != 2 * width or tasks.in_features != inner.out_features:
+        raise LocalError(
+            f"The head head_layer of {files.source.name} reads {inner.in_features:,} numbers, but its body has hidden "
+            f"states of {width:,}, of which it reads two; it belongs to another model."
+        )
+    head = nn.Sequential(inner, nn.Tanh(), tasks)
+    head.load_state_dict({name: tensors[old] for name, old in zip(head.state_dict(), names, strict=True)})
+    return head
