@@ -13,6 +13,7 @@ from live_hub import Hub, live_hub, point_clients
 from pluralbench_local import LocalError, LocalModel, load, load_backbone, score
 from pluralbench_local.weights import tensor_shapes
 from reward_models import (
+    BOS,
     TEMPLATE,
     Folders,
     change_config,
@@ -33,7 +34,7 @@ NO_NEWLINE = TEMPLATE.replace(
     "{{ eos_token }}\n{% endfor %}", "{{ eos_token }}{% if not loop.last %}\n{% endif %}{% endfor %}"
 )
 NO_EOS = TEMPLATE.replace("{{ eos_token }}\n{% endfor %}", "\n{% endfor %}")
-SMOKE = {("trl", "fast"), ("openrlhf", "fast")}
+SMOKE = {("trl", "fast"), ("openrlhf", "fast"), ("athene", "fast")}
 
 
 def whole_body(folder: Path, dtype: str = "float32", architecture: str = "llama") -> Any:
@@ -73,10 +74,11 @@ def test_a_value_head_is_read_as_its_program_reads_it(
 
     TRL `modeling_value_head.py` (bias, `pretrained_model.`); LLaMA-Factory `valuehead.py`, `hf_engine.py`; GRM
     `grm_utils.py`; OpenRLHF `reward_dataset.py` (lines 128 to 155: eos), `model.py` (left padding, positions from the
-    mask); DeepSpeed-Chat `reward_model.py` (before the first padding token after the prompt); reward-bench's
-    `starling.py`, `openbmb.py`, `beaver.py` (a cost is negated), `qrm.py`, `inform.py`.
+    mask); DeepSpeed-Chat `reward_model.py` (before the first padding token after the prompt); Athene-RM-8B (its card:
+    at the cls token, which is appended to the text); reward-bench's `starling.py`, `openbmb.py`, `beaver.py` (a cost is
+    negated), `qrm.py`, `inform.py`.
     """
-    tokenizer = make_tokenizer(template=template)
+    tokenizer = make_tokenizer(template=template, cls_token=BOS)
     folder = save_value_head(tmp_path / "model", family, dtype=dtype, tokenizer=tokenizer)
     body, config = whole_body(tmp_path / "base", dtype), config_of(folder)
     model = load_classifier(folder)
@@ -253,6 +255,14 @@ def test_labels_of_the_configuration_that_differ_from_the_rows_of_the_head(tmp_p
     assert str(failed.value) == (
         f"The head of {folder} has 3 rows (score.weight), but config.json names 2 labels; correct `id2label` there."
     )
+
+
+def test_a_tokenizer_without_the_token_that_is_read(tmp_path: Path) -> None:
+    folder = save_value_head(tmp_path / "model", "athene")
+    with pytest.raises(
+        LocalError, match=r"^The tokenizer has no cls token, which Athene reads; set its `cls_token`\.$"
+    ):
+        load(folder, device="cpu")
 
 
 def test_a_pickled_head_of_more_than_tensors_is_not_opened(trl: Path) -> None:

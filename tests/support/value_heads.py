@@ -71,7 +71,7 @@ class SavedHead:
         body: What the names of the body's tensors begin with in place of the library's "model.", or before it.
         file: File of the weights.
         head_file: File of the head, if it has one of its own.
-        ends: The token that is read last: the template's, "eos" after the text, or none that pads.
+        ends: The token that is read last: the template's, "eos" or "cls" after the text, or none that pads.
     """
 
     shapes: dict[str, tuple[int, ...]]
@@ -111,6 +111,12 @@ SAVED = {
         {"auto_map": {"AutoModel": "modeling_eurus_rm.EurusRewardModel"}},
     ),
     "starling-7b": SavedHead(one("v_head"), linear("v_head"), {"pad_token_id": 5}, file="starling.pt", ends="unpadded"),
+    "athene": SavedHead(
+        one("v_head"),
+        linear("v_head"),
+        {"architectures": ["CustomAutoModelForSequenceClassification"]},
+        ends="cls",
+    ),
     "starling-34b": SavedHead(one("v_head"), linear("v_head"), body="transformer.", ends="unpadded"),
     "deepspeed-chat": SavedHead(
         one("v_head"),
@@ -180,6 +186,8 @@ def ids_to_read(family: str, tokenizer: Any, config: dict[str, Any], messages: S
     ids = list(tokenizer(text, add_special_tokens=False)["input_ids"])
     if SAVED[family].ends == "eos":
         ids[-1] = tokenizer.eos_token_id
+    if SAVED[family].ends == "cls":
+        ids.append(tokenizer.cls_token_id)
     while SAVED[family].ends == "unpadded" and ids[-1] == config["pad_token_id"]:
         ids.pop()
     return ids

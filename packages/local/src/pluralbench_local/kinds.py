@@ -173,6 +173,10 @@ class ModelKind:
             if eos is None:
                 raise LocalError(f"The tokenizer has no eos token, which {family.name} reads; set its `eos_token`.")
         appended = self._appended(config)
+        if family and family.ends_with_cls:
+            if tokenizer.cls_token_id is None:
+                raise LocalError(f"The tokenizer has no cls token, which {family.name} reads; set its `cls_token`.")
+            appended = (tokenizer.cls_token_id,)
         template = Template(tokenizer, appended, self.whole_response, num_embeddings, eos=eos, unread=unread)
         return self.ending(source, template)
 

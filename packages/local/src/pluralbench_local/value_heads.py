@@ -22,6 +22,7 @@ from pluralbench_local.weights import ModelFiles, Shapes
 
 HEADS = ("v_head.summary", "v_head", "value_head", "regression_head", "regression_layer", "score_head", "score")
 """Prefixes of the names of heads."""
+ATHENE = {"AtheneForSequenceClassification", "CustomAutoModelForSequenceClassification"}
 LAST = "last token"
 EPSILON = 1e-8
 
@@ -84,6 +85,7 @@ class HeadFamily:
         bodies: Prefixes of the names of the body's tensors, besides those of transformers.
         reads: The token that is read, in words.
         ends_with_eos: Whether a conversation is ended by the tokenizer's eos, without newlines before it.
+        ends_with_cls: Whether the tokenizer's cls token is appended to a conversation.
         skips_padding: Whether padding tokens at the end of a conversation are not read.
         finish: Layers after the head's own, by the number of its outputs, the configuration and all small tensors.
         facts: Further facts for records, from the configuration.
@@ -96,6 +98,7 @@ class HeadFamily:
     bodies: tuple[str, ...] = ()
     reads: str = LAST
     ends_with_eos: bool = False
+    ends_with_cls: bool = False
     skips_padding: bool = False
     finish: Callable[[int, Mapping[str, Any], Mapping[str, Tensor]], tuple[list[nn.Module], int]] = (
         lambda outputs, config, tensors: ([], outputs)
@@ -170,6 +173,17 @@ FAMILIES = (
     ),
     HeadFamily("TRL, LLaMA-Factory or GRM", "v_head.summary", bodies=("pretrained_model.",)),
     HeadFamily(
+        "Athene",
+        "v_head",
+        # Starling-RM-34B is of the same origin, and its body is `transformer`.
+        lambda config, shapes: (
+            not ATHENE.isdisjoint(config.get("architectures") or ())
+            and not any(name.startswith("transformer.") for name in shapes)
+        ),
+        reads="cls, which is appended to each conversation",
+        ends_with_cls=True,
+    ),
+    HeadFamily(
         "Starling",
         "v_head",
         lambda config, shapes: "InternLM2ForRewardModel" not in (config.get("architectures") or ()),
@@ -212,8 +226,8 @@ FAMILIES = (
 
 Sources: TRL `modeling_value_head.py`; LLaMA-Factory `valuehead.py`; GRM `grm_utils.py`; DeepSpeed-Chat
 `reward_model.py`; OpenRLHF `model.py` and `reward_dataset.py` (its mean and standard deviation are recorded and not
-applied, since they change no decision); and reward-bench's `starling.py`, `openbmb.py`, `beaver.py`, `qrm.py` and
-`inform.py`.
+applied, since they change no decision); the card of Nexusflow/Athene-RM-8B; and reward-bench's `starling.py`,
+`openbmb.py`, `beaver.py`, `qrm.py` and `inform.py`.
 """
 
 
