@@ -100,6 +100,16 @@ def run(
     return in_process(folder.replace("_", "-"), import_module(f"{folder}.cli").main, monkeypatch, capsys)
 
 
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A Hub that the clients of this process ask, as somebody who may write to `org`."""
+    from live_hub import live_hub, point_clients
+
+    with live_hub() as server:
+        point_clients(monkeypatch, server, tmp_path / "home")
+        yield server
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The dearest come first, so that none begins when the other processes have nothing left.
 

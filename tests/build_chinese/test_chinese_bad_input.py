@@ -19,6 +19,7 @@ from chinese_project import (
     write_prompts,
     write_rows,
 )
+from releases import files_of
 
 Run = Callable[..., tuple[int, str]]
 Refused = Callable[..., None]
@@ -40,21 +41,16 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def contents(folder: Path) -> dict[str, bytes]:
-    """Every file with its bytes."""
-    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.fixture
 def refused(run: Run, project: Path) -> Refused:
     """A command fails with this sentence and nothing else, and leaves everything as it was."""
 
     def check(words: list[object], sentence: str) -> None:
-        before = contents(project)
+        before = files_of(project)
         status, said = run(*words)
         assert said == f"Error: {sentence}\n"
         assert status == 2
-        assert contents(project) == before
+        assert files_of(project) == before
 
     return check
 

@@ -21,7 +21,8 @@ from chinese_project import (
     write_rows,
 )
 from pluralbench_calls import read_ledger
-from pluralbench_release import LEDGER, RECIPE, content_digest, read_manifest
+from pluralbench_release import LEDGER, RECIPE, content_digest
+from releases import digests_of
 
 Run = Callable[..., tuple[int, str]]
 SPLITS = {"open": "test", "human": "test", "preference": "train"}
@@ -37,10 +38,6 @@ DIGESTS = {
 
 def rows(release: Path, config: str) -> pl.DataFrame:
     return pl.read_parquet(release / f"data/{config}/{SPLITS[config]}.parquet")
-
-
-def digests(release: Path) -> dict[str, str]:
-    return {table.config: table.digest for table in read_manifest(release).tables}
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +79,7 @@ def test_all_four_steps_leave_their_files(sample: tuple[Path, str]) -> None:
 
 def test_its_digests_repeat(sample: tuple[Path, str]) -> None:
     release = sample[0] / NAME
-    assert digests(release) == DIGESTS
+    assert digests_of(release) == DIGESTS
     for config in SPLITS:
         assert content_digest(rows(release, config).reverse()) == DIGESTS[config]
 
@@ -176,5 +173,5 @@ def test_the_ranked_file_is_as_good_as_the_annotated_one(run: Run, project: Path
     assert run("resolve", "annotated.jsonl", "--out", "ranked.jsonl")[0] == 0
     for name in ("annotated", "ranked"):
         assert run("preference", "--annotated", f"{name}.jsonl", "--out", name)[0] == 0
-    assert digests(project / "annotated") == digests(project / "ranked")
-    assert list(digests(project / "ranked")) == list(SPLITS)
+    assert digests_of(project / "annotated") == digests_of(project / "ranked")
+    assert list(digests_of(project / "ranked")) == list(SPLITS)

@@ -3,7 +3,6 @@
 Answers come from a ledger that a made-up translator filled.
 """
 
-import hashlib
 import re
 import tomllib
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -20,17 +19,10 @@ from commands import refused_with
 from pluralbench_calls import Answer, Ledger, Limits, Request
 from pluralbench_release import RECIPE, rebuild, verify
 from pluralbench_schemas import LANGUAGES
+from releases import files_of
 from written_tables import write
 
 Run = Callable[..., tuple[int, str]]
-
-
-def files(folder: Path) -> dict[str, str]:
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def rows(release: Path, config: str) -> dict[int, dict[str, Any]]:
@@ -134,26 +126,26 @@ def test_people_decide(run: Run, words: list[str | Path], tmp_path: Path) -> Non
     assert verify(out) == []
     path.unlink()  # a rebuild takes them from the release
     assert not any(rebuild(out, tmp_path / "again", sources=[str(words[1])]))
-    assert files(tmp_path / "again")["provenance/decisions.parquet"] == files(out)["provenance/decisions.parquet"]
+    assert files_of(tmp_path / "again")["provenance/decisions.parquet"] == files_of(out)["provenance/decisions.parquet"]
 
 
 @pytest.mark.heavy
 def test_decisions_are_bound_by_their_content(run: Run, words: list[str | Path], tmp_path: Path) -> None:
     out, path = tmp_path / "out", decisions(tmp_path / "d.csv", "5,,drop,grammar", "3,spa_Latn,keep,")
     assert run(*words, "--decisions", path, "--out", out)[0] == 0
-    before = files(out)
+    before = files_of(out)
     moved = decisions(tmp_path / "moved.csv", "3,spa_Latn,keep,", "9,,,nothing decided", "5,,drop,grammar")
     assert run(*words, "--decisions", moved, "--out", out)[0] == 0
-    assert {name: digest for name, digest in files(out).items() if name.startswith("data")} == {
+    assert {name: digest for name, digest in files_of(out).items() if name.startswith("data")} == {
         name: digest for name, digest in before.items() if name.startswith("data")
     }
-    before = files(out)
+    before = files_of(out)
     decisions(path, "5,,drop,grammar", "3,spa_Latn,drop,")
     for words_of_others, now in ((["--decisions", path], "[0-9a-f]{8}…"), ([], "none")):
         status, output = run(*words, *words_of_others, "--out", out)
         sentence = rf"Error: .*out was made with other settings \(decisions_digest [0-9a-f]{{8}}…, now {now}\); .*"
         assert (status, bool(re.fullmatch(sentence, output.strip()))) == (2, True), output
-    assert files(out) == before
+    assert files_of(out) == before
     refused_with(
         run("--recipe", out / RECIPE, *words[:2], "--replay", out, "--decisions", path, "--out", tmp_path / "other"),
         "The decisions do not match the recipe's `filter.decisions_digest`.",

@@ -8,8 +8,9 @@ import polars as pl
 import pytest
 import samples
 from build_multilingual.masking import mask
-from pluralbench_release import diff, read_card, read_manifest
+from pluralbench_release import diff, read_card
 from pluralbench_schemas import MultilingualPairs, TranslationPairs, validate
+from releases import digests_of, rows_of
 from samples import Sample
 
 LANGUAGES = ["spa_Latn", "ita_Latn", "por_Latn"]
@@ -22,14 +23,6 @@ Run = Callable[..., tuple[int, str]]
 def sample() -> Sample:
     """The sample, which the command makes where there is no translator."""
     return samples.sample("build-multilingual")
-
-
-def rows(release: Path, config: str) -> pl.DataFrame:
-    return pl.read_parquet(release / f"data/{config}/test.parquet")
-
-
-def digests(release: Path) -> dict[str, str]:
-    return {table.config: table.digest for table in read_manifest(release).tables}
 
 
 @pytest.mark.smoke
@@ -48,14 +41,14 @@ def test_it_says_what_it_made(sample: Sample) -> None:
 
 
 def test_every_config_keeps_to_its_schema_and_shares_its_ids(sample: Sample) -> None:
-    english = rows(sample[0], "eng_Latn")
+    english = rows_of(sample[0], "eng_Latn")
     for config in CONFIGS[:-1]:
-        frame = validate(rows(sample[0], config), MultilingualPairs, file=config)
+        frame = validate(rows_of(sample[0], config), MultilingualPairs, file=config)
         assert frame["language"].unique().to_list() == [config]
         assert frame.select("id", "source", "category", "chosen_model").equals(
             english.select("id", "source", "category", "chosen_model")
         )
-    pairs = validate(rows(sample[0], "translation"), TranslationPairs, file="translation")
+    pairs = validate(rows_of(sample[0], "translation"), TranslationPairs, file="translation")
     assert dict(pairs.group_by("subset").len().iter_rows()) == {
         f"translation-{direction}-{level}": 10 for direction in ("en-es", "es-en") for level in ("easy", "hard")
     }
@@ -63,8 +56,8 @@ def test_every_config_keeps_to_its_schema_and_shares_its_ids(sample: Sample) -> 
 
 @pytest.mark.parametrize("code", LANGUAGES)
 def test_what_must_survive_did(sample: Sample, code: str) -> None:
-    english = rows(sample[0], "eng_Latn")
-    for row, own in zip(english.iter_rows(named=True), rows(sample[0], code).iter_rows(named=True), strict=True):
+    english = rows_of(sample[0], "eng_Latn")
+    for row, own in zip(english.iter_rows(named=True), rows_of(sample[0], code).iter_rows(named=True), strict=True):
         for name in TEXTS:
             if row["source"].startswith("hep-") and name != "prompt":
                 assert own[name] == row[name]
@@ -88,8 +81,8 @@ def test_the_card_says_what_it_is(sample: Sample) -> None:
 def test_a_part_of_it_has_the_same_rows(run: Run, sample: Sample, tmp_path: Path) -> None:
     words: list[Any] = ["--language", "ita_Latn", "--no-add-english", "--limit", "1", "--out", tmp_path / "part"]
     assert run(*words)[0] == 0
-    assert list(digests(tmp_path / "part")) == ["ita_Latn", "translation"]
-    part, whole = rows(tmp_path / "part", "ita_Latn"), rows(sample[0], "ita_Latn")
+    assert list(digests_of(tmp_path / "part")) == ["ita_Latn", "translation"]
+    part, whole = rows_of(tmp_path / "part", "ita_Latn"), rows_of(sample[0], "ita_Latn")
     assert part.height == 23
     assert part.equals(whole.filter(pl.col("id").is_in(part["id"].to_list())))
     ita = next(table for table in diff(sample[0], tmp_path / "part") if table.config == "ita_Latn")

@@ -7,10 +7,7 @@ import pytest
 from build_multilingual import MultilingualRecipe, build
 from build_multilingual.recipe import RECIPES
 from pluralbench_runs import read_recipe
-
-
-def content(release: Path) -> dict[str, bytes]:
-    return {path.relative_to(release).as_posix(): path.read_bytes() for path in release.rglob("*") if path.is_file()}
+from releases import files_of
 
 
 @pytest.mark.heavy
@@ -21,6 +18,6 @@ def test_with_and_without_worker_processes_every_file_is_the_same(
     releases = [tmp_path / "one" / "release", tmp_path / "two" / "release"]
     for processes, release in enumerate(releases, start=1):
         build(read_recipe(MultilingualRecipe, RECIPES / "sample.toml"), release, processes=processes)
-    one, two = map(content, releases)
+    one, two = map(files_of, releases)
     assert one.keys() == two.keys()
     assert [path for path in one if one[path] != two[path]] == []

@@ -23,6 +23,7 @@ from pluralbench_release import (
     verify,
 )
 from pluralbench_schemas import PersonaItems, validate
+from releases import digests_of, rows_of
 from samples import Sample
 from written_tables import write
 
@@ -35,14 +36,6 @@ DIGESTS = {
     "empathic_conversations": "77fbe69a2955261a051708345a804bb26cdf576c82956681498fd73c44a792c1",
     "personal_reddit": "af17f07e988b1883f924b47121d0eb3aa8dfd7de72e6eca888b27ba3d24796cb",
 }
-
-
-def rows(release: Path, config: str) -> pl.DataFrame:
-    return pl.read_parquet(release / f"data/{config}/test.parquet")
-
-
-def digests(release: Path) -> dict[str, str]:
-    return {table.config: table.digest for table in read_manifest(release).tables}
 
 
 @pytest.fixture(scope="module")
@@ -67,12 +60,12 @@ def test_it_says_what_it_made(sample: Sample) -> None:
 
 
 def test_its_digests_repeat(sample: Sample) -> None:
-    assert digests(sample[0]) == DIGESTS
+    assert digests_of(sample[0]) == DIGESTS
 
 
 @pytest.mark.parametrize("config", DIGESTS)
 def test_a_task_has_thirty_items_that_are_no_tie(sample: Sample, config: str) -> None:
-    frame = validate(rows(sample[0], config), PersonaItems, file=config)
+    frame = validate(rows_of(sample[0], config), PersonaItems, file=config)
     truths = Counter(frame["truth"])
     assert truths["A"] + truths["B"] == 30
     assert 10 <= truths["A"] <= 20
@@ -84,7 +77,7 @@ def test_a_task_has_thirty_items_that_are_no_tie(sample: Sample, config: str) ->
 
 
 def test_other_people_are_the_most_alike_by_the_recorded_rankings(sample: Sample) -> None:
-    frame, ledger = rows(sample[0], "personal_reddit"), read_ledger(sample[0] / LEDGER)
+    frame, ledger = rows_of(sample[0], "personal_reddit"), read_ledger(sample[0] / LEDGER)
     assert {*frame["rank_calls"].explode()} <= {*ledger["key"]}
     assert ledger.select(pl.col("kind", "provider", "model").unique()).rows() == [
         ("rank", "sentence-transformers", "sentence-transformers/all-MiniLM-L6-v2")
@@ -135,8 +128,8 @@ def test_own_sources_are_built_rebuilt_and_rebuilt_from_elsewhere(
     ]
     status, said = run(*words, "--out", own / "dist")
     assert status == 0, said
-    assert list(digests(own / "dist")) == [*DIGESTS, "drinks"]
-    assert all(sum(t != "tie" for t in rows(own / "dist", name)["truth"]) == 2 for name in digests(own / "dist"))
+    assert list(digests_of(own / "dist")) == [*DIGESTS, "drinks"]
+    assert all(sum(t != "tie" for t in rows_of(own / "dist", name)["truth"]) == 2 for name in digests_of(own / "dist"))
     assert tomllib.loads((own / "dist" / RECIPE).read_text(encoding="utf-8"))["opinion_qa"]["respondents"] == 4
     assert verify(own / "dist") == []
     manifest = read_manifest(own / "dist")
@@ -179,7 +172,7 @@ def test_the_paper_recipe_asks_for_what_the_paper_says(
 
 
 def test_ties_follow_the_gaps(sample: Sample) -> None:
-    prism, essays = rows(sample[0], "prism"), rows(sample[0], "empathic_conversations")
+    prism, essays = rows_of(sample[0], "prism"), rows_of(sample[0], "empathic_conversations")
     assert prism.select(((pl.col("gap") <= 10) == (pl.col("truth") == "tie")).all()).item()
     assert sorted(prism.filter(truth="tie")["id"]) == ["int18", "int26", "int32", "int4"]
     assert essays.select(((pl.col("gap") < 2) == (pl.col("truth") == "tie")).all()).item()

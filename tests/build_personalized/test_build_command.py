@@ -3,7 +3,6 @@
 What all builders promise alike is in tests/end_to_end/test_builder_contract.py.
 """
 
-import hashlib
 import json
 import shutil
 import tomllib
@@ -15,6 +14,7 @@ import pytest
 from commands import refused
 from pluralbench_calls import read_ledger
 from pluralbench_release import LEDGER, RECIPE
+from releases import files_of
 from samples import sample
 
 
@@ -35,14 +35,6 @@ Run = Callable[..., tuple[int, str]]
 def release(tmp_path: Path) -> Path:
     """A copy of the sample's release, to be endangered."""
     return shutil.copytree(sample("build-personalized").release, tmp_path / "release")
-
-
-def files(folder: Path) -> dict[str, str]:
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
 
 
 def ledger_of(kind: str) -> Callable[[Path, Path], None]:
@@ -71,6 +63,6 @@ def test_a_replay_without_the_right_ledger(
     run: Run, release: Path, tmp_path: Path, make: Callable[[Path, Path], object], parts: list[str]
 ) -> None:
     make(tmp_path / "ledger", release)
-    before = files(release)
+    before = files_of(release)
     refused(run("--replay", tmp_path / "ledger", "--fresh", "--out", release), *parts)
-    assert files(release) == before
+    assert files_of(release) == before

@@ -2,14 +2,14 @@
 
 import json
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 import pytest
 from build_personalized.sources import SAMPLE
-from live_hub import Hub, live_hub, point_clients
+from live_hub import Hub
 from pluralbench_release import rebuild
 
 Run = Callable[..., tuple[int, str]]
@@ -26,16 +26,14 @@ class Asked:
 
 
 @pytest.fixture
-def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Asked]:
+def asked(hub: Hub) -> Asked:
     questions = {config: (SAMPLE / "questions" / f"{config}.jsonl").read_text(encoding="utf-8") for config in CONFIGS}
     paths = {config: {"test": f"data/{config}/test.jsonl"} for config in CONFIGS}
     first = {paths[config]["test"]: text.split("\n")[0] for config, text in questions.items()}
     every = {paths[config]["test"]: text for config, text in questions.items()}
-    with live_hub() as hub:
-        old = hub.publish("acme/lamp", first, paths, license="mit")
-        new = hub.publish("acme/lamp", every, paths, license="cc-by-sa-4.0")
-        point_clients(monkeypatch, hub, tmp_path / "home")
-        yield Asked(hub, old, new)
+    old = hub.publish("acme/lamp", first, paths, license="mit")
+    new = hub.publish("acme/lamp", every, paths, license="cc-by-sa-4.0")
+    return Asked(hub, old, new)
 
 
 @pytest.mark.heavy

@@ -11,7 +11,7 @@ import pytest
 from build_personalized.sources import SAMPLE
 from chat_server import Reply, serve
 from commands import refused
-from live_hub import live_hub, point_clients
+from live_hub import Hub
 from pluralbench_release import read_manifest, rebuild
 from samples import sample
 from training_tables import published
@@ -67,23 +67,17 @@ def test_the_sample_keeps_users_apart() -> None:
 
 
 @pytest.mark.heavy
-def test_a_corpus_of_the_hub_is_pinned_with_its_benchmark(
-    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_corpus_of_the_hub_is_pinned_with_its_benchmark(run: Run, tmp_path: Path, hub: Hub) -> None:
     rows = [published(number, f"user {number % 4}") for number in range(12)]
     text = "".join(json.dumps(row) + "\n" for row in rows)
     question = json.dumps({"question": "question  5 of user 1?", "profile": [{"text": "Question 6 of user 2?"}]})
     out = tmp_path / "out"
-    with live_hub() as hub:
-        for _ in range(2):
-            arena = hub.publish(
-                "acme/arena", {"train.jsonl": text}, {"default": {"train": "train.jsonl"}}, license="mit"
-            )
-            bench = hub.publish("acme/bench", {"b.jsonl": question}, {"Art": {"test": "b.jsonl"}}, license="mit")
-        words = ["training", "--source", "arena:acme/arena", "--against", "acme/bench", "--shares", "0.5/0.25/0.25"]
-        point_clients(monkeypatch, hub, tmp_path / "home")
-        status, said = run(*words, "--out", out)
-        assert status == 0, said
+    for _ in range(2):
+        arena = hub.publish("acme/arena", {"train.jsonl": text}, {"default": {"train": "train.jsonl"}}, license="mit")
+        bench = hub.publish("acme/bench", {"b.jsonl": question}, {"Art": {"test": "b.jsonl"}}, license="mit")
+    words = ["training", "--source", "arena:acme/arena", "--against", "acme/bench", "--shares", "0.5/0.25/0.25"]
+    status, said = run(*words, "--out", out)
+    assert status == 0, said
     recipe = read_manifest(out).recipe
     assert recipe["source"]["locations"] == [f"arena:acme/arena@{arena}"]
     assert recipe["against"] == [f"acme/bench@{bench}"]

@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 from commands import environment
-from live_hub import Hub, live_hub, point_clients
+from live_hub import Hub
 from pluralbench_release import content_digest, publish, read_manifest, rebuild, release_at, verify
 from pluralbench_release.content import digests, write_parquet
 from pluralbench_release.manifest import ROW_DIGESTS
@@ -87,8 +87,6 @@ def without_a_row(directory: Path) -> None:
 
 
 @pytest.mark.heavy
-def test_the_samples_go_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_samples_go_round(tmp_path: Path, hub: Hub) -> None:
     reader = os.environ.get("READER_PYTHON", sys.executable)
-    with live_hub() as hub:
-        point_clients(monkeypatch, hub, tmp_path / "home")
-        go_round(reader, [sample(builder).release for builder in BUILDERS], hub, tmp_path)
+    go_round(reader, [sample(builder).release for builder in BUILDERS], hub, tmp_path)

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from build_multilingual.recipe import ConnectionTable, TranslatorTable
 from build_multilingual.translators import translator
-from live_hub import Fault, Hub, live_hub, point_clients
+from live_hub import Fault, Hub
 from pluralbench_calls.model_checks import check_model
 from pluralbench_calls.retrieval import retriever
 from pluralbench_local import LocalError
@@ -64,13 +64,6 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
     folder = Path(save_classifier(tmp_path_factory.mktemp("good") / "model"))
     return {path.name: path.read_bytes() for path in folder.iterdir()} | {"modules.json": b"[]"}
-
-
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    with live_hub() as server:
-        point_clients(monkeypatch, server, tmp_path / "home")
-        yield server
 
 
 @pytest.mark.parametrize("bad", BAD)

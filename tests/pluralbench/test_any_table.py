@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from live_hub import live_hub, point_clients
+from live_hub import Hub
 from pluralbench import find_benchmark
 from pluralbench.data.labels import FIRST, SECOND, TIE, Labels, label_key
 from pluralbench.results import Run
@@ -290,9 +290,7 @@ def test_a_benchmark_of_ones_own_is_a_file(
     assert value(run, "accuracy", config="a", section="All") == pytest.approx((3 * green + black) / 4)
 
 
-def test_a_dataset_on_the_hub_is_pinned_to_its_commit(
-    score: Callable[..., Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dataset_on_the_hub_is_pinned_to_its_commit(score: Callable[..., Run], hub: Hub) -> None:
     row = {"chosen": "+", "rejected": "-", "source": "hep-go"}
     rows = [row | {"id": 90 - n, "prompt": f"{text}?"} for n, text in enumerate(TEXTS)]
     lines = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
@@ -300,10 +298,8 @@ def test_a_dataset_on_the_hub_is_pinned_to_its_commit(
     files = {config: {"split": split, "path": f"{config}/{split}.jsonl"} for config, split in splits.items()}
     configs = [{"config_name": config, "data_files": [file]} for config, file in files.items()]
     card = f"---\n{json.dumps({'license': 'odc-by', 'configs': configs})}\n---\n".encode()
-    with live_hub() as hub:
-        point_clients(monkeypatch, hub, tmp_path / "home")
-        commit = hub.create("acme/tea").commit({"README.md": card} | {file["path"]: lines for file in files.values()})
-        run = score("multilingual", "acme/tea")
+    commit = hub.create("acme/tea").commit({"README.md": card} | {file["path"]: lines for file in files.values()})
+    run = score("multilingual", "acme/tea")
     data = run.config.data
     assert (data.location, data.revision, data.license) == ("acme/tea", commit, "odc-by")
     assert data.rows == {"arb_Arab": 5, "zho_Hans": 5}, "what has training data alone stays out"

@@ -10,7 +10,7 @@ import pluralbench
 import pytest
 import verbs
 from chat_server import ChatServer, Reply, Script, serve
-from downstream_runs import World, by_length, by_letter, is_judged, sampled
+from downstream_runs import World, by_letter, is_judged, sampled
 from persona_tables import knows, release, rows
 from planned_users import people as planned_people
 from pluralbench import ConnectionConfig
@@ -20,6 +20,7 @@ from pluralbench.results import Downstream, Run
 from pluralbench_calls import CallsError
 from pluralbench_rewards import Cached, FunctionModel, OnScored
 from pluralbench_runs import OutputError
+from verbs import by_length
 from written_tables import write
 
 Row = dict[str, Any]

@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 import verbs
 from chat_server import Reply, serve
-from downstream_runs import MODELS, World, asked_of, by_length, is_judged, sampled, shown
+from downstream_runs import MODELS, World, asked_of, is_judged, sampled, shown
 from pluralbench.contract import Group
 from pluralbench.metrics.best_of_n import OutcomeTable, curve_numbers
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.downstream import curve_table, downstream_notes, report_downstream
 from pluralbench.results import Downstream
 from pluralbench_rewards import FunctionModel
+from verbs import by_length
 from written_tables import write
 
 Row = dict[str, Any]

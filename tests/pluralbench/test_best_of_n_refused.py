@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from chat_server import Reply, serve
-from downstream_runs import World, asked_of, by_length, sampled
+from downstream_runs import World, asked_of, sampled
 from pluralbench import ConnectionConfig, LocalModel, best_of_n
 from pluralbench.config import OutcomeConfig, SamplingConfig
 from pluralbench.contract import Group
 from pluralbench.downstream.candidates import resolve_policy
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.reports.downstream import curve_table, downstream_notes
+from verbs import by_length
 from written_tables import write
 
 Row = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from html_runs import Read
-from live_hub import live_hub, point_clients
+from live_hub import Hub
 from made_runs import changed, keep, scored
 from pluralbench.errors import RunError
 from pluralbench.leaderboard.checks import check_summary, read_check_results
@@ -136,14 +136,10 @@ def test_the_command_names_what_is_refused_and_where_the_site_is(run: Command, f
     assert "No runs were accepted." in (tmp_path / "site" / INDEX).read_text(encoding="utf-8")
 
 
-def test_results_on_the_hub_are_a_folder_like_any_other(
-    run: Command, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with live_hub() as server:
-        point_clients(monkeypatch, server, tmp_path / "home")
-        push_results([folder / "forged"], "org/our-results", create=True)
-        _, out, _ = run("leaderboard", "org/our-results", "--any-data", "--site", tmp_path / "site")
-        status, _, error = run("leaderboard", "org/none", "--any-data", "--site", tmp_path / "none")
+def test_results_on_the_hub_are_a_folder_like_any_other(run: Command, folder: Path, tmp_path: Path, hub: Hub) -> None:
+    push_results([folder / "forged"], "org/our-results", create=True)
+    _, out, _ = run("leaderboard", "org/our-results", "--any-data", "--site", tmp_path / "site")
+    status, _, error = run("leaderboard", "org/none", "--any-data", "--site", tmp_path / "none")
     assert "org/forger on" in " ".join(out.split())
     assert "forged" in (tmp_path / "site" / INDEX).read_text(encoding="utf-8")
     assert (status, error.count("\n")) == (2, 1)

@@ -9,6 +9,7 @@ import pytest
 from pluralbench import DataConfig, compare, correlate, load_run, score
 from pluralbench.reports.runs import rows_of
 from pluralbench_runs import UserError
+from verbs import by_length
 from written_tables import write
 
 LONG, HALF = "x" * 5000, "\ud800x"
@@ -20,10 +21,6 @@ CALLS: dict[str, Callable[[str, Path], Any]] = {
     "compare": lambda path, folder: compare(path, path),
     "correlate": lambda path, folder: correlate(path, path),
 }
-
-
-def by_length(groups: list[Any]) -> list[list[float]]:
-    return [[float(len(response)) for response in group.responses] for group in groups]
 
 
 @pytest.mark.parametrize("suffix", ["", ".toml"])

@@ -6,6 +6,7 @@ from typing import Any
 
 import pluralbench
 import pytest
+from releases import files_of
 from verbs import by_text
 from written_tables import write
 
@@ -41,17 +42,13 @@ REFUSED: list[Sequence[str]] = [
 ]
 
 
-def files(folder: Path) -> dict[Path, bytes]:
-    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
 @pytest.mark.parametrize("words", REFUSED, ids=" ".join)
 def test_an_input_and_a_part_of_a_run_are_not_replaced(place: Path, run: Command, words: Sequence[str]) -> None:
-    before = files(place)
+    before = files_of(place)
     status, _, log = run(*words)
     assert (status, words[-1] in log) == (2, True)
     assert "would be overwritten; choose another file." in " ".join(log.split())
-    assert files(place) == before
+    assert files_of(place) == before
 
 
 def test_an_earlier_output_is_replaced(place: Path, run: Command) -> None:

@@ -1,6 +1,6 @@
 """Results on the Hub: runs as a dataset that loads, and numbers on a model's card."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -10,7 +10,7 @@ import yaml
 from commands import in_process
 from full_disk import no_file_beyond
 from huggingface_hub import ModelCard, ModelCardData
-from live_hub import Fault, Hub, live_hub, point_clients
+from live_hub import Fault, Hub, point_clients
 from made_runs import scored
 from pluralbench.commands.app import main
 from pluralbench.errors import RunError
@@ -20,13 +20,6 @@ from pluralbench.results.finding import find_runs
 from pluralbench.results.runs import Run
 
 Command = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    with live_hub() as server:
-        point_clients(monkeypatch, server, tmp_path / "home")
-        yield server
 
 
 @pytest.fixture

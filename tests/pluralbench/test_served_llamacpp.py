@@ -34,8 +34,7 @@ def command(run: Command, data: Path, tmp_path: Path) -> Command:
 
 def served(folder: Path, model: str, **options: Any) -> AbstractContextManager[str]:
     """A server that holds the model's trunk, which is written to the folder; options as of `serve_states`."""
-    from gguf_files import write_gguf
-    from llamacpp_server import serve_states
+    from llamacpp_server import serve_states, write_gguf
 
     return serve_states(write_gguf(model, folder / "trunk.gguf"), **options)
 

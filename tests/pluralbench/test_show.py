@@ -24,6 +24,7 @@ from pluralbench.results.examples import read_texts
 from pluralbench_runs.console import sanitize
 from rich.cells import cell_len
 from rich.console import Console
+from verbs import by_length
 from written_tables import write
 
 Row = dict[str, Any]
@@ -70,10 +71,6 @@ def judged(reply: Any, data: str | Path, out: Path, **options: Any) -> Run:
         return verbs.judge("j", data=data, base_url=server.base_url, out=out, **{"benchmark": "pairs"} | options)
 
 
-def lengths(groups: Sequence[Group]) -> list[list[float]]:
-    return [[float(len(response)) for response in group.responses] for group in groups]
-
-
 def test_what_is_asked_for_is_shown_in_its_order(made: Run, shown: Callable[..., dict[str, Any]]) -> None:
     margins = dict(made.items.select("id", "margin").iter_rows())
     whole = shown(made.path, "--limit", "99")
@@ -100,7 +97,7 @@ def test_what_a_function_could_read_as_data_is_said(run: Command, score: Callabl
 
     def reader(groups: Sequence[Group]) -> list[list[float]]:
         seen.extend(group.person for group in groups if group.person)
-        return lengths(groups)
+        return by_length(groups)
 
     made = score("personalized-training", "sample", by=reader)
     assert {(*person.profile, *person.persona) for person in seen} == {()}
@@ -166,7 +163,7 @@ def test_rankings_have_all_answers_and_ratings_their_replies(
 ) -> None:
     rows = [{"id": f"r{n}", "prompt": "?", "responses": [f"x{n}", "yy", "zzz"], "rank": [2, 1, 2]} for n in range(3)]
     table = write(tmp_path / "r.jsonl", rows)
-    made = score("rankings", table, lengths)
+    made = score("rankings", table, by_length)
     [item] = shown(made.path, "--id", "r1")["items"]
     assert [(answer["name"], answer["rank"], answer["text"], answer["score"]) for answer in item["answers"]] == [
         ("0", 2, "x1", 2.0),

@@ -3,12 +3,12 @@
 import errno
 import hashlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
-from live_hub import Fault, Hub, live_hub, point_clients
+from live_hub import Fault, Hub, point_clients
 from pluralbench_release import (
     RECIPE,
     Version,
@@ -25,14 +25,6 @@ Make = Callable[..., Path]
 Run = Callable[..., tuple[int, str]]
 Pairs = Callable[..., pl.DataFrame]
 CLAUSE = "Its owner's terms forbid it: section 3."
-
-
-@pytest.fixture
-def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
-    """A Hub that the clients of this process ask, as somebody who may write to `org`."""
-    with live_hub() as server:
-        point_clients(monkeypatch, server, tmp_path / "home")
-        yield server
 
 
 def published(hub: Hub, revision: str = "main") -> dict[str, bytes]:

@@ -15,6 +15,7 @@ from pluralbench.results import Downstream
 from pluralbench_rewards.rubric import SYSTEM
 from pluralbench_runs import FrozenModel
 from some_words import WORDS
+from verbs import by_length
 
 SHOWN = re.compile(r"<(\w+)>\n(.*?)\n</\1>", re.DOTALL)
 ONE_BY_ONE = {"concurrency": 1}
@@ -67,11 +68,6 @@ def asked_of(requests: Sequence[Row]) -> tuple[int, int]:
     """How many requests were for the policy, and how many for the judge."""
     judged = sum(map(is_judged, requests))
     return len(requests) - judged, judged
-
-
-def by_length(groups: Sequence[Group]) -> list[list[float]]:
-    """The longer the better."""
-    return [[float(len(response)) for response in group.responses] for group in groups]
 
 
 def by_letter(groups: Sequence[Group]) -> list[list[float]]:

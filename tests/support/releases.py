@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_release import LEDGER, Card, Contents, ReleaseTable, Section, Source
+from pluralbench_release import LEDGER, Card, Contents, ReleaseTable, Section, Source, read_manifest
 
 MANIFEST = "provenance/manifest.json"
 SUMS = "SHA256SUMS"
@@ -71,10 +71,14 @@ def files_of(directory: Path) -> dict[str, bytes]:
     }
 
 
-def digests_of(directory: Path) -> dict[str, str]:
-    """The content digest of each table, as the manifest has it."""
-    tables = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))["tables"]
-    return {f"{table['config']}/{table['split']}": table["digest"] for table in tables}
+def digests_of(release: Path) -> dict[str, str]:
+    """The content digest of each config, which has one table, as the manifest has it."""
+    return {table.config: table.digest for table in read_manifest(release).tables}
+
+
+def rows_of(release: Path, config: str) -> pl.DataFrame:
+    """The test split of a config."""
+    return pl.read_parquet(release / f"data/{config}/test.parquet")
 
 
 def sum_again(directory: Path) -> None:
