@@ -31,6 +31,10 @@ RERANKER = {"token_reward": "qwen3-reranker", "positive_token": "y", "negative_t
 QUESTION = "Is this a good answer (Yes or No)?"
 WITHOUT_NEWLINE = TEMPLATE.replace("{{ eos_token }}\n{% endfor %}", "{{ eos_token }}{% endfor %}")
 ALWAYS_OPENS = TEMPLATE.replace("{% if add_generation_prompt %}", "{% if true %}")
+BRACKETS = (  # a user's turn opens the reply, as of Mistral
+    "{{ bos_token }}{% for message in messages %}{% if message['role'] == 'assistant' %}{{ message['content'] }}"
+    "{{ eos_token }}{% else %}[INST] {{ message['content'] }} [/INST]{% endif %}{% endfor %}"
+)
 NEVER_OPENS = TEMPLATE.partition("{% if add")[0]
 
 
@@ -158,6 +162,18 @@ def test_templates_with_and_without_the_final_newline(
     assert max(differences(score(model, groups).scores, truth)) < CLOSE["float32"]
 
 
+@pytest.mark.parametrize("case", ["id 7", "log-odds"])
+def test_a_template_whose_user_turns_open_the_reply(
+    language_models: Folders, case: str, written: Callable[[str], Path]
+) -> None:
+    fields, options, read = CASES[case]
+    folder = language_models()
+    groups = [group for group in make_groups(4, number=3, longest=20) if group.prompt[0]["role"] == "user"]
+    model = loaded(folder, chat_template=written(BRACKETS), **fields)
+    truth = alone(folder, groups, read, template=BRACKETS, **options)
+    assert max(differences(score(model, groups).scores, truth)) < CLOSE["float32"]
+
+
 @pytest.mark.parametrize("architecture", ["llama", "bloom"])  # bloom's conversations are padded
 @pytest.mark.parametrize(("side", "pad", "number"), [("left", "</s>", 1), ("right", "<pad>", 2), ("left", None, None)])
 def test_padding_changes_nothing(
@@ -222,12 +238,13 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         r"'id:9999' is not the id of one of the model's \d+ tokens",
     ),
     "the same token": ({"positive_token": "y", "negative_token": "y"}, TEMPLATE, r"are the same \(id \d+\)"),
-    "no opening": ({"positive_token": "y"}, NEVER_OPENS, r"opens no answer \(it ignores `add_generation_prompt`\)"),
+    "no opening": ({"positive_token": "y"}, NEVER_OPENS, r"opens no reply here \(it ignores `add_generation_prompt`\)"),
     "always an opening": (
         {"positive_token": "id:0", "token_position": "end"},
         ALWAYS_OPENS,
-        r"opens an answer at the end of every conversation",
+        r"opens a reply at the end of every conversation",
     ),
+    "no reply after a response": ({"positive_token": "y"}, BRACKETS, r"opens no reply here"),
     "a newline after the turn": (
         {"token_reward": "nemotron"},
         TEMPLATE,

@@ -13,12 +13,13 @@ import verbs
 from chat_server import Reply, serve
 from downstream_runs import World, sampled
 from made_personalize import made_items, made_personalized
-from pluralbench import ConnectionConfig, check_submission, load_run
+from pluralbench import ConnectionConfig, LocalModel, check_submission, load_run
 from pluralbench.contract import Group
 from pluralbench.evaluation.reloading import RunInputs
 from pluralbench.leaderboard.rescoring import Rescoring
 from pluralbench.results.checks import CheckResult
 from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
+from reward_models import save_language_model
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
@@ -303,6 +304,14 @@ def test_a_loaded_model_is_scored_again(classifiers: Callable[..., str], tmp_pat
     assert "dropped as too long; only scoring again shows" in texts(checked, "note")
     record("result", "model", "parameters", value=10**9)(tmp_path / "run")
     assert "its parameters is " in texts(check(tmp_path / "run", rescoring=Rescoring(3, seed=0)), "note")
+
+
+def test_a_token_reward_is_scored_again_as_it_was_read(tmp_path: Path) -> None:
+    fields: dict[str, Any] = {"positive_token": "y", "negative_token": "n", "question": "Good (y or n)?"}
+    model = LocalModel(name=save_language_model(tmp_path / "model"), kind="token", **fields)
+    verbs.score(model, benchmark="pairs", data=write(tmp_path / "pairs.jsonl", rows()), out=tmp_path / "run")
+    checked = check(tmp_path / "run", rescoring=Rescoring(5, seed=0))
+    assert (checked.state, texts(checked)) == ("verified", "")
 
 
 def test_a_model_is_scored_again_by_servers_that_hold_it(

@@ -94,7 +94,7 @@ def token_template(source: LocalModel, template: Template) -> Template:
     texts = [template.conversation([{"role": "user", "content": PROMPT}], response) for response in RESPONSES]
     tail = _common_tail(texts)
     if template.tokenizer.chat_template != reading.chat_template:
-        _check_opening(template)
+        _check_opening(template, texts[0])
     if reading.ends_turn:
         _check_end_of_turn(template, texts[0])
     tokens = [token for token in (reading.positive, reading.negative) if token is not None]
@@ -104,22 +104,27 @@ def token_template(source: LocalModel, template: Template) -> Template:
     return replace(template, labels=labels)
 
 
-def _check_opening(template: Template) -> None:
-    """Check that the template opens an answer where that is asked for, and only there."""
+def _check_opening(template: Template, text: str) -> None:
+    """Check that a conversation ends with the opening of a reply where that is asked for, and only there."""
     prompt = [{"role": "user", "content": PROMPT}]
     closed, opened = template.render(prompt), template.render(prompt, opening=True)
-    finished = template.render([*prompt, {"role": "assistant", "content": RESPONSES[0]}])
-    before, found, _ = finished.rpartition(RESPONSES[0])
-    always = bool(found) and closed == before
-    if template.opening and opened == closed and not always:
+    before, found, _ = template.render([*prompt, {"role": "assistant", "content": RESPONSES[0]}]).rpartition(
+        RESPONSES[0]
+    )
+    same = next((place for place, (a, b) in enumerate(zip(closed, opened, strict=False)) if a != b), len(closed))
+    opening = opened[same:]
+    if found and closed == before:  # the opening, or what takes its place, is always there
+        opening = closed.rpartition(PROMPT)[2]
+    opens = bool(opening) and text.removesuffix(template.prefill).endswith(opening)
+    if template.opening and not opens:
         raise LocalError(
-            "The chat template opens no answer (it ignores `add_generation_prompt`), so a token would be read at "
+            "The chat template opens no reply here (it ignores `add_generation_prompt`), so a token would be read at "
             "another place; give one that does as `chat_template=...`."
         )
-    if not template.opening and always:
+    if not template.opening and opens:
         raise LocalError(
-            "The chat template opens an answer at the end of every conversation, so the token after the response "
-            "cannot be read; give one with `add_generation_prompt` as `chat_template=...`."
+            "The chat template opens a reply at the end of every conversation, so the token after the response cannot "
+            "be read; give one with `add_generation_prompt` as `chat_template=...`."
         )
 
 
