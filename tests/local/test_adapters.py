@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from live_hub import live_hub, point_clients
 from pluralbench_local import LocalError, LocalModel, load, score
 from reward_models import (
     Folders,
@@ -202,6 +203,51 @@ def test_weights_of_a_whole_model_beside_the_adapter(adapters: Adapters, classif
     save_file({}, folder / "model.safetensors")
     with pytest.raises(LocalError, match="belongs to an adapter"):
         load(str(folder), device="cpu")
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("config", ["with", "without"])
+def test_an_adapter_on_the_hub_with_its_base_at_a_revision(
+    adapters: Adapters, language_models: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, config: str
+) -> None:
+    folder, whole = adapters(task_type="SEQ_CLS"), Path(language_models())
+    expected = score(load_classifier(str(folder)), GROUPS).scores
+    name, base_name = f"org/adapter-{config}-config", f"org/base-{config}-config"
+    edit(folder, base_model_name_or_path=base_name, revision="trained-on")
+    if config == "with":
+        shutil.copy(whole / "config.json", folder)
+    with live_hub() as hub:
+        point_clients(monkeypatch, hub, tmp_path / "home")
+        base, adapter = hub.create(base_name, "models"), hub.create(name, "models")
+        trained_on = base.commit(contents(whole))
+        base.tag("trained-on", trained_on, "The base of the adapter")
+        base.commit(contents(Path(language_models(seed=1))))
+        commit = adapter.commit(contents(folder))
+        online = load_classifier(name)
+        assert score(online, GROUPS).scores == expected
+        record = online.record()
+        assert (record.commit, record.base, record.base_commit) == (commit, base_name, trained_on)
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        asked = len(hub.asked)
+        offline = load_classifier(name)
+        assert score(offline, GROUPS).scores == expected
+        assert offline.record() == record
+        assert len(hub.asked) == asked
+
+
+def test_a_whole_model_on_the_hub_that_holds_an_adapter_too(
+    classifiers: Folders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with live_hub() as hub:
+        point_clients(monkeypatch, hub, tmp_path / "home")
+        named = json.dumps({"base_model_name_or_path": "org/base"}).encode()
+        hub.create("org/both", "models").commit(contents(Path(classifiers())) | {"adapter_config.json": named})
+        with pytest.raises(LocalError, match=r"org/both/adapter_config\.json belongs to an adapter"):
+            load("org/both", device="cpu")
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 @pytest.mark.parametrize("suffix", ["safetensors", "bin"])

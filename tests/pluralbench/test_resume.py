@@ -16,7 +16,7 @@ import verbs
 from commands import environment, script
 from filelock import FileLock
 from killing import killed_when
-from live_hub import live_hub
+from live_hub import live_hub, point_clients
 from pluralbench import LocalModel
 from pluralbench.config import ScoringConfig
 from pluralbench.contract import Group
@@ -190,7 +190,7 @@ def test_a_model_on_the_hub_that_moved_is_refused(
 ) -> None:
     del folder  # only what it is loaded as matters here
     with live_hub() as hub:
-        monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", hub.url)
+        point_clients(monkeypatch, hub, tmp_path / "home")
         model = hub.create("acme/reward", "models")
         old = model.commit({"config.json": b"{}"})
         run = verbs.score("acme/reward", benchmark="pairs", data=data, out=tmp_path / "done")
@@ -202,6 +202,29 @@ def test_a_model_on_the_hub_that_moved_is_refused(
             refused("commit", model="acme/reward", data=data, out=tmp_path / out)
         pinned = verbs.score("acme/reward", benchmark="pairs", data=data, out=tmp_path / "done", revision=old)
     assert (pinned.config, pinned.result, pinned.provenance) == (run.config, run.result, run.provenance)
+
+
+def test_an_adapter_on_the_hub_whose_base_moved_is_refused(
+    data: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del folder  # only what it is loaded as matters here
+    with live_hub() as hub:
+        point_clients(monkeypatch, hub, tmp_path / "home")
+        base, adapter = hub.create("acme/base", "models"), hub.create("acme/adapter", "models")
+        old = base.commit({"config.json": b"{}"})
+        base.tag("v1", old, "The base of the adapter")
+        named = {"base_model_name_or_path": "acme/base", "revision": "v1"}
+        commit = adapter.commit({"adapter_config.json": json.dumps(named).encode()})
+        done: dict[str, Any] = {"benchmark": "pairs", "data": data, "out": tmp_path / "done"}
+        verbs.score("acme/adapter", **done)
+        model = verbs.config(tmp_path / "done")["model"]
+        assert (model["commit"], model["base"], model["base_commit"]) == (commit, "acme/base", old)
+        interrupted(data, tmp_path / "run", "acme/adapter")
+        new = base.commit({"config.json": b"{ }"})
+        verbs.score("acme/adapter", **done)  # the tag is where it was
+        base.tag("v1", new, "Another base")
+        for out in ("done", "run"):
+            refused("base_commit", model="acme/adapter", data=data, out=tmp_path / out)
 
 
 def test_changed_data_is_refused_and_fresh_starts_over(

@@ -402,6 +402,8 @@ def point_clients(monkeypatch: pytest.MonkeyPatch, hub: Hub, home: Path, token: 
         own = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": False, "HF_DATASETS_CACHE": home / "datasets"}
         for name, place in own.items():
             monkeypatch.setattr(f"datasets.config.{name}", place)
+    if "transformers.utils.hub" in sys.modules:  # it keeps the first client that it made
+        monkeypatch.setattr("transformers.utils.hub._hf_api", None)
     for variable, text in hub.environment(home).items():
         monkeypatch.setenv(variable, text)
     if token is None:

@@ -4,7 +4,7 @@ import json
 import re
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -50,14 +50,19 @@ class Adapter:
     base: str
     base_revision: str | None
 
+    @property
+    def commit(self) -> str | None:
+        """The commit of an adapter on the Hub; None for a folder."""
+        return None if Path(self.name).is_dir() else self.folder.name
+
     @cached_property
     def files(self) -> Path:
         """The folder with all files; those of an adapter on the Hub are downloaded."""
-        if Path(self.name).is_dir():
+        if self.commit is None:
             return self.folder
         from huggingface_hub import snapshot_download
 
-        return Path(snapshot_download(self.name, revision=self.folder.name, allow_patterns=DOWNLOADED))
+        return Path(snapshot_download(self.name, revision=self.commit, allow_patterns=DOWNLOADED))
 
     def has_tokenizer(self) -> bool:
         """Return whether a tokenizer was saved with the adapter."""
@@ -159,12 +164,18 @@ def _is_whole_model(name: str, folder: Path) -> bool:
         return False
     names = {path.name for path in folder.iterdir()}
     if not Path(name).is_dir():
-        from huggingface_hub import HfApi
-
         with suppress(*unreachable_errors()):
-            files = HfApi().model_info(name, revision=folder.name, timeout=20).siblings or ()
-            names |= {file.rfilename for file in files}
+            names |= _hub_files(name, folder.name)
     return any(BASE_WEIGHTS.match(file) for file in names)
+
+
+@cache
+def _hub_files(name: str, commit: str) -> frozenset[str]:
+    """The files of a commit on the Hub."""
+    from huggingface_hub import HfApi
+
+    files = HfApi().model_info(name, revision=commit, timeout=20).siblings or ()
+    return frozenset(file.rfilename for file in files)
 
 
 def check_adapter(adapter: Adapter) -> None:

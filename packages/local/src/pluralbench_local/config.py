@@ -167,7 +167,7 @@ class LocalModel(FrozenModel):
             name=self.name,
             kind=self.kind or ("classifier" if trained is None else "personal"),
             digest=model_digest(self.name),
-            commit=model_commit(self.name, self.revision),
+            commit=model_commit(self.name, self.revision) if adapter is None else adapter.commit,
             base=None if adapter is None else adapter.base,
             base_digest=None if adapter is None else model_digest(adapter.base),
             base_commit=None if adapter is None else model_commit(adapter.base, adapter.base_revision),
