@@ -9,11 +9,12 @@ import torch
 from case_marks import heavy
 from hypothesis import given
 from hypothesis import strategies as st
-from pairwise_models import general_preference, pairrm_logits, save_general_preference, save_pairrm
-from pluralbench_local import LocalError, load, load_pairwise
+from pairwise_models import general_preference, pair_preference, pairrm_logits, save_general_preference, save_pairrm
+from pluralbench_local import LocalError, LocalModel, ServedModel, load, load_pairwise
 from pluralbench_local.general_preference import preferences
 from pluralbench_rewards import Group, PairwiseRewardModel, RewardModel, ScoringConfig
-from reward_models import change_config, make_groups, make_tokenizer, user
+from pluralbench_rewards.served.engine import ServerError, ServingConfig
+from reward_models import TEMPLATE, change_config, make_groups, make_tokenizer, save_language_model, user
 from safetensors.torch import load_file, save_file
 
 TURNS = [*user("hi"), {"role": "assistant", "content": "Hello."}, *user("origami or tea?")]
@@ -108,6 +109,59 @@ def test_a_general_preference_model_without_a_prompt_head(tmp_path: Path) -> Non
     [ours] = compare(loaded(folder), [group])
     expected = [general_preference(folder, group, one, other, "plain") for one, other in orders(group)]
     assert ours == pytest.approx([float(SIGMOID(torch.tensor(value).double())) for value in expected], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "mode", "close"),
+    [("float32", "fast", 1e-4), *heavy(("float32", "exact", 1e-4), ("bfloat16", "fast", 0.05))],
+)
+def test_a_pair_preference_model_is_read_as_published(tmp_path: Path, dtype: str, mode: str, close: float) -> None:
+    """RLHFlow `eval_reward_bench_pm.py` and reward-bench `slicpairpm.py`, with the answer opened."""
+    folder = save_language_model(tmp_path / "model", architecture="gemma2")
+    scoring = ScoringConfig.model_validate({"mode": mode})
+    model = loaded(folder, kind="pairwise", dtype=dtype, scoring=scoring)
+    together = compare(model, GROUPS)
+    alone = [compare(model, [group])[0] for group in GROUPS]
+    for group, ours, again in zip(GROUPS, together, alone, strict=True):
+        expected = [pair_preference(folder, group, one, other, dtype) for one, other in orders(group)]
+        assert ours == pytest.approx(expected, abs=close)
+        assert again == pytest.approx(ours, abs=close)
+    assert len(set(flat(together))) > 15
+    assert model.record().kind == "pairwise"
+
+
+NO_OPENING = TEMPLATE.partition("{% if add_generation_prompt %}")[0]
+ALWAYS = TEMPLATE.replace("{% if add_generation_prompt %}", "{% if messages[-1]['role'] == 'user' %}")
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [(NO_OPENING, "opens no answer"), (TEMPLATE.replace("<|assistant|>\n", "<|assistant|>\n<thought>"), "opens no")],
+)
+def test_a_template_that_opens_no_answer_is_refused(tmp_path: Path, template: str, said: str) -> None:
+    folder = save_language_model(tmp_path / "model", tokenizer=make_tokenizer(template=template))
+    with pytest.raises(LocalError, match=said):
+        load_pairwise(folder, kind="pairwise", device="cpu")
+
+
+def test_a_template_that_always_opens_an_answer_is_read(tmp_path: Path) -> None:
+    groups = GROUPS[2:3]
+    models = [
+        loaded(save_language_model(tmp_path / name, tokenizer=make_tokenizer(template=template)), kind="pairwise")
+        for name, template in (("usual", TEMPLATE), ("always", ALWAYS))
+    ]
+    assert compare(models[0], groups) == compare(models[1], groups)
+
+
+def test_options_that_a_pairwise_model_does_not_have_are_refused(tmp_path: Path) -> None:
+    folder = save_language_model(tmp_path / "model")
+    with pytest.raises(LocalError, match="has no label"):
+        load_pairwise(folder, kind="pairwise", label="mean", device="cpu")
+    with pytest.raises(LocalError, match="load it with `load`"):
+        load_pairwise(folder, kind="implicit", device="cpu")
+    serving = ServingConfig(server=("http://localhost:9",))
+    with pytest.raises(ServerError, match="leave out the servers"):
+        ServedModel(model=LocalModel(name=folder, kind="pairwise"), serving=serving).check_location()
 
 
 finite = st.floats(-100, 100)

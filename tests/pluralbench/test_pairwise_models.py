@@ -1,7 +1,7 @@
 """Models that only compare two responses: counted in both orders as judges are, recorded, resumed, checked, refused."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from pluralbench.leaderboard.checks import check_submission
 from pluralbench.leaderboard.rescoring import Rescoring
 from pluralbench_rewards import Cached, OnScored, Pairs
 from rendered import render
+from reward_models import save_language_model
 from verbs import scoring, value
 from written_tables import write
 
@@ -190,11 +191,15 @@ def test_a_subset_that_counts_by_scores_is_refused(tmp_path: Path) -> None:
         pluralbench.score(Shown(), benchmark="reward-bench-2", data="sample", out=tmp_path / "run")
 
 
-@pytest.mark.parametrize("family", ["general-preference", *heavy("pairrm")])
+@pytest.mark.parametrize("family", ["general-preference", *heavy("pairrm", "pair-preference")])
 def test_a_model_with_weights_is_scored_by_its_name_and_scored_again(tmp_path: Path, family: str) -> None:
-    save = {"pairrm": save_pairrm, "general-preference": save_general_preference}[family]
+    saved: dict[str, tuple[Callable[[Path], str], dict[str, Any]]] = {
+        "pairrm": (save_pairrm, {}),
+        "general-preference": (save_general_preference, {"label": "scaled"}),
+        "pair-preference": (save_language_model, {"kind": "pairwise"}),
+    }
+    save, options = saved[family]
     folder = save(tmp_path / "model")
-    options = {} if family == "pairrm" else {"label": "scaled"}
     model = pluralbench.LocalModel(name=folder, device="cpu", **options)
     run = pluralbench.score(model, benchmark="pairs", data="sample", out=tmp_path / "run")
     assert run.result.model.kind == "pairwise"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -112,12 +113,17 @@ def save_general_preference(
     return str(folder)
 
 
-def general_preference(folder: str, group: Group, one: int, other: int, scale: str, dtype: str = "float32") -> float:
-    """The preference s(one, other) by the matrix of the published code, in a pass for each conversation."""
+@cache
+def plain_model(folder: str, dtype: str) -> tuple[Any, Any]:
+    """A language model and its tokenizer as the library loads them, once."""
     from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
 
-    model: Any = load_plainly(AutoModelForCausalLM, folder, dtype)
-    tokenizer: Any = PreTrainedTokenizerFast.from_pretrained(folder)
+    return load_plainly(AutoModelForCausalLM, folder, dtype), PreTrainedTokenizerFast.from_pretrained(folder)
+
+
+def general_preference(folder: str, group: Group, one: int, other: int, scale: str, dtype: str = "float32") -> float:
+    """The preference s(one, other) by the matrix of the published code, in a pass for each conversation."""
+    model, tokenizer = plain_model(folder, dtype)
     tensors = {n: t.to(getattr(torch, dtype)) for n, t in load_file(Path(folder) / "model.safetensors").items()}
     messages = [dict(message) for message in group.prompt]
     prompt = tokenizer.apply_chat_template(messages, tokenize=True, return_dict=True)["input_ids"]
@@ -140,3 +146,31 @@ def general_preference(folder: str, group: Group, one: int, other: int, scale: s
     for block, value in enumerate(blocks.tolist()):
         matrix[2 * block, 2 * block + 1], matrix[2 * block + 1, 2 * block] = -value, value
     return float(vectors[0] @ matrix.T @ vectors[1])
+
+
+def pair_preference(folder: str, group: Group, one: int, other: int, dtype: str = "float32") -> float:
+    """Probability of the token A by the whole logits, with the published template of turns, for one pair."""
+    model, tokenizer = plain_model(folder, dtype)
+    chat = tokenizer.chat_template
+    turn = "\n\n<turn> {role}\n {{{{ message['content'] }}}}"
+    user, assistant = (turn.format(role=role) for role in ("user", "assistant"))
+    tokenizer.chat_template = (
+        "\n{% for message in messages %}{% if loop.index0 % 2 == 0 %}"
+        + user
+        + "{% else %}"
+        + assistant
+        + "{% endif %}{% endfor %}\n\n\n"
+    )
+    context = tokenizer.apply_chat_template([dict(message) for message in group.prompt], tokenize=False)
+    tokenizer.chat_template = chat
+    parts = {"CONTEXT": context, "RESPONSE A": group.responses[one], "RESPONSE B": group.responses[other]}
+    content = " ".join(f"[{name}] {text}" for name, text in parts.items()) + " \n"
+    asked = [{"role": "user", "content": content}]
+    text = tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True).replace(BOS, "")
+    ids = tokenizer.encode(text, add_special_tokens=False)
+    with torch.inference_mode():
+        logits = model(input_ids=torch.tensor([ids])).logits[0, -1].double()
+    letters = [tokenizer.encode(letter, add_special_tokens=False) for letter in "AB"]
+    assert [len(letter) for letter in letters] == [1, 1]
+    a, b = (math.exp(float(logits[letter[0]])) for letter in letters)
+    return a / (a + b)

@@ -25,7 +25,7 @@ from pluralbench_local.adapters import Adapter, find_adapter
 from pluralbench_local.errors import LocalError
 from pluralbench_local.token_rewards import TOKEN_REWARDS, TokenPosition, TokenReward, TokenRewardName, TokenScore
 
-Kind = Literal["classifier", "implicit", "token"]
+Kind = Literal["classifier", "implicit", "token", "pairwise"]
 TOKEN_FIELDS = (
     "token_reward",
     "positive_token",
@@ -58,8 +58,9 @@ class LocalModel(FrozenModel):
     kind: Kind | None = Field(
         None,
         description="classifier: a sequence classifier or value head; implicit: log-probability of the response under "
-        "a language model, minus that under --reference; token: logits of a language model's next token. Default: a "
-        "reward head that is recognized from the files.",
+        "a language model, minus that under --reference; token: logits of a language model's next token; "
+        "pairwise: a language model that answers A or B for the better of two responses. Default: what is recognized "
+        "from the files.",
     )
     base: PathText | None = Field(
         None, description="Adapter: its base model, a folder or ORG/NAME. Default: that of adapter_config.json."

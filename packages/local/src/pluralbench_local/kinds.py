@@ -291,6 +291,12 @@ KINDS: tuple[ModelKind, ...] = (
         lambda files: "prompt_head.weight" in files.shapes or files.shapes.get("value_head.weight", (1,))[0] > 1,
         loader="pluralbench_local.general_preference:load_general_preference",
     ),
+    # RLHFlow's pair-preference models are language models without any sign of it.
+    ModelKind(
+        "pairwise",
+        lambda files: files.source.kind == "pairwise",
+        loader="pluralbench_local.pairwise:load_pair_preference",
+    ),
     *map(_value_head, FAMILIES),
     CLASSIFIER,
 )

@@ -15,11 +15,12 @@ from transformers import CONFIG_MAPPING, AutoModel, PreTrainedTokenizerBase
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
-from pluralbench_local.kinds import ModelKind, Rows
+from pluralbench_local.kinds import LANGUAGE_MODEL, ModelKind, Rows, load_network
 from pluralbench_local.models import describe_weights, load_model, load_tokenizer, num_embeddings
 from pluralbench_local.network import ReadableNetwork
-from pluralbench_local.packing import Tokens
+from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.scoring import LocalRewardModel, RunOptions
+from pluralbench_local.token_heads import with_token_head
 from pluralbench_local.weights import ModelFiles
 
 PAIRRM_TOKENS = 2048
@@ -75,6 +76,8 @@ def make_scorer(
     template: Template,
     scoring: ScoringConfig,
     max_length: int | None = None,
+    *,
+    reads_label: bool = False,
 ) -> LocalRewardModel:
     """Return what computes the numbers of a pairwise model, and measures their tolerance.
 
@@ -85,7 +88,17 @@ def make_scorer(
         template: How texts become tokens.
         scoring: How it scores.
         max_length: Maximum tokens of a text. Default: by tokenizer and configuration.
+        reads_label: Whether the model has labels.
+
+    Raises:
+        LocalError: If the model is given an option that it does not have.
     """
+    for option in ("reference", *(() if reads_label else ("label",))):
+        if getattr(source, option) is not None:
+            raise LocalError(
+                f"{source.name} compares two responses and has no {option}; leave out `{option}=...`, or choose "
+                "another `kind=...`."
+            )
     options = RunOptions.of(scoring, source)
     options = replace(options, max_length=options.max_length or max_length, measure_tolerance=True)
     return LocalRewardModel(source.name, kind, network, template, options=options)
@@ -217,3 +230,81 @@ def _pairrm_head(files: ModelFiles, width: int) -> nn.Sequential:
     head = nn.Sequential(inner, nn.Tanh(), tasks)
     head.load_state_dict({name: tensors[old] for name, old in zip(head.state_dict(), names, strict=True)})
     return head
+
+
+class PairPreferenceTemplate(Template):
+    """One message of the user with the conversation and both responses, and the opening of an answer.
+
+    Source: RLHFlow `eval_reward_bench_pm.py` and reward-bench `slicpairpm.py`: earlier turns by their template as
+    transformers renders it, and no BOS token. Neither asks for the opening of an answer, which the templates of that
+    time always wrote.
+    """
+
+    def render(self, messages: Sequence[Message], *, opening: bool = False) -> str:
+        """Render a prompt, and a pair in place of the response. `opening` changes nothing."""
+        del opening
+        *prompt, pair = messages
+        turns = "".join(f"\n<turn> {message['role']}\n {message['content']}" for message in prompt)
+        return self.asked(f"[CONTEXT] \n{turns}\n {pair['content']}")
+
+    def asked(self, content: str) -> str:
+        """Render one message of the user and the opening of an answer, without BOS token."""
+        text = super().render([{"role": "user", "content": content}], opening=True)
+        bos = self.tokenizer.bos_token
+        return text.replace(str(bos), "") if bos else text
+
+    def letters(self, name: str) -> tuple[int, ...]:
+        """Return the ids of the tokens A and B.
+
+        Raises:
+            LocalError: If the template opens no answer, or a letter is not a single token behind it.
+        """
+        content, told = "Which one?", "origami"
+        question = self.asked(content)
+        bos = self.tokenizer.bos_token
+        whole = super().render([{"role": "user", "content": content}, {"role": "assistant", "content": told}])
+        before = (whole.replace(str(bos), "") if bos else whole).rpartition(told)[0]
+        # Templates may begin a finished answer with empty thoughts.
+        if not before.startswith(question) or re.sub(r"</?think>", "", before[len(question) :]).strip():
+            raise LocalError(
+                f"The chat template of {name} opens no answer, so the letter of the better response cannot be read; "
+                "give one that does as `chat_template=...`."
+            )
+        start, *ended = (list(ids) for ids in self.encode([question, question + "A", question + "B"]))
+        single = [ids[-1] for ids in ended if ids[:-1] == start]
+        if len(set(single)) < len(ended):
+            raise LocalError(
+                f"A and B are not single tokens behind the chat template of {name}; use the model's own tokenizer."
+            )
+        return tuple(single)
+
+
+def pair_of_letters(first: str, second: str) -> str:
+    """Return the text of a pair of responses for a language model that answers A or B."""
+    return f"[RESPONSE A] {first} [RESPONSE B] {second} \n"
+
+
+def _letter_numbers(
+    network: ReadableNetwork, states: Tensor, rows: Rows, conversations: Sequence[Tokens], mode: Mode
+) -> Tensor:
+    """Probability of the token A, by the softmax over A and B."""
+    del conversations, mode
+    assert network.head is not None  # noqa: S101 - for mypy
+    logits: Tensor = network.head(states[to_device([indices[-1] for indices in rows], states.device)])
+    return logits.softmax(-1)[:, :1]
+
+
+def load_pair_preference(source: LocalModel, scoring: ScoringConfig) -> LocalPairwiseModel:
+    """Load a language model that answers with the letter of the better response (RLHFlow's pair-preference models).
+
+    Raises:
+        LocalError: If it cannot be loaded, or its template or tokenizer do not let the letters be read.
+    """
+    with step(f"Loading {describe_weights(source)}"):
+        files = ModelFiles(source)
+        size = files.config.get_text_config().vocab_size
+        template = PairPreferenceTemplate(load_tokenizer(source), num_embeddings=size)
+        letters = template.letters(source.name)
+        network = with_token_head(load_network(LANGUAGE_MODEL, files), letters)
+    kind = ModelKind("pairwise", lambda files: True, numbers=_letter_numbers)
+    return LocalPairwiseModel(make_scorer(kind, source, network, template, scoring), pair_of_letters)

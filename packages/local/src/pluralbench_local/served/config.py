@@ -53,15 +53,15 @@ class ServedModel(FrozenModel):
         """Connect to the servers of the model and to those of its reference, until `stack` ends.
 
         Raises:
-            ServerError: If a server does not answer, or holds another model.
+            ServerError: If a server does not answer, or holds another model; or for models that only compare.
         """
-        model, serving = self.model, self.serving
+        model, serving, kind = self.model, self.serving, self.model.kind or "classifier"
+        if kind == "pairwise":
+            raise ServerError(f"{model.name} compares two responses, which no server does; leave out the servers.")
 
         async def connect(urls: Sequence[str], served_name: str | None, name: str) -> list[Server]:
             clients = [await stack.enter_async_context(Client(url, serving)) for url in urls]
-            connecting = (
-                open_server(client, serving.engine, served_name, name, model.kind or "classifier") for client in clients
-            )
+            connecting = (open_server(client, serving.engine, served_name, name, kind) for client in clients)
             return list(await asyncio.gather(*connecting))
 
         servers = await connect(serving.server, serving.served_name, model.name)
