@@ -170,8 +170,5 @@ def test_annotations_of_strangers_leave_the_file_that_was_there(run: Run, projec
     number, task = text[: text.index("n0-t")].count("\n") + 1, text.partition("n0-t")[2][0]
     said = f"there is no task 'n7-t{task}'; give the sheets of this study, whose tasks are others"
     refused(words, f"{path}, row {number}: {said}.")
-    path.write_bytes(text.encode("gb18030"))
-    line = f"iconv -f GB18030 -t UTF-8 {path} > an-utf8.csv"
-    refused(words, f"{path}, line 2: this is GBK and not UTF-8; convert it with `{line}`.")
     path.write_text(text, encoding="utf-8")
     assert run(*words)[0] == 0

@@ -37,10 +37,8 @@ OWN = [
     ("build-personalized --source stack-exchange:nowhere/Posts.xml", "The dump nowhere/Posts.xml does not exist"),
     ("build-personalized --source lamp-qa:/no/where", "lamp-qa:DIRECTORY"),
     ("build-personalized --retriever bm26", "Unknown retriever 'bm26'"),
-    ("build-personalized --llm m --base-url localhost:80", "The base URL is not of the form https://HOST/v1"),
     (f"build-personalized {ENDPOINT}", "requires a model; name it with --llm"),
     ("build-personalized --max-cost 1", "`--max-cost` requires `--price`"),
-    ("build-personalized --price 1/x", "`connection.price`: '1/x' is not of the form IN/OUT"),
     ("build-personalized --seed 3 training", "Options go after the verb: build-personalized training --seed ..."),
     (f"build-personalized training {ENDPOINT}", "requires a model; name it with --persona-llm"),
     ("build-personalized training --shares 1", "'1' is not of the form TRAIN/VALIDATION/TEST"),
@@ -49,7 +47,6 @@ OWN = [
     ("build-personalized training --column who", "--column 'who' is not of the form FIELD=COLUMN"),
     ("build-personalized training --against none --against sample", "`none` compares with no benchmark"),
     ("build-personalized training --against nowhere", "; check `--against`."),
-    ("build-multilingual --column prompt", "--column 'prompt' is not of the form FIELD=COLUMN, such as prompt=text."),
     ("build-multilingual --source x --column question=text", "--column question=text names no field; those of"),
     ("build-multilingual --column source=text", f"--column {NO_RATED}"),
     ("build-multilingual --separator tab", "describe a table; name it with --source or --rated."),
@@ -63,7 +60,6 @@ OWN = [
     ("build-multilingual --rated x --direction zh", "'zh' is not a direction such as `zh-en`."),
     ("build-multilingual --rated nowhere", NOWHERE),
     ("build-multilingual --source nowhere", NOWHERE),
-    ("build-multilingual --max-cost 1", "`--max-cost` requires `--price`."),
     ("build-multilingual --language spa_Latn --language spa_Latn", "the language spa_Latn is given twice."),
     (
         "build-multilingual --language eng_Latn",
@@ -83,7 +79,6 @@ OWN = [
     ("build-multilingual --recipe translation --add-english --rated x", "`--add-english` requires `--source`."),
     ("build-multilingual --decisions nowhere.csv", "The file of decisions nowhere.csv does not exist."),
     ("build-multilingual --translator gogle", "Unknown translator 'gogle'; choose apertium, google, nllb."),
-    ("build-multilingual --translator _packing", "Unknown translator '_packing'"),
     ("build-multilingual --translator apertium:eng-spa", "Apertium has neither models nor glossaries; remove them"),
     ("build-multilingual --glossary projects/p", "Apertium has neither models nor glossaries; remove them"),
     ("build-multilingual --translator nllb --glossary projects/p", "NLLB has no glossaries; remove it."),
@@ -94,7 +89,6 @@ OWN = [
     ("build-persona-judge --opinion-qa sample --exclude-family gpt", "`exclude_families` belongs to the task prism"),
     ("build-persona-judge --prism sample --size 99", "The task prism has"),
     ("build-persona-judge --opinion-qa sample --respondents 11", "American_Trends_Panel_W901"),
-    ("build-persona-judge --retriever bm52", "Unknown retriever 'bm52'"),
     (
         "build-persona-judge --source-name x",
         ONE_SOURCE.format("prism, opinion_qa, empathic_conversations, personal_reddit"),
@@ -104,15 +98,7 @@ OWN = [
     ("build-persona-judge --people-csv tea", "no file people.csv in tea"),
     ("build-persona-judge --people-csv 'a b'", "people_csv.0.task"),
     ("build-persona-judge label", "Give one of --export FOLDER, --import FOLDER; none given."),
-    (
-        "build-chinese --seed 7 resolve a.jsonl --out b.jsonl",
-        "Options go after the verb: build-chinese resolve --seed",
-    ),
     ("build-chinese annotations an.csv --tasks nowhere --out o.jsonl", "nowhere has no prompts.jsonl"),
-    (
-        "build-chinese annotations a --tasks x --out o --account 7",
-        "--account '7' is not of the form ACCOUNT=ANNOTATOR.",
-    ),
     ("build-chinese resolve none.jsonl --out o.jsonl", "none.jsonl cannot be read: No such file or directory."),
     ("build-chinese tasks --recipe paper --annotator an", "The recipe names no prompts"),
     (f"build-chinese tasks {ENDPOINT}", "name them with --writer."),
@@ -124,18 +110,10 @@ MISTAKES = [*((f"{name} {words}", said) for name in ALL for words, said in OF_AL
 SAMPLE = {"source": {"locations": ["sample"]}, "llm": {"provider": "hand-written", "model": "hand-written"}}
 LANGUAGE = {"languages": ["spa_Latn"], "source": {"location": "sample"}, "translator": {"name": "apertium"}}
 RECIPES: list[tuple[str, dict[str, Any], str]] = [
-    ("build-personalized", SAMPLE | {"retreiver": "bm25"}, "unknown key `retreiver`; did you mean `retriever`?"),
-    ("build-personalized", SAMPLE | {"llm": {"provider": "local", "model": "m", "temprature": 1}}, "`temperature`?"),
     ("build-personalized", SAMPLE | {"audit": {"zzz": 1}}, "`audit.zzz`; the keys here are max_chosen_longer"),
     ("build-personalized", SAMPLE | {"profile_size": 0}, "`profile_size`: Input should be greater than or equal to 1"),
     ("build-personalized", SAMPLE | {"source": {"locations": []}}, "`source.locations`"),
     ("build-personalized", SAMPLE | {"llm": {"provider": "a.org", "model": "m"}}, "'a.org' requires `--base-url`"),
-    ("build-multilingual", LANGUAGE | {"translator": {"name": "x", "modle": "x"}}, "`translator.modle`; did you mean"),
-    (
-        "build-multilingual",
-        LANGUAGE | {"filter": {"drop": "some"}},
-        "must be one of everywhere, language; it is `some`",
-    ),
     ("build-multilingual", LANGUAGE | {"checks": {"shortest": 0}}, "`checks.shortest`: Input should be greater than 0"),
     ("build-multilingual", LANGUAGE | {"version": "1"}, "`version`: String should match pattern"),
 ]
@@ -169,4 +147,4 @@ def test_a_bad_recipe_is_named_with_its_key(
     refused: Callable[..., None], tmp_path: Path, name: str, values: dict[str, Any], part: str
 ) -> None:
     (tmp_path / "recipe.toml").write_text(tomli_w.dumps(values), encoding="utf-8")
-    refused(f"{name} --recipe recipe.toml", f"Recipe recipe.toml: {part}" if part.startswith("unknown") else part)
+    refused(f"{name} --recipe recipe.toml", part)

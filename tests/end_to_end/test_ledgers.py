@@ -27,18 +27,13 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
     return in_process("build-personalized", main, monkeypatch, capsys)
 
 
-def test_reuse_asks_for_the_rest_and_replay_names_what_is_missing(run: Run, tmp_path: Path) -> None:
+def test_reuse_asks_for_the_rest(run: Run, tmp_path: Path) -> None:
     small = tmp_path / "small"
     with serve(answer) as server:
         url = ("--base-url", server.base_url)
         status, said = run(*SAMPLE, *url, "--out", small)
         assert (status, len(server.requests)) == (0, 12), said
         larger = ("--llm", "scripted", "--limit", "3", *url)
-        status, said = run(*larger, "--out", tmp_path / "replayed", "--replay", small)
-        assert (status, len(server.requests)) == (2, 12)
-        assert "no answer for ranking of the posts of art-03" in said
-        assert "6 of 9 rankings" in said
-        assert not (tmp_path / "replayed").exists()
         status, said = run(*larger, "--out", tmp_path / "more", "--reuse", small)
         assert (status, len(server.requests)) == (0, 18), said
     for table in diff(small, tmp_path / "more"):

@@ -344,8 +344,6 @@ def test_the_command_names_its_options_in_errors(run: Command, ours: Run, tmp_pa
     assert err == (
         f"Error: {theirs} has 2 rows for 1 ids (such as q0); choose the rows of one model, such as `--where model=a`.\n"
     )
-    status, _, err = run("agree", theirs, "--published", ours.path, "--where-run", "model=c")
-    assert (status, err) == (2, f"Error: {theirs}: no row has the model 'c'; there are a, b.\n")
 
 
 def test_a_judge_without_scores_is_not_scored_again(ours: Run, tmp_path: Path) -> None:

@@ -68,7 +68,6 @@ def test_every_key_of_a_benchmark_is_explained() -> None:
             "title = 'x'\nstrata = [{ config = 'c', drawn = 1, items = 2 }]",
             ["`strata` describes the drawn items of a run; leave it out"],
         ),
-        ("[", ["is not valid TOML"]),
     ],
 )
 def test_a_benchmark_file_that_is_none_is_named(tmp_path: Path, text: str, parts: list[str]) -> None:

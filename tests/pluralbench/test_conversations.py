@@ -102,8 +102,6 @@ def test_a_response_that_is_a_conversation_of_sharegpt_ends_with_an_answer(tmp_p
     row = {"id": "1", "prompt": "hi", "chosen": [*SHAREGPT[:2], {"from": "gpt", "value": "Yes?"}], "rejected": "no"}
     items = load_items("pairs", DataConfig(location=str(write(tmp_path / "p.jsonl", [row]))))
     assert items.frame["responses"].to_list() == [["Yes?", "no"]]
-    path = write(tmp_path / "q.jsonl", [row | {"chosen": SHAREGPT}])
-    assert "the last message in `chosen` has the role user" in refused(path)
 
 
 def test_a_list_of_texts_is_turns_of_the_user_only_where_the_entry_says_so(tmp_path: Path) -> None:

@@ -16,9 +16,7 @@ from filelock import FileLock
 from html_runs import Read
 from markdown_it import MarkdownIt
 from pluralbench.downstream import study as steps
-from pluralbench.downstream.correlate import correlate
 from pluralbench.downstream.study import Study, load_study
-from pluralbench.errors import DataError
 from pluralbench.reports.html.page import html_report
 from pluralbench.reports.sections import loaded_study_result, study_findings
 from pluralbench.results.finding import find_runs
@@ -318,14 +316,3 @@ def test_the_papers_study_correlates_beside_its_baselines(
     assert {name: list(one["baselines"]) for name, one in found.items()} == {"best-of-n": names, "optimization": names}
     page = (out / "README.md").read_text(encoding="utf-8")
     assert [page.count(f"\n**Against {name} (") for name in names] == [2, 2, 2]
-
-
-def test_a_benchmark_and_a_downstream_result_without_a_model_in_common(done: Study, tmp_path: Path) -> None:
-    other = tmp_path / "other.csv"
-    other.write_text("model,score\na,1\nb,2\n", encoding="utf-8")
-    with pytest.raises(DataError) as refused:
-        correlate(other, done.path / "best-of-n")
-    assert str(refused.value) == (
-        "No model is on both sides; model names must match exactly: "
-        f"{other} has a, b; {done.path / 'best-of-n'} has given [1|2], given (2), 0 pairs, 8 pairs."
-    )

@@ -56,7 +56,6 @@ WRONG = {
         without("benchmarks", "best_of_n"),
         "the study measures nothing; add a benchmark, [best_of_n] or [optimization].",
     ),
-    "unknown key": ({**WHOLE, "benchmark": {}}, "unknown key `benchmark`; did you mean `benchmarks`?"),
     "unknown key of items": (
         {**WHOLE, "best_of_n": {"items": {**ITEMS, "splits": "x"}}},
         "unknown key `best_of_n.items.splits`; did you mean `split`?",

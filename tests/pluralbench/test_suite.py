@@ -305,7 +305,6 @@ BAD = {
         'title = "t"\n' + COLUMN.replace('"pairs"', '"pairs", run = "../x"'),
         "`columns.0.benchmarks.0.run`",
     ),
-    "no TOML": ("title = ", "is not valid TOML"),
 }
 
 

@@ -12,11 +12,11 @@ import pytest
 import torch
 from case_marks import heavy
 from pluralbench_calls import Answer, CallsError, ChatModel, Request, ask, chat_request, working_ledger
-from pluralbench_local import LocalError, LocalModel
+from pluralbench_local import LocalModel
 from pluralbench_policies import Generation, PolicyError, chat_model_of, embedded_folder
 from pluralbench_policies.decoding import Decoder, DecodingParams, sample_tokens
 from pluralbench_rewards import model_digest
-from reward_models import POSITIONS, save_classifier, save_language_model, user, words
+from reward_models import POSITIONS, save_language_model, user, words
 from scipy.stats import chisquare
 from smollm2 import language_model
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -185,12 +185,6 @@ def test_another_checkpoint_has_other_requests(tmp_path: Path, policy: str) -> N
 def test_a_policy_that_is_none_is_refused(policy: str, changed: dict[str, str], error: Any, message: str) -> None:
     with pytest.raises(error, match=message):
         chat_model_of(LocalModel(**({"name": policy} | changed)))
-
-
-def test_a_classifier_cannot_be_sampled_from(tmp_path: Path) -> None:
-    folder = save_classifier(tmp_path / "reward")
-    with pytest.raises(LocalError, match=r"reward is not a language model: it has a reward head \(score.weight\)"):
-        answered(tmp_path, requests_for(chat_model_of(folder), prompts(1)), Generation(folder))
 
 
 def test_where_memory_runs_out_half_a_batch_is_drawn_at_a_time(

@@ -22,7 +22,7 @@ from pluralbench_policies import (
 )
 from pluralbench_policies.planner_options import INTRODUCTION
 from pluralbench_runs import OutputError, RecipeError, check_recipe
-from reward_models import TEMPLATE, save_classifier
+from reward_models import TEMPLATE
 from some_words import WORDS
 from torch.nn.functional import cross_entropy
 from training_runs import log_of, weights
@@ -173,7 +173,7 @@ def test_what_cannot_be_trained_is_told(base: str, tmp_path: Path) -> None:
 
     refused(PolicyError, r"There are no examples for a planner\.", [])
     refused(PolicyError, r"There are no held-out examples for a planner\.", held_out=[])
-    refused(TrainingError, r"Two examples have the id e0; give each an id of its own\.", EXAMPLES[:1] * 2)
+    refused(TrainingError, "e0", EXAMPLES[:1] * 2)
     long = r"All 12 examples are longer than 20 tokens \(shortest: \d+\); raise `max_length=...`, or show fewer posts\."
     refused(PolicyError, long, options=changed(max_length=20))
     one = r"The example e\d+ has \d+ tokens, more than 20; raise `max_length=...`, show fewer posts, or set `on_overfl"
@@ -186,8 +186,6 @@ def test_what_cannot_be_trained_is_told(base: str, tmp_path: Path) -> None:
     template = tmp_path / "odd.jinja"
     template.write_text("{{ messages | length }}{% if add_generation_prompt %}?{% endif %}", encoding="utf-8")
     refused(PolicyError, r"changes the prompt of the example e0 when the answer is added", chat_template=template)
-    head = save_classifier(tmp_path / "classifier")
-    refused(LocalError, r"is not a language model: it has a reward head", model=head)
 
 
 def test_options_that_cannot_be_are_told() -> None:
