@@ -93,7 +93,7 @@ def test_folders_that_are_no_side_are_refused(done: Study, tmp_path: Path) -> No
     mixed = tmp_path / "mixed"
     shutil.copytree(done.path / "benchmarks" / "own pairs" / "0 pairs", mixed / "run")
     shutil.copytree(done.path / "best-of-n", mixed / "best")
-    assert refused(mixed) == f"{mixed} holds benchmark runs and runs of best-of-n or optimize; give only one kind."
+    assert refused(mixed) == f"{mixed} holds runs of benchmarks and of best-of-n; give only one kind."
     several = tmp_path / "several"
     for name in ("one", "other"):
         shutil.copytree(done.path / "best-of-n", several / name)

@@ -10,10 +10,10 @@ import polars as pl
 import pytest
 import verbs
 from made_personalize import user_rows, users_folder
-from pluralbench import DataConfig, PromptConfig, personalize
+from pluralbench import DataConfig, personalize
 from pluralbench.config import PersonalConfig, PersonalizeConfig
 from pluralbench.personalizing import run as steps
-from pluralbench.personalizing.users import ContextNeeds, load_users
+from pluralbench.personalizing.users import load_users
 from pluralbench.results import Personalized
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder
@@ -179,9 +179,7 @@ def test_users_of_one_table_are_held_out_by_a_share_or_a_file(language_models: F
     done = carried_out(language_models(), table, tmp_path / "share", methods=("bt",), profile="without", held_out=0.34)
     assert (done.result.sets["new"].users, done.result.trained_on.users) == (2, 4)
     others = write(tmp_path / "others.jsonl", user_rows(2, 3, prefix="v"))
-    raw = PromptConfig(profile="raw")
-    needs = ContextNeeds(("posts",), raw, ("posts",), raw)
-    users = load_users("personalized-training", DataConfig(location=str(table)), needs, held_out=str(others))
+    users = load_users("personalized-training", DataConfig(location=str(table)), ["posts"], held_out=str(others))
     assert users.sets["new"].items["person"].unique().sort().to_list() == ["v0", "v1"]
     assert users.train.items["person"].n_unique() == 6
 

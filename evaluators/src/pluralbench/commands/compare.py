@@ -1,6 +1,7 @@
 """`pluralbench compare`."""
 
 from pathlib import Path
+from typing import Any
 
 import typer
 from pluralbench_runs.console import terminal_json
@@ -39,19 +40,18 @@ def compare(first: Path, second: Path, *, differing_text: bool = False, as_json:
     from pluralbench.results.runs import load_run
     from pluralbench.results.suite import SUITE_FILE, load_suite
 
+    result: Any
     if all((path / SUITE_FILE).is_file() for path in (first, second)):
-        suites = compare_suites(load_suite(first), load_suite(second), differing_text=differing_text)
-        if as_json:
-            typer.echo(terminal_json(suites.as_dict()))
-            return
-        print_tables([suites_table(suites)])
-        print_lines([*suites_notes(suites), "", suites.sentence])
-        return
-    runs = [load_run(path, EvaluationRunConfig) for path in (first, second)]
-    comparison = compare_runs(*runs, differing_text=differing_text)
+        result = compare_suites(load_suite(first), load_suite(second), differing_text=differing_text)
+        heading, table, notes = [], suites_table(result), suites_notes(result)
+    else:
+        runs = [load_run(path, EvaluationRunConfig) for path in (first, second)]
+        result = compare_runs(*runs, differing_text=differing_text)
+        heading, table = [*heading_lines(result, title_of(runs))], comparison_table(result)
+        notes = comparison_notes(result)
     if as_json:
-        typer.echo(terminal_json(comparison.as_dict()))
+        typer.echo(terminal_json(result.as_dict()))
         return
-    print_lines(heading_lines(comparison, title_of(runs)))
-    print_tables([comparison_table(comparison)])
-    print_lines([*comparison_notes(comparison), "", comparison.sentence])
+    print_lines(heading)
+    print_tables([table])
+    print_lines([*notes, "", result.sentence])

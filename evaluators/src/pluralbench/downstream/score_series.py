@@ -165,12 +165,10 @@ def read_series(
     read: list[Run[Any, Any]] = [load_run(path) for path in paths]
     runs: list[Run] = [run for run in read if isinstance(run.config, EvaluationRunConfig)]
     downstream: list[Downstream] = [run for run in read if isinstance(run.config, DownstreamRunConfig)]
-    if downstream and runs:
-        raise DataError(f"{location} holds benchmark runs and runs of best-of-n or optimize; give only one kind.")
-    verbs = {run.verb for run in downstream}
-    if len(verbs) > 1:
-        raise DataError(f"{location} holds runs of best-of-n and of optimize; give only one kind.")
-    if verbs == {"optimize"}:
+    kinds = [*(["benchmarks"] if runs else []), *dict.fromkeys(run.verb for run in downstream)]
+    if len(kinds) > 1:
+        raise DataError(f"{location} holds runs of {' and of '.join(kinds)}; give only one kind.")
+    if kinds == ["optimize"]:
         return optimized_series(downstream, str(location), seed=seed)
     if len(downstream) > 1:
         raise DataError(f"{location} holds several runs of best-of-n; give one of them.")

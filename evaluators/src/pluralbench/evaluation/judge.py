@@ -18,11 +18,12 @@ from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judged_items import SIDES, JudgeContexts, JudgeVerdicts, check_protocol, judge_items
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import resolve_chat_model
-from pluralbench.evaluation.verdicts import TokenUsage, export_calls, judge_of, judge_result
+from pluralbench.evaluation.verdicts import export_calls, judge_of, judge_result
 from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig
+from pluralbench.results.record import UsageRecord
 from pluralbench.results.run_files import LEDGER_FILE, write_run
 from pluralbench.results.runs import Run, load_run
 
@@ -117,7 +118,7 @@ def judge_chat_model(
 
 
 def result_of_verdicts(
-    config: JudgeRunConfig, verdicts: JudgeVerdicts, usage: TokenUsage, seconds: float
+    config: JudgeRunConfig, verdicts: JudgeVerdicts, usage: UsageRecord, seconds: float
 ) -> JudgeResult:
     """Return the result of a run from the judge's verdicts and calls, and the duration in seconds."""
     return JudgeResult(

@@ -27,6 +27,7 @@ from pluralbench.evaluation.judge import with_legacy
 from pluralbench.evaluation.loading import run_directory
 from pluralbench.evaluation.personas import compute_persona_metrics, draw_run_items, without_persona
 from pluralbench.evaluation.score import count_within_tolerance
+from pluralbench.evaluation.verdicts import usage_of
 from pluralbench.metrics import measure
 from pluralbench.results.evaluations import (
     EvaluationResult,
@@ -37,7 +38,7 @@ from pluralbench.results.evaluations import (
     ScoreResult,
 )
 from pluralbench.results.examples import data_location, reload_items
-from pluralbench.results.record import ShardRecord
+from pluralbench.results.record import ShardRecord, UsageRecord
 from pluralbench.results.run_files import LEDGER_FILE, UNFINISHED, write_run
 from pluralbench.results.runs import Run, load_run
 
@@ -183,9 +184,8 @@ def _join(
     changes: dict[str, Any] = {"model": model, "shards": tuple(records)}
     calls = pl.DataFrame()
     if isinstance(result, JudgeResult):
-        calls, prompt_tokens, completion_tokens = _ledger(output, shards)
-        changes |= {"calls": calls.height, "prompt_tokens": prompt_tokens, "completion_tokens": completion_tokens}
-        changes["cached_tokens"] = int(calls["cached_tokens"].sum())
+        calls, usage = _ledger(output, shards)
+        changes |= usage.model_dump()
     if isinstance(config, PersonaJudgeRunConfig):
         metrics = compute_persona_metrics(config, frame, items, output.work)
         changes["without_persona"] = without_persona(frame, config.judging.variables)
@@ -213,8 +213,8 @@ def _in_order(parts: Sequence[pl.DataFrame], items: pl.DataFrame) -> pl.DataFram
     return rows.join(places, on=KEY, how="left", maintain_order="left").sort("place", maintain_order=True).drop("place")
 
 
-def _ledger(output: Output, shards: Sequence[Run]) -> tuple[pl.DataFrame, int, int]:
-    """Write the calls of all shards to one ledger; return them, the prompt tokens and the completion tokens.
+def _ledger(output: Output, shards: Sequence[Run]) -> tuple[pl.DataFrame, UsageRecord]:
+    """Write the calls of all shards to one ledger; return and count them.
 
     Raises `RunError` if two shards have different answers to the same call.
     """
@@ -233,7 +233,7 @@ def _ledger(output: Output, shards: Sequence[Run]) -> tuple[pl.DataFrame, int, i
         for run in shards:
             ledger.add_from(run.path / LEDGER_FILE)
         ledger.export(output.work / LEDGER_FILE)
-        return ledger.frame(), *ledger.usage()
+        return ledger.frame(), usage_of(ledger)
 
 
 def merge_results(results: Sequence[EvaluationResult]) -> EvaluationResult:

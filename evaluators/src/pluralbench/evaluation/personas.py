@@ -43,7 +43,6 @@ from pluralbench.evaluation.verdicts import (
     CHANGED,
     INVALID,
     Columns,
-    TokenUsage,
     combined_verdict,
     export_calls,
     judge_of,
@@ -54,7 +53,7 @@ from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics import measure
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.evaluations import PersonaJudgeResult, PersonaJudgeRunConfig, WithoutPersona
-from pluralbench.results.record import DataRecord
+from pluralbench.results.record import DataRecord, UsageRecord
 from pluralbench.results.run_files import VERDICTS_FILE, write_run
 from pluralbench.results.runs import Run, load_run
 
@@ -184,7 +183,7 @@ def persona_run_config(
 
 
 def result_of_personas(
-    config: PersonaJudgeRunConfig, drawn: SampledItems, frame: pl.DataFrame, usage: TokenUsage, seconds: float
+    config: PersonaJudgeRunConfig, drawn: SampledItems, frame: pl.DataFrame, usage: UsageRecord, seconds: float
 ) -> PersonaJudgeResult:
     """Return the result of a run from its drawn items, its rows, the judge's calls, and the duration in seconds."""
     return PersonaJudgeResult(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from pluralbench_calls import Backend, Ledger, ParsedReply, working_ledger
 from pluralbench_calls.chat import ConnectionConfig
@@ -14,6 +14,7 @@ from pluralbench.config import JudgeConfig
 from pluralbench.evaluation.work import cost_of_calls
 from pluralbench.results.evaluations import EvaluationRunConfig, JudgeRunConfig, PersonaJudgeRunConfig
 from pluralbench.results.plans import SynthesizeRunConfig
+from pluralbench.results.record import UsageRecord
 from pluralbench.results.run_files import LEDGER_FILE
 
 Value = TypeVar("Value")
@@ -22,15 +23,6 @@ Columns = tuple[tuple[str, str], tuple[str, str]]
 
 INVALID, CHANGED = "invalid", "changed"
 SWAPPED = {"A": "B", "B": "A", "C": "C"}
-
-
-class TokenUsage(NamedTuple):
-    """Calls and tokens of a judge; fields as in `JudgeResult`."""
-
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cached_tokens: int
 
 
 def record_replies(
@@ -96,16 +88,22 @@ def signed_vote(row: Mapping[str, Any], columns: Columns) -> str:
     return "C" if set(letters) == {"C"} else CHANGED
 
 
-def export_calls(judge: Judge, output: Output) -> TokenUsage:
+def export_calls(judge: Judge, output: Output) -> UsageRecord:
     """Write a judge's calls to the run's ledger, and count them."""
     with working_ledger(judge.ledger) as ledger:
         ledger.export(output.work / LEDGER_FILE)
         return usage_of(ledger)
 
 
-def usage_of(ledger: Ledger) -> TokenUsage:
+def usage_of(ledger: Ledger) -> UsageRecord:
     """Count the calls and tokens of a ledger."""
-    return TokenUsage(len(ledger), *ledger.usage(), ledger.cached_tokens())
+    prompt_tokens, completion_tokens = ledger.usage()
+    return UsageRecord(
+        calls=len(ledger),
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        cached_tokens=ledger.cached_tokens(),
+    )
 
 
 def judge_of(
@@ -137,10 +135,10 @@ def judge_of(
 
 
 def judge_result(
-    config: JudgeRunConfig | PersonaJudgeRunConfig | SynthesizeRunConfig, usage: TokenUsage, seconds: float
+    config: JudgeRunConfig | PersonaJudgeRunConfig | SynthesizeRunConfig, usage: UsageRecord, seconds: float
 ) -> dict[str, Any]:
     """Return the fields of a result that all verbs with a judge have: model, cost, calls and tokens."""
     return {
         "model": ModelRecord(name=config.model.model, kind="generative", provider=config.model.provider),
         "cost": cost_of_calls(seconds, config.connection, usage.prompt_tokens, usage.completion_tokens),
-    } | usage._asdict()
+    } | usage.model_dump()

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,7 @@ from pluralbench_runs import FrozenModel, Output, log_status, plural
 from pluralbench_runs.options import Flag, Options
 
 from pluralbench.arguments import WITHOUT_DRAW, HeldOut
-from pluralbench.config import PLACE, DataConfig, PersonalizeConfig, PromptConfig, as_data_config
+from pluralbench.config import PLACE, DataConfig, PersonalizeConfig, as_data_config
 from pluralbench.data.decisions import decide
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, run_folder
@@ -29,7 +29,6 @@ from pluralbench.personalizing.users import (
     TEST,
     TRAIN,
     VALIDATION,
-    ContextNeeds,
     Users,
     UserSplit,
     context_sizes,
@@ -62,6 +61,9 @@ if TYPE_CHECKING:
     from pluralbench_local.personal.corpus import Corpus
     from pluralbench_local.personal.scoring import SavedPersonal
 
+    EmbeddedSplit = tuple[UserSplit, Corpus]
+    """Items of some users and their vectors, in the same order."""
+
 BENCHMARK = "personalized-training"
 TITLES = {NEW: "New users", KNOWN: "Known users"}
 CONTEXT_NAMES: dict[ContextSource, str] = {"raw": "posts", "persona": "persona"}
@@ -86,13 +88,6 @@ class Model(FrozenModel):
     def name(self) -> str:
         """Name of its folder."""
         return f"{self.method}-{self.condition}-{self.seed}"
-
-
-class EmbeddedSplit(NamedTuple):
-    """Items of some users and their vectors, in the same order."""
-
-    part: UserSplit
-    corpus: "Corpus"
 
 
 def personalize(
@@ -153,12 +148,13 @@ def personalize(
     personalizing, options = personalizing or PersonalizeConfig(), options or PersonalConfig()
     held_out = str(held_out) if isinstance(held_out, Path) else held_out
     models = models_to_train(personalizing, options)
+    required, scored = required_context(models)
     users = load_users(
         benchmark,
         as_data_config(data),
-        required_context(models),
+        required,
         held_out=held_out,
-        scored=None if score_on is None else (score_benchmark, as_data_config(score_on)),
+        scored=None if score_on is None else (score_benchmark, as_data_config(score_on), scored),
         personas=personas,
     )
     source = backbone if isinstance(backbone, LocalModel) else LocalModel(name=str(backbone))
@@ -208,18 +204,14 @@ def models_to_train(personalizing: PersonalizeConfig, options: PersonalConfig) -
     return models
 
 
-def required_context(models: Sequence[Model]) -> ContextNeeds:
-    """Return the user context that these models read."""
+def required_context(models: Sequence[Model]) -> tuple[list[str], list[str]]:
+    """Return the kinds of user context that these models read of their users, and of those of another benchmark."""
     sources = {model.user_context for model in models if model.options.profile}
     with_persona = any(model.options.persona for model in models)
-    posts = ("posts",) if "raw" in sources else ()
-    return ContextNeeds(
-        required=(*posts, *(("persona",) if "persona" in sources or with_persona else ())),
-        prompt=PromptConfig(profile="raw" if "raw" in sources else "none"),
-        # Personas are rare in other benchmarks: users without one keep their posts there.
-        scored=(("posts",) if sources else ()) + (("persona",) if with_persona else ()),
-        scored_prompt=PromptConfig(profile="raw" if sources else "none"),
-    )
+    required = {"posts": "raw" in sources, "persona": "persona" in sources or with_persona}
+    # Personas are rare in other benchmarks: users without one keep their posts there.
+    scored = {"posts": bool(sources), "persona": with_persona}
+    return [kind for kind in required if required[kind]], [kind for kind in scored if scored[kind]]
 
 
 def _train_and_decide(
@@ -239,13 +231,13 @@ def _train_and_decide(
         backbone = load_backbone(source, scoring=config.scoring)
         store = EmbeddingStore(embeddings or output.work / EMBEDDINGS_FOLDER, backbone.record)
 
-        def embed_part(name: str, part: UserSplit, context: ContextSource) -> EmbeddedSplit:
+        def embed_part(name: str, part: UserSplit, context: ContextSource) -> "EmbeddedSplit":
             log_status(f"Embedding {name} (user context: {CONTEXT_NAMES[context]}): {plural(len(part.groups), 'item')}")
             part = with_context(part, context)
             corpus = embed(
                 part.groups, part.items["rank"].to_list(), backbone, posts=config.options.profile_size, store=store
             )
-            return EmbeddedSplit(select(part, corpus.places), corpus)
+            return select(part, corpus.places), corpus
 
         parts = {TRAIN: users.train, VALIDATION: users.validation, **users.sets}
         vectors = {
@@ -259,11 +251,11 @@ def _train_and_decide(
             log_status(f"Model {number} of {len(models)}: {model.name}")
             folder, splits = output.work / MODELS_FOLDER / model.name, vectors[model.user_context]
             trained = train_personal(
-                splits[TRAIN].corpus,
+                splits[TRAIN][1],
                 folder,
                 options=model.options,
                 backbone=backbone.record,
-                held_out=splits[VALIDATION].corpus if VALIDATION in splits else None,
+                held_out=splits[VALIDATION][1] if VALIDATION in splits else None,
                 origin={"benchmark": config.benchmark.name, "location": data.location, "digest": data.digest},
             )
             sets = {name: splits[name] for name in users.sets}
@@ -271,7 +263,7 @@ def _train_and_decide(
             records.append(_trained_record(model, folder, trained.record))
         items = pl.concat(decisions)
         first = next(iter(vectors.values()))
-        users = replace(users, train=first[TRAIN].part, sets={name: first[name].part for name in users.sets})
+        users = replace(users, train=first[TRAIN][0], sets={name: first[name][0] for name in users.sets})
         result = PersonalizeResult(
             embedding=backbone.record.model_dump(mode="json"),
             conditions=conditions_of(config.personalizing),
@@ -287,7 +279,7 @@ def _train_and_decide(
 
 
 def _decide(
-    model: Model, saved: "SavedPersonal", sets: Mapping[str, EmbeddedSplit], config: PersonalizeRunConfig
+    model: Model, saved: "SavedPersonal", sets: Mapping[str, "EmbeddedSplit"], config: PersonalizeRunConfig
 ) -> Iterator[pl.DataFrame]:
     """Decide all sets with a model, and with other users' profiles if `profile` is "all"."""
     from pluralbench_local.personal.corpus import shuffle_profiles

@@ -80,29 +80,13 @@ class Users:
         return loaded._replace(context=replace(loaded.context, personas=self.personas))
 
 
-class ContextNeeds(NamedTuple):
-    """The user context that models read.
-
-    Attributes:
-        required: Kinds of context (keys of `MISSING_CONTEXT`) that items need.
-        prompt: How prompts include it.
-        scored: Kinds of context that items of another benchmark need.
-        scored_prompt: How its prompts include it.
-    """
-
-    required: tuple[str, ...]
-    prompt: PromptConfig
-    scored: tuple[str, ...]
-    scored_prompt: PromptConfig
-
-
 def load_users(
     benchmark: str,
     data: DataConfig,
-    needs: ContextNeeds,
+    required: Sequence[str],
     *,
     held_out: float | str | None = None,
-    scored: tuple[str, DataConfig] | None = None,
+    scored: tuple[str, DataConfig, Sequence[str]] | None = None,
     personas: Path | None = None,
 ) -> Users:
     """Load the users to train on, and the sets to decide.
@@ -110,10 +94,10 @@ def load_users(
     Args:
         benchmark: Benchmark of the users.
         data: Their items.
-        needs: User context that the models read.
+        required: Kinds of user context (keys of `MISSING_CONTEXT`) that the models read.
         held_out: Share of the users of the train split to hold out as new users, or the location of others. Default:
             the test split.
-        scored: Another benchmark to decide, and its data.
+        scored: Another benchmark to decide, its data, and the kinds of user context that its items need.
         personas: File with personas of items or users whose data has none.
 
     Raises:
@@ -121,16 +105,18 @@ def load_users(
             no item has the context that is needed.
     """
     personas_by_id = {} if personas is None else read_personas(personas)
-    loaded, frames = _load_splits(benchmark, data, needs.prompt, held_out)
+    loaded, frames = _load_splits(benchmark, data, _prompt(required), held_out)
     _check_disjoint(frames)
     latest = _latest_pairs(frames[TRAIN])
     sources = {name: (loaded[name], frame) for name, frame in frames.items()}
     sources |= {name: (loaded[TRAIN], frames[TRAIN].filter(rows)) for name, rows in ((TRAIN, ~latest), (KNOWN, latest))}
-    other = None if scored is None else load_benchmark(scored[0], scored[1], needs.scored_prompt, with_draw=False)
-    if other is not None:
+    kinds, other = dict.fromkeys(sources, required), None
+    if scored is not None:
+        name, location, kinds[SCORED] = scored
+        other = load_benchmark(name, location, _prompt(kinds[SCORED]), with_draw=False)
         sources[SCORED] = (other, other.items.frame)
     parts = {
-        name: _split_with_context(source, frame, needs.scored if name == SCORED else needs.required, personas_by_id)
+        name: _split_with_context(source, frame, kinds[name], personas_by_id)
         for name, (source, frame) in sources.items()
         if frame.height
     }
@@ -144,6 +130,10 @@ def load_users(
         scored=other,
         personas=personas_by_id,
     )
+
+
+def _prompt(kinds: Sequence[str]) -> PromptConfig:
+    return PromptConfig(profile="raw" if "posts" in kinds else "none")
 
 
 def _load_splits(
