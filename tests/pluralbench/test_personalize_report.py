@@ -15,7 +15,7 @@ from pluralbench import load_run
 from pluralbench.errors import RunError
 from pluralbench.reports.figures.downstream import personalized
 from pluralbench.reports.personalize import report_personalized
-from pluralbench.reports.sections import markdown_page, personalized_result
+from pluralbench.reports.sections import markdown_page, personalized_section
 from pluralbench.reports.writing import format_report
 from pluralbench.results import Personalized
 from rich.console import Console
@@ -111,7 +111,7 @@ def test_report_opens_a_directory_and_draws_it(
 
 
 def test_the_page_links_its_figures(found: Personalized) -> None:
-    text = markdown_page(personalized_result(found))
+    text = markdown_page(personalized_section(found))
     assert text.startswith("# With and without a profile: backbone")
     assert "](figures/user_context_new.png)" in text
     assert "| method" in text

@@ -18,7 +18,7 @@ from markdown_it import MarkdownIt
 from pluralbench.downstream import study as steps
 from pluralbench.downstream.study import Study, load_study
 from pluralbench.reports.html.page import html_report
-from pluralbench.reports.sections import loaded_study_result, study_findings
+from pluralbench.reports.sections import loaded_study_section, study_findings
 from pluralbench.results.finding import find_runs
 from pluralbench.studying import study
 from pluralbench_policies import PolicyError
@@ -133,7 +133,7 @@ def test_the_page_of_runs_has_a_section_of_the_study_with_its_findings_once(done
 
 def test_a_study_without_a_step_has_a_section_that_says_so(done: Study, tmp_path: Path) -> None:
     shutil.copy(done.path / "study.toml", tmp_path)
-    result = loaded_study_result(tmp_path)
+    result = loaded_study_section(tmp_path)
     step = tmp_path / "benchmarks" / "own pairs" / "given [1|2]"
     assert f"This study is not complete: {step} is not a finished run; it has no run.json." in result.sentences
 

@@ -33,15 +33,15 @@ COMPARISONS = {"posts": ", user summary against posts alone", "shuffled": ", own
 
 def report_personalized(runs: Sequence[Personalized]) -> Report:
     """Report directories of `personalize`; JSON and CSV have the long frame of their numbers."""
-    unique_notes = list(dict.fromkeys(note for run in runs for note in notes(run)))
+    unique_notes = list(dict.fromkeys(note for run in runs for note in _notes(run)))
     return Report(
-        [table for run in runs for table in tables_of(run)],
+        [table for run in runs for table in _tables(run)],
         unique_notes,
         long_frame((run.path, run.metrics) for run in runs),
     )
 
 
-def tables_of(run: Personalized) -> Iterator[Table]:
+def _tables(run: Personalized) -> Iterator[Table]:
     """Make a table of each set and comparison, and one of the configs of a set that has several (Table 6's layout)."""
     conditions = run.result.conditions
     compared = [pair for pair in COMPARED if {*pair} <= {*conditions}]
@@ -110,7 +110,7 @@ def findings(run: Personalized) -> Iterator[str]:
             yield f"{described.title}: {number} {are} significantly better {what}{adjusted}{then} {texts} points."
 
 
-def notes(run: Personalized) -> Iterator[str]:
+def _notes(run: Personalized) -> Iterator[str]:
     """Write the notes on the tables, a sentence or two each."""
     config, result = run.config, run.result
     for name, described in result.sets.items():

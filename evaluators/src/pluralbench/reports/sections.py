@@ -1,9 +1,9 @@
 """Sections of pages: studies, suites, plans, policies, personalized reward models and correlations."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import polars as pl
@@ -18,18 +18,19 @@ from pluralbench.downstream.correlate import Correlation
 from pluralbench.downstream.study import CORRELATIONS_FILE, MODELS, SCORES_FILE, Study, load_study
 from pluralbench.downstream.study import PAGE_FILE as STUDY_PAGE
 from pluralbench.errors import RunError, UserError
-from pluralbench.reports import downstream, personalize, plans
+from pluralbench.reports import downstream, personalize
 from pluralbench.reports.correlation import correlation_findings, correlation_notes, correlation_tables, heading
 from pluralbench.reports.figures import downstream as figures
 from pluralbench.reports.figures.chart import Chart
 from pluralbench.reports.figures.files import write
-from pluralbench.reports.suite import suite_tables
+from pluralbench.reports.plans import report_plans
+from pluralbench.reports.suite import suite_section
 from pluralbench.reports.tables import Column, Row, Table, marks_in
-from pluralbench.reports.writing import in_markdown, listed
+from pluralbench.reports.writing import Report, in_markdown, listed
 from pluralbench.results.finding import STUDY_FILE, FoundRuns
 from pluralbench.results.numbers import three_digits
 from pluralbench.results.personalize import FIGURES_FOLDER, PAGE_FILE
-from pluralbench.results.runs import Downstream, Personalized, Run
+from pluralbench.results.runs import Downstream, Personalized
 
 TITLES = {"best-of-n": "Best-of-N", "optimization": "Policy optimization", "optimize": "Policy optimization"}
 STUDY_STEPS = (
@@ -46,26 +47,7 @@ NO_FINDING = (
 )
 
 
-class Result(NamedTuple):
-    """A section of a page.
-
-    Attributes:
-        sentences: The result in words.
-        notes: Sentences below the last table.
-        parts: Sections within it.
-        runs: Runs whose provenance is shown.
-    """
-
-    title: str
-    sentences: Sequence[str] = ()
-    tables: Sequence[Table] = ()
-    notes: Sequence[str] = ()
-    charts: Mapping[str, Chart] = {}
-    parts: Sequence["Result"] = ()
-    runs: Sequence[Run[Any, Any]] = ()
-
-
-def other_results(runs: FoundRuns, models: Sequence[str]) -> Iterator[Result]:
+def other_sections(runs: FoundRuns, models: Sequence[str]) -> Iterator[Report]:
     """Yield what a page shows besides benchmark runs.
 
     Args:
@@ -73,61 +55,68 @@ def other_results(runs: FoundRuns, models: Sequence[str]) -> Iterator[Result]:
     """
     among = list(dict.fromkeys([*models, *(name for run in runs.downstream for name in run.result.rewards)]))
     if runs.suites:
-        tables, texts = suite_tables(runs.suites)
-        yield Result("Suites", tables=tables, notes=texts)
-    yield from map(loaded_study_result, runs.studies)
+        yield suite_section(runs.suites)
+    yield from map(loaded_study_section, runs.studies)
     if runs.plans:
-        report = plans.report_plans(runs.plans)
-        yield Result("Plans", [], report.tables, report.notes, runs=runs.plans)
-    yield from map(personalized_result, runs.personalized)
+        yield report_plans(runs.plans)._replace(title="Plans", runs=runs.plans)
+    yield from map(personalized_section, runs.personalized)
     # The section of a study shows its steps.
     yield from (
-        downstream_result(run, among)
+        downstream_section(run, among)
         for run in runs.downstream
         if not any(run.path.is_relative_to(study) for study in runs.studies)
     )
 
 
-def personalized_result(run: Personalized) -> Result:
+def personalized_section(run: Personalized) -> Report:
     """Return what a page shows of a directory of `personalize`."""
     title = f"With and without a profile: {Path(run.config.backbone.name).name} ({run.path.name})"
-    tables, charts = [*personalize.tables_of(run)], figures.personalized(run)
-    return Result(title, [*personalize.findings(run)], tables, [*personalize.notes(run)], charts, runs=[run])
+    found, charts = [*personalize.findings(run)], figures.personalized(run)
+    return personalize.report_personalized([run])._replace(title=title, sentences=found, charts=charts, runs=[run])
 
 
-def downstream_result(run: Downstream, among: Sequence[str]) -> Result:
+def downstream_section(run: Downstream, among: Sequence[str]) -> Report:
     """Return what a page shows of a directory of `best-of-n` or `optimize`."""
     sampled = run.verb == "best-of-n" and bool(run.result.rewards)
-    tables = [downstream.curve_table(run)] if sampled else downstream.outcome_tables([run])
-    charts = figures.best_of_n(run, among) if sampled else {}
-    title = f"{TITLES[run.verb]}: {Path(run.result.policy.name).name} ({run.path.name})"
-    return Result(title, [downstream.finding_of(run)], tables, downstream.downstream_notes(run), charts, runs=[run])
+    return Report(
+        [downstream.curve_table(run)] if sampled else downstream.outcome_tables([run]),
+        downstream.downstream_notes(run),
+        title=f"{TITLES[run.verb]}: {Path(run.result.policy.name).name} ({run.path.name})",
+        sentences=[downstream.finding_of(run)],
+        charts=figures.best_of_n(run, among) if sampled else {},
+        runs=[run],
+    )
 
 
-def loaded_study_result(path: Path) -> Result:
+def loaded_study_section(path: Path) -> Report:
     """Return what a page shows of a directory of `study`."""
     try:
         study = load_study(path)
     except UserError as error:
-        return Result(f"Study: {path.name}", [f"This study is not complete: {error}"])
-    return study_result(study)._replace(title=f"Study: {study.recipe.title} ({path.name})")
+        return Report(title=f"Study: {path.name}", sentences=[f"This study is not complete: {error}"])
+    return study_section(study)._replace(title=f"Study: {study.recipe.title} ({path.name})")
 
 
-def study_result(study: Study) -> Result:
+def study_section(study: Study) -> Report:
     """Return what a page shows of a study."""
-    models, parts = [model.name for model in study.recipe.models], []
-    if study.best_of_n is not None:
-        tables, texts = downstream.outcome_tables([study.best_of_n]), downstream.downstream_notes(study.best_of_n)
-        parts.append(Result(TITLES["best-of-n"], [], tables, texts, figures.best_of_n(study.best_of_n, models)))
+    models, parts, sampled = [model.name for model in study.recipe.models], [], study.best_of_n
+    if sampled is not None:
+        tables, charts = downstream.outcome_tables([sampled]), figures.best_of_n(sampled, models)
+        parts.append(Report(tables, downstream.downstream_notes(sampled), title=TITLES["best-of-n"], charts=charts))
     if study.optimized:
         texts = [f"{name}: {downstream.level_note(run)}" for name, run in study.optimized.items()]
-        parts.append(Result(TITLES["optimize"], [], downstream.outcome_tables([*study.optimized.values()]), texts))
+        parts.append(Report(downstream.outcome_tables([*study.optimized.values()]), texts, title=TITLES["optimize"]))
     for name, correlation in study.correlations.items():
         title = f"Does the ranking by {correlation.benchmark.source} predict {name}?"
-        parts.append(correlation_result(title, correlation, models, f"{name}/"))
-    sentences = [*filter(None, [study.recipe.about.strip()]), *(list(study_findings(study)) or [NO_FINDING])]
-    charts = figures.study(study)
-    return Result(study.recipe.title, sentences, [scores_table(study)], [*_step_notes(study)], charts, parts)
+        parts.append(correlation_section(title, correlation, models, f"{name}/"))
+    return Report(
+        [scores_table(study)],
+        [*_step_notes(study)],
+        title=study.recipe.title,
+        sentences=[*filter(None, [study.recipe.about.strip()]), *(list(study_findings(study)) or [NO_FINDING])],
+        charts=figures.study(study),
+        parts=parts,
+    )
 
 
 def _scores_frame(study: Study) -> pl.DataFrame:
@@ -179,7 +168,7 @@ def _step_notes(study: Study) -> Iterator[str]:
             yield f"{model.name}: trained on {plural(data['pairs'], 'pair')} of {plural(data['rankings'], 'item')}."
 
 
-def correlation_result(title: str, correlation: Correlation, models: Sequence[str] = (), stem: str = "") -> Result:
+def correlation_section(title: str, correlation: Correlation, models: Sequence[str] = (), stem: str = "") -> Report:
     """Return what a page shows of a correlation.
 
     Args:
@@ -191,12 +180,13 @@ def correlation_result(title: str, correlation: Correlation, models: Sequence[st
     charts = {f"{stem}{name}": chart for name, chart in figures.correlation(correlation, models).items()}
     found = [*correlation_findings(correlation)] or correlation.warnings
     texts = [*sides, *correlation_notes(correlation)]
-    return Result(title, [f"{one[0].upper()}{one[1:]}" for one in found], tables, texts, charts)
+    sentences = [f"{one[0].upper()}{one[1:]}" for one in found]
+    return Report(tables, texts, title=title, sentences=sentences, charts=charts)
 
 
-def charts_of(result: Result) -> dict[str, Chart]:
-    """Return the charts of a result and its parts, by file stem."""
-    return {**result.charts, **{stem: chart for part in result.parts for stem, chart in charts_of(part).items()}}
+def charts_of(section: Report) -> dict[str, Chart]:
+    """Return the charts of a section and its parts, by file stem."""
+    return {**section.charts, **{stem: chart for part in section.parts for stem, chart in charts_of(part).items()}}
 
 
 def write_study_page(study: Study) -> None:
@@ -206,33 +196,33 @@ def write_study_page(study: Study) -> None:
         numbers = {name: correlation.as_dict() for name, correlation in study.correlations.items()}
         text = json.dumps(numbers, indent=2, ensure_ascii=False, allow_nan=False)
         write_text(study.path / CORRELATIONS_FILE, text + "\n")
-    _write_page(study_result(study), study.path / STUDY_PAGE, STUDY_STEPS)
+    _write_page(study_section(study), study.path / STUDY_PAGE, STUDY_STEPS)
 
 
 def write_personalized_page(run: Personalized) -> None:
     """Write `report.md` and its figures into a directory of `personalize`."""
     backbone = Path(run.config.backbone.name).name
-    result = personalized_result(run)._replace(title=f"Personalized reward models on {backbone}")
-    _write_page(result, run.path / PAGE_FILE, PERSONALIZED_STEPS)
+    section = personalized_section(run)._replace(title=f"Personalized reward models on {backbone}")
+    _write_page(section, run.path / PAGE_FILE, PERSONALIZED_STEPS)
 
 
-def _write_page(result: Result, page: Path, steps: str) -> None:
-    write(charts_of(result), page.parent / FIGURES_FOLDER)
-    write_text(page, f"{markdown_page(result)}\n\n## How to reproduce it\n\n{steps}\n")
+def _write_page(section: Report, page: Path, steps: str) -> None:
+    write(charts_of(section), page.parent / FIGURES_FOLDER)
+    write_text(page, f"{markdown_page(section)}\n\n## How to reproduce it\n\n{steps}\n")
 
 
-def markdown_page(result: Result, level: int = 1) -> str:
-    """Write a result and its parts in Markdown.
+def markdown_page(section: Report, level: int = 1) -> str:
+    """Write a section and its parts in Markdown.
 
     Args:
         level: Level of the heading.
     """
-    parts = [f"{'#' * level} {escape_markdown(clean(result.title))}", listed(result.sentences)]
-    for table in result.tables:
+    parts = [f"{'#' * level} {escape_markdown(clean(section.title))}", listed(section.sentences)]
+    for table in section.tables:
         parts += [f"**{escape_markdown(clean(table.title))}**", in_markdown(table)]
-    parts.append(listed([*result.notes, *marks_in(result.tables)]))
-    for stem, chart in result.charts.items():
+    parts.append(listed([*section.notes, *marks_in(section.tables)]))
+    for stem, chart in section.charts.items():
         if not chart.empty:
             parts.append(f"![{escape_markdown(chart.title)}]({quote(f'{FIGURES_FOLDER}/{stem}.png')})")
-    parts += [markdown_page(part, level + 1) for part in result.parts]
+    parts += [markdown_page(part, level + 1) for part in section.parts]
     return "\n\n".join(filter(None, parts))

@@ -44,9 +44,10 @@ def report_suites(suites: Sequence[SuiteRun]) -> Report:
     return Report(tables, [*_mean_notes(suites), *(notes(sheets) if sheets else [])], frame, rows)
 
 
-def suite_tables(suites: Sequence[SuiteRun]) -> tuple[list[Table], list[str]]:
-    """Make the tables of a page, upright for a single model, and the notes on their means."""
-    return [upright(_table_of_row(same), "column") for same in _by_suite(suites)], [*_mean_notes(suites)]
+def suite_section(suites: Sequence[SuiteRun]) -> Report:
+    """Return what a page shows of suites: their rows, upright for a single model, and the notes on their means."""
+    tables = [upright(_table_of_row(same), "column") for same in _by_suite(suites)]
+    return Report(tables, [*_mean_notes(suites)], title="Suites")
 
 
 def _by_suite(suites: Sequence[SuiteRun]) -> list[list[SuiteRun]]:

@@ -1,6 +1,6 @@
 """Write reports in each output format."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,25 +14,37 @@ from rich.text import Text
 
 from pluralbench.metrics.metric import DIMENSIONS
 from pluralbench.reports import Format
+from pluralbench.reports.figures.chart import Chart
 from pluralbench.reports.latex import Grid, in_latex
 from pluralbench.reports.layout import lay_out, wrapped
 from pluralbench.reports.tables import Table, marks_in
+from pluralbench.results.runs import Run
 
 
 class Report(NamedTuple):
-    """The content of a report.
+    """The content of a report, or of a section of a page.
 
     Attributes:
         tables: Tables for reading.
         notes: Sentences that explain the tables.
-        frame: The same numbers for programs.
+        frame: The same numbers for programs; empty in a section of a page.
         rows: The nested rows of JSON. Default: those of `frame`.
+        title: Heading of the section.
+        sentences: The result in words.
+        charts: Figures, by file stem.
+        parts: Sections within it.
+        runs: Runs whose provenance a page shows.
     """
 
-    tables: Sequence[Table]
-    notes: Sequence[str]
-    frame: pl.DataFrame
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+    frame: pl.DataFrame = pl.DataFrame()
     rows: Sequence[dict[str, Any]] | None = None
+    title: str = ""
+    sentences: Sequence[str] = ()
+    charts: Mapping[str, Chart] = {}
+    parts: Sequence["Report"] = ()
+    runs: Sequence[Run[Any, Any]] = ()
 
 
 def long_frame(numbers: Iterable[tuple[Path, pl.DataFrame]]) -> pl.DataFrame:

@@ -6,7 +6,7 @@ security policy enforces.
 
 import re
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from gzip import compress
 from hashlib import sha256
@@ -23,7 +23,7 @@ from pluralbench_runs.console import clean
 
 from pluralbench.errors import EvaluationError
 from pluralbench.metrics.metric import BASELINES
-from pluralbench.reports.tables import Column, Row, Table, Value, format_value, marks_in
+from pluralbench.reports.tables import Column, Table, Value, format_value, marks_in
 from pluralbench.results.numbers import change, points
 
 ASSETS = ("page", "filters", "items")
@@ -65,35 +65,37 @@ class Line(NamedTuple):
     facets: Mapping[str, Sequence[str]] | None = None
 
 
-def table(
-    key: str,
-    source: Table,
-    *,
-    notes: Sequence[str] = (),
-    link: Callable[[Row], str] = lambda _: "",
-    facets: Callable[[Row], Mapping[str, Sequence[str]]] | None = None,
-) -> Markup:
+class RunLink(NamedTuple):
+    """What rows of a run have: the id of its details, and its values by filter."""
+
+    key: str
+    facets: Mapping[str, str]
+
+
+def table(key: str, source: Table, *, notes: Sequence[str] = (), links: Mapping[Path, RunLink] = {}) -> Markup:
     """Render a table with sortable columns, and with a search box if it has many rows.
 
     Args:
         key: Id of the table on the page.
         notes: Sentences below the table.
-        link: Address that the name of a row links to.
-        facets: Values of a row by filter. Default: filters do not concern the table.
+        links: What rows have of their runs, by path. Default: rows have no links, and filters do not concern them.
     """
     by_column = [[row.values[place] for row in source.rows] for place in range(len(source.columns))]
     columns = [_cells(*pair, source) for pair in zip(source.columns, by_column, strict=True)]
     lines: dict[bool, list[Line]] = {False: [], True: []}
+    filters = next((one.facets for one in links.values()), {})
     for row, *cells in zip(source.rows, *columns, strict=True):
         group = [Cell(clean(row.group))] if source.groups else []
-        name = Cell(clean(row.name), link="" if row.quiet else link(row))
-        lines[row.quiet].append(Line([name, *group, *cells], None if row.quiet or facets is None else facets(row)))
+        own = [] if row.quiet else [links[run.path] for run in row.runs if links]
+        head = Cell(clean(row.name), link=f"#{own[0].key}" if own else "")
+        facets = {name: list(dict.fromkeys(one.facets[name] for one in own)) for name in filters}
+        lines[row.quiet].append(Line([head, *group, *cells], None if row.quiet or not links else facets))
     texts = [[isinstance(one, str) and one != "" for one in values] for values in by_column]
     heads = [(source.names, False), *([(source.groups, False)] if source.groups else [])]
     heads += [(clean(column.text), not any(own)) for column, own in zip(source.columns, texts, strict=True)]
     marked = [MARK] if any(cell.bar and cell.bar.mark is not None for cells in columns for cell in cells) else []
     width = "narrow" if len(heads) <= NARROW else "wide" if len(heads) > WIDE else ""
-    search = f"Search {source.names}s" if len(lines[False]) >= (TALL if facets is None else 2) else ""
+    search = f"Search {source.names}s" if len(lines[False]) >= (2 if links else TALL) else ""
     bodies = [(quiet, body) for quiet, body in lines.items() if body]
     below = [*notes, *marks_in([source]), *marked]
     return part("table", key, clean(source.title), heads, bodies, below, search, width)
