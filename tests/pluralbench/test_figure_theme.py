@@ -13,7 +13,7 @@ from pluralbench.reports.figures.files import drawing
 from pluralbench.reports.figures.report import draw, figures_of
 from pluralbench.reports.figures.series import MARKERS, series_of_judges
 from pluralbench.reports.figures.theme import BAND, INK, LINE, PAPER, ROLES, SOFT
-from pluralbench.reports.html.figures import inlined_figures
+from pluralbench.reports.html.parts import inlined_figures
 from pluralbench_release.figures import COLORS
 
 DARK = {role.light: role.dark for role in ROLES}

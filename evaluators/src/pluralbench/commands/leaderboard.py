@@ -50,10 +50,10 @@ def leaderboard(
         locations=data,
         earlier_checks=earlier_checks,
     )
-    for run in done.runs:
-        if not run.checked.accepted:
-            reasons = run.checked._replace(findings=run.checked.rejection_reasons)
-            console.print(*finding_lines(run.original, reasons), sep="\n")
+    for _, run, result in done.runs:
+        if result is not None and not result.accepted:
+            reasons = result._replace(findings=result.rejection_reasons)
+            console.print(*finding_lines(run, reasons), sep="\n")
     if done.left_out:
         console.print(f"{done.left_out:,} directories of best-of-n, optimize or personalize were left out.")
     if done.other_data:

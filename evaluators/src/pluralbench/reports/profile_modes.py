@@ -4,17 +4,14 @@ Personalized RewardBench, section 4.3 and Figure 2. Runs are matched by their re
 with the same settings except for the profile.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from pluralbench_measures.bootstrap import CONFIDENCE
 
 from pluralbench.evaluation.compare import Difference, compare
-from pluralbench.reports.sheets import Sheet
-from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.results.evaluations import ScoreRunConfig
-from pluralbench.results.names import OTHER_SETTINGS, applied_overflow, row_names
-from pluralbench.results.numbers import p_value, points
+from pluralbench.results.names import OTHER_SETTINGS, applied_overflow
 from pluralbench.results.runs import Run
 
 NONE = "none"
@@ -92,22 +89,12 @@ def _rule(run: Run) -> str | None:
     return run.config.scoring.on_overflow if isinstance(run.config, ScoreRunConfig) else None
 
 
-def mode_table(sheet: Sheet, models: Sequence[Sequence[ModeRun]]) -> Table:
-    """Make a row for each model and mode: the overall number, and the paired difference to no user context."""
-    modes = [mode for own in models for mode in own]
-    rows = []
-    for name, mode in zip(row_names([mode.run for mode in modes]), modes, strict=True):
-        gain = mode.against_none
-        values: tuple[Value, Value] = ("", "")
-        if gain is not None and gain.difference is not None:
-            values = gain.estimate, gain.p_value
-        rows.append(Row(name, (mode.run.headline, *values)))
-    columns = (Column("overall"), Column("against none", points), Column("p", p_value))
-    return Table(f"{sheet.heading}: user context", "model", columns, rows)
-
-
-def mode_fields(models: Sequence[Sequence[ModeRun]]) -> dict[str, dict[str, Any]]:
+def mode_fields(models: Iterable[Sequence[ModeRun]]) -> dict[str, dict[str, Any]]:
     """Return the difference to the run without user context, by a run's directory, as JSON has it."""
-    gains = {str(mode.run.path): mode.against_none for own in models for mode in own if mode.against_none is not None}
     fields = ("difference", "low", "high", "p_value")
-    return {path: {name: getattr(gain, name) for name in fields} for path, gain in gains.items()}
+    return {
+        str(mode.run.path): {name: getattr(mode.against_none, name) for name in fields}
+        for own in models
+        for mode in own
+        if mode.against_none is not None
+    }

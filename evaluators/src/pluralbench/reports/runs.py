@@ -17,8 +17,8 @@ from pluralbench.metrics.frame import number_fields
 from pluralbench.metrics.metric import BASELINES, DECIDED, SHOWN_COUNTS, MetricKey
 from pluralbench.metrics.table import METRICS
 from pluralbench.reports.notes import list_names, notes
-from pluralbench.reports.profile_modes import MODES_NOTE, mode_fields, mode_table, modes_of
-from pluralbench.reports.sheets import UNREADABLE, Sheet, language_tables, levels_of, sheets_of, table_of
+from pluralbench.reports.profile_modes import MODES_NOTE, mode_fields
+from pluralbench.reports.sheets import UNREADABLE, Sheet, language_tables, levels_of, modes_table, sheets_of, table_of
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.writing import Report, without_empty_dimensions
 from pluralbench.results.evaluations import ScoreRunConfig
@@ -27,8 +27,6 @@ from pluralbench.results.run_files import VERDICTS_FILE
 from pluralbench.results.runs import MISSING, Run
 
 ABOUT = ("run", "model", "kind", "benchmark", "profile", "setting", "variables")
-ROW = ("benchmark", "sheet", "items", "items_counted", "row", "baseline", *ABOUT[1:3], "run", *ABOUT[4:])
-OF_SHEET = ("benchmark", "setting")  # baselines have these too
 OVERALL, MEAN_OF_CONFIGS, LANGUAGES = "overall", "mean of configs", "languages"
 SHOWN = {name: metric for name, metric in METRICS.items() if metric.in_tables}
 COLUMNS = {
@@ -52,11 +50,10 @@ def overview(runs: Sequence[Run], *, wide: bool = False) -> Report:
         difference to the run without user context. CSV joins nested names with a dot, as `parts.Safety.low`.
     """
     sheets = sheets_of(runs)
-    models = [modes_of(sheet.runs) for sheet in sheets]
-    modes = [mode_table(sheet, own) for sheet, own in zip(sheets, models, strict=True) if own]
+    modes = [modes_table(sheet) for sheet in sheets if sheet.modes]
     rows = [_row(sheet, row) for sheet in sheets for row in sheet.rows]
     if modes:
-        gains = mode_fields([one for own in models for one in own])
+        gains = mode_fields(one for sheet in sheets for one in sheet.modes)
         rows = [row | {"against_none": gains.get(row["run"])} for row in rows]
     texts = [*notes(sheets), *([MODES_NOTE] if modes else [])]
     return Report([*(table_of(sheet, wide=wide) for sheet in sheets), *modes], texts, _flat(rows), rows)
@@ -74,32 +71,29 @@ def _flat(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
 
 def _row(sheet: Sheet, row: Row) -> dict[str, Any]:
     own, (run,) = not row.quiet, row.runs
+    cost, judging, shared = run.result.cost, run.judged, ("benchmark", "setting")  # baselines have these too
+    about = {name: value if own or name in shared else None for name, value in about_run(run).items()}
     numbers: dict[bool, dict[str, Any]] = {True: {}, False: {}}
     for column, value in zip(sheet.columns, row.values, strict=True):
         numbers[column.part][column.name] = number_fields(value if isinstance(value, Estimate) else MISSING)
-    about = {
+    used = ("calls", "prompt_tokens", "completion_tokens", "cached_tokens")
+    costs = {
+        "seconds": None if cost is None else cost.seconds,
+        **{name: getattr(judging, name, None) for name in used},
+        "dollars": None if cost is None else cost.dollars,
+    }
+    return {
+        "benchmark": about["benchmark"],
         "sheet": sheet.heading,
         "items": sheet.items,
         "items_counted": run.items_counted if own else None,
         "row": row.name,
         "baseline": None if own else next(key for key, name in BASELINES.items() if name == row.name),
-    } | {name: value if own or name in OF_SHEET else None for name, value in about_run(run).items()}
-    return {
-        **{name: about[name] for name in ROW},
+        **{name: about[name] for name in ("model", "kind", "run", "profile", "setting", "variables")},
         **numbers[False],
         "parts": numbers[True],
         **{name: run.count(name) if own else None for name in SHOWN_COUNTS},
-        "cost": _cost(run) if own else None,
-    }
-
-
-def _cost(run: Run) -> dict[str, float | int | None]:
-    cost, judging = run.result.cost, run.judged
-    counts = ("calls", "prompt_tokens", "completion_tokens", "cached_tokens")
-    return {
-        "seconds": None if cost is None else cost.seconds,
-        **{name: getattr(judging, name, None) for name in counts},
-        "dollars": None if cost is None else cost.dollars,
+        "cost": costs if own else None,
     }
 
 

@@ -14,9 +14,10 @@ from pluralbench.data.benchmarks import known_benchmarks, legacy_sections
 from pluralbench.metrics.metric import BASELINES, MetricKey
 from pluralbench.metrics.responses import LEVELS
 from pluralbench.metrics.table import METRICS
+from pluralbench.reports.profile_modes import ModeRun, modes_of
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.results.names import differing_prompt_settings, row_names
-from pluralbench.results.numbers import KINDS
+from pluralbench.results.numbers import KINDS, p_value, points
 from pluralbench.results.runs import MISSING, Run, items_text
 
 UNREADABLE = "unreadable"
@@ -45,6 +46,7 @@ class Sheet(NamedTuple):
         other: The items differ from those of the benchmark's first sheet in this setting, so the numbers of the two
             cannot be compared.
         rows: A row for each run, then the quiet ones of the baselines.
+        modes: The runs of each model that has runs without and with user context; see `modes_of`.
     """
 
     title: str
@@ -53,6 +55,7 @@ class Sheet(NamedTuple):
     other: bool
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
+    modes: Sequence[Sequence[ModeRun]]
 
     @property
     def runs(self) -> list[Run]:
@@ -89,7 +92,7 @@ def sheets_of(runs: Sequence[Run]) -> list[Sheet]:
                 columns = tuple(dict.fromkeys(column for run in best for column in columns_of(run)))
                 rows = (*_rows(best, columns), *_baselines(best, columns))
                 about = tuple(_qualifiers(part, parts)), _content(part[0]) != first
-                sheets.append(Sheet(title_of(best), best[0].items_total, *about, columns, rows))
+                sheets.append(Sheet(title_of(best), best[0].items_total, *about, columns, rows, modes_of(best)))
     return sheets
 
 
@@ -164,6 +167,19 @@ def table_of(sheet: Sheet, *, wide: bool) -> Table:
         if (text := run.mostly_close_margins)
     ]
     return Table("; ".join([sheet.heading, *close]), "model", columns, sheet.rows)
+
+
+def modes_table(sheet: Sheet) -> Table:
+    """Make a row for each model and profile mode: the overall number, and the paired difference to no user context."""
+    modes = [mode for own in sheet.modes for mode in own]
+    rows = []
+    for name, (run, _, gain) in zip(row_names([mode.run for mode in modes]), modes, strict=True):
+        values: list[Value] = ["", ""]
+        if gain is not None and gain.difference is not None:
+            values = [gain.estimate, gain.p_value]
+        rows.append(Row(name, [run.headline, *values]))
+    columns = (Column("overall"), Column("against none", points), Column("p", p_value))
+    return Table(f"{sheet.heading}: user context", "model", columns, rows)
 
 
 def title_of(runs: Sequence[Run]) -> str:

@@ -27,7 +27,7 @@ from pluralbench.reports.figures.chart import (
 )
 from pluralbench.reports.figures.fonts import language_label, part_labels
 from pluralbench.reports.figures.series import RunSeries, series_of_judges
-from pluralbench.reports.profile_modes import NONE, ModeRun
+from pluralbench.reports.profile_modes import NONE
 from pluralbench.reports.sheets import Sheet
 from pluralbench.results.runs import Run
 
@@ -162,10 +162,10 @@ def position(models: Sequence[RunSeries]) -> Chart:
     return Chart(f"Position bias, {which(judges)}", [panel], "Valid verdicts only. Dashed: no preference.")
 
 
-def profile_modes(sheet: Sheet, models: Sequence[Sequence[ModeRun]], families: Mapping[str, str]) -> Chart:
+def profile_modes(sheet: Sheet, families: Mapping[str, str]) -> Chart:
     """Make a bar of each family of models and mode of user context (Personalized RewardBench, Figure 2)."""
     groups: dict[tuple[str, str], list[Run]] = {}
-    for own in models:
+    for own in sheet.modes:
         name, modes = own[0].run.name, [one.mode for one in own]
         family = next((family for family, pattern in families.items() if matches(name, pattern)), Path(name).name)
         for one in own:

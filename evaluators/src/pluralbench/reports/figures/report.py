@@ -13,7 +13,6 @@ from pluralbench.reports.figures.chart import Chart, names
 from pluralbench.reports.figures.files import stem, write
 from pluralbench.reports.figures.fonts import readable, unrendered
 from pluralbench.reports.figures.series import series_of
-from pluralbench.reports.profile_modes import modes_of
 from pluralbench.reports.sheets import sheets_of, title_of
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench.results.run_files import VERDICTS_FILE
@@ -62,9 +61,9 @@ def _charts(runs: Sequence[Run], families: Mapping[str, str], among: Sequence[Ru
             yield stem(kind, _file(name)), entry(models)
     _check_families(families, [run.name for run in runs])
     for sheet in sheets_of(runs):
-        if modes := modes_of(sheet.runs):
+        if sheet.modes:
             name = stem("profile_modes", _file(sheet.runs[0].config.benchmark.name))
-            yield name, benchmarks.profile_modes(sheet, modes, families)
+            yield name, benchmarks.profile_modes(sheet, families)
     models = series_of(_in_languages(runs), among)
     yield from ((name, entry(models)) for name, entry in languages.FIGURES.items() if models)
     models = series_of([run for run in runs if run.config.benchmark.description.by_category], among)

@@ -81,18 +81,22 @@ def browse(key: str, name: str, sheet: Sheet, budget: int, listed: int = LISTED)
     items = whole[sorted(_most_informative(whole, orders_of(whole, sheet.runs))[:listed])]
     orders = orders_of(items, sheet.runs)
     texts, note = _texts(sheet.runs)
+    keys: list[Key] = items.select(KEYS).rows()
+    wanted = [place for place in _most_informative(items, orders)[:TEXTS] if keys[place][1:] in texts.items]
+    by_run = [_examples(run, [keys[place] for place in wanted], texts) for run in sheet.runs]
     blocks: list[Markup] = []
     where: dict[int, int] = {}
     size = 0
-    for places, data in () if texts is None else _chunks(sheet, items, _most_informative(items, orders)[:TEXTS], texts):
-        markup = block(f"{key}-texts-{len(blocks)}", data)
+    for start in range(0, len(wanted), TOGETHER):
+        together = wanted[start : start + TOGETHER]
+        data = {place: _item([own.get(keys[place]) for own in by_run]) for place in together}
+        markup = block(f"{key}-texts-{len(blocks)}", _json(data))
         if size + len(markup) > budget:
             break
-        where |= dict.fromkeys(places, len(blocks))
+        where |= dict.fromkeys(together, len(blocks))
         blocks.append(markup)
         size += len(markup)
-    known = {} if texts is None else texts.items
-    rows = [known.get(item[1:]) for item in items.select(KEYS).rows()]
+    rows = [texts.items.get(item[1:]) for item in keys]
     layout = layout_of(sheet.runs[0].config.benchmark.description)
     titles = ["" if row is None else question_of(layout.prompt(row), TITLE) for row in rows]
     index = _index(sheet, items) | {"orders": orders, "texts": where, "title": titles, "items": whole.height}
@@ -179,7 +183,7 @@ def _first(values: Floats, then: Floats | None = None) -> list[int]:
     return [int(place) for place in order if not np.isnan(values[place])][:SORTED]
 
 
-def _texts(runs: Sequence[Run]) -> tuple[ItemTexts | None, str]:
+def _texts(runs: Sequence[Run]) -> tuple[ItemTexts, str]:
     """The texts of the first run's data that can be read, or why there are none."""
     problem = ""
     for run in runs:
@@ -187,28 +191,17 @@ def _texts(runs: Sequence[Run]) -> tuple[ItemTexts | None, str]:
             return read_texts(run), ""
         except DataError as error:
             problem = problem or str(error).removesuffix(MOVED)
-    return None, f"Texts are not shown. {problem}"
-
-
-def _chunks(
-    sheet: Sheet, items: pl.DataFrame, wanted: Sequence[int], texts: ItemTexts
-) -> Iterator[tuple[Sequence[int], bytes]]:
-    """Blocks of items with their texts."""
-    keys = items.select(KEYS).rows()
-    available = [place for place in wanted if keys[place][1:] in texts.items]
-    by_run = [_examples(run, [keys[place] for place in available], texts) for run in sheet.runs]
-    for start in range(0, len(available), TOGETHER):
-        places = available[start : start + TOGETHER]
-        yield places, _json({place: _merge([one.get(keys[place]) for one in by_run]) for place in places})
+    return ItemTexts({}, "", same=False), f"Texts are not shown. {problem}"
 
 
 def _examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> dict[Key, Mapping[str, Any]]:
+    """Those of the items that the run has, with their texts."""
     own = set(run.items.select(KEYS).unique().rows())
     wanted = [key for key in keys if key in own]
     return dict(zip(wanted, examples(run, wanted, texts), strict=True)) if wanted else {}
 
 
-def _merge(rows: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
+def _item(rows: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
     """An item with its outcome in each run; None for a run without it."""
     first = next(row for row in rows if row is not None)
     return {

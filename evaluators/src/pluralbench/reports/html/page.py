@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 from pluralbench_runs import plural
@@ -12,22 +12,22 @@ from pluralbench_runs.meters import progress
 
 from pluralbench.downstream.correlate import Correlation
 from pluralbench.errors import EvaluationError
+from pluralbench.reports.costs import cost_summary
 from pluralbench.reports.figures.files import drawing
 from pluralbench.reports.figures.report import figures_of
 from pluralbench.reports.figures.series import kind_name
-from pluralbench.reports.html.facts import facts_of
-from pluralbench.reports.html.figures import inlined_figures
 from pluralbench.reports.html.items import BUDGET, Browsed, browse
-from pluralbench.reports.html.parts import RunLink, page, part, save_page, table
+from pluralbench.reports.html.parts import RunLink, inlined_figures, page, part, save_page, table
 from pluralbench.reports.notes import notes
-from pluralbench.reports.profile_modes import MODES_NOTE, mode_table, modes_of
+from pluralbench.reports.profile_modes import MODES_NOTE
 from pluralbench.reports.ranking import MEAN, RANKS, Ranking, overview_sentence, rank_sheet, ranked_table, standings
 from pluralbench.reports.runs import run_table
 from pluralbench.reports.sections import correlation_section, other_sections
-from pluralbench.reports.sheets import Sheet, sheets_of, title_of
+from pluralbench.reports.sheets import Sheet, modes_table, sheets_of, title_of
 from pluralbench.reports.tables import Column, Row, Table, upright
 from pluralbench.reports.writing import Report
 from pluralbench.results.checks import STATES, CheckResult
+from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.examples import MOVED
 from pluralbench.results.finding import FoundRuns
 from pluralbench.results.runs import Run
@@ -50,6 +50,41 @@ CHECKED = {
     "replies, and match. The scores and replies themselves were not reproduced.",
     "verified": "Verified: checked as above, and the model was queried again on some items.",
 }
+FACTS = {
+    "Directory": "path",
+    "Model": "result.model.name",
+    "Kind": "result.model.kind",
+    "Parameters": "result.model.parameters",
+    "Model commit": "result.model.commit",
+    "Model digest": "result.model.digest",
+    "Provider": "result.model.provider",
+    "Device": "result.model.device",
+    "Type of numbers": "result.model.dtype",
+    "Mode": "config.scoring.mode",
+    "Policy": "result.policy.name",
+    "Planner": "result.planner.name",
+    "Backbone": "config.backbone.name",
+    "Judge": "result.outcome.judge.name",
+    "Data": "config.data.location",
+    "Revision": "config.data.revision",
+    "Data digest": "config.data.digest",
+    "License": "config.data.license",
+    "Split": "config.data.split",
+    "Limit per config": "config.data.limit",
+    "Drawn items": "config.data.items",
+    "Drawn by seed": "config.data.items_seed",
+    "Profile": "config.prompt.profile",
+    "Prompts": "config.prompts_version",
+    "Prompts digest": "config.prompts_digest",
+    "Wordings digest": "config.prompt.wordings_digest",
+    "Seed": "config.seed",
+    "Finished": "provenance.finished",
+    "Python": "provenance.python",
+    "Platform": "provenance.platform",
+    "Commit": "provenance.git.commit",
+}
+"""Attributes of runs of any kind, by their titles."""
+JUDGE = ("reply_format", "orders", "criterion", "temperature", "attempts", "setting", "variables")
 REJECTED = {
     "consistent": "Not checked against their data",
     "refused": "Not accepted: their files contradict each other or their data",
@@ -145,8 +180,8 @@ def _benchmark_sections(listed: Sequence[Listed]) -> tuple[dict[str, tuple[str, 
                 findings.append((sheet.title, f"#table-{at}", " ".join(overview_sentence(sheet, ranking))))
             texts = [*notes([sheet]), ranking.problem or RANKS]
             benchmark.tables.append(table(f"table-{at}", ranked_table(sheet, ranking), notes=texts, links=links))
-            if models := modes_of(sheet.runs):
-                benchmark.tables.append(table(f"modes-{at}", mode_table(sheet, models), notes=[MODES_NOTE]))
+            if sheet.modes:
+                benchmark.tables.append(table(f"modes-{at}", modes_table(sheet), notes=[MODES_NOTE]))
             benchmark.sheets.append(sheet)
             if listed[0].checked is None:
                 unique = name if len(benchmark.sheets) == 1 else f"{name}-{len(benchmark.sheets)}"
@@ -232,7 +267,7 @@ def _run_fold(one: Listed, key: str) -> Markup:
     if checked is not None:
         parts.append(part("paragraph", f"{CHECKED[checked.state]} {checked.rescored}".strip()))
         parts.append(part("list", [clean(finding.text) for finding in checked.findings]))
-    parts.append(part("facts", facts_of(run)))
+    parts.append(part("facts", _facts(run)))
     return part("details", clean(f"{run.path}: {run.name}, {run.config.benchmark.title}"), parts, key)
 
 
@@ -247,10 +282,8 @@ def _rejected(runs: Sequence[Listed]) -> Iterator[tuple[str, tuple[str, Markup]]
             for reasons in [" ".join(finding.text.removesuffix(MOVED) for finding in checked.rejection_reasons)]
         ]
         if rows:
-            yield (
-                state,
-                (title, part("section", title, state, [table(f"{state}-table", Table(title, "run", columns, rows))])),
-            )
+            shown = table(f"{state}-table", Table(title, "run", columns, rows))
+            yield state, (title, part("section", title, state, [shown]))
 
 
 def _section(key: str, report: Report, level: int = 2) -> Markup:
@@ -263,26 +296,43 @@ def _section(key: str, report: Report, level: int = 2) -> Markup:
     parts += inlined_figures(key, report.charts)
     parts += [_section(f"{key}-{place}", one, 3) for place, one in enumerate(report.parts)]
     parts += [
-        part("details", f"Provenance of {run.path}", [part("facts", facts_of(run))], "", "sources")
-        for run in report.runs
+        part("details", f"Provenance of {run.path}", [part("facts", _facts(run))], "", "sources") for run in report.runs
     ]
     return part("section", clean(report.title), key, parts, level)
 
 
+def _facts(run: Run[Any, Any]) -> list[tuple[str, str]]:
+    """Return names and values that say how a run was made."""
+    facts: dict[str, Any] = {name: _attribute(run, path) for name, path in FACTS.items()}
+    facts["Reward models"] = ", ".join(getattr(run.result, "rewards", ()))
+    if isinstance(run.config, EvaluationRunConfig):
+        facts |= {name.replace("_", " ").capitalize(): run.config.judge_setting(name) for name in JUDGE}
+        facts["Cost"] = cost_summary([run])
+    made = run.provenance
+    facts["Command"] = " ".join((Path(made.command[0]).name, *made.command[1:])) if made.command else ""
+    facts["Software"] = ", ".join(f"{name} {version}" for name, version in made.packages.items())
+    # The data of several benchmarks is a dictionary, which has methods of these names.
+    return [
+        (name, str(value)) for name, value in facts.items() if value and isinstance(value, str | int | float | Path)
+    ]
+
+
+def _attribute(value: Any, path: str) -> Any:
+    for name in path.split("."):
+        value = getattr(value, name, None)
+    return value
+
+
 def _lead(results: FoundRuns, runs: Sequence[Run]) -> str:
     """The counts of what the page shows, as a sentence."""
-    counts = {
-        "run": len(runs),
-        "model": len({run.name for run in runs}),
-        "benchmark": len({run.config.benchmark.name for run in runs}),
-        "personalization": len(results.personalized),
-        "policy": len(results.downstream),
-        "plan run": len(results.plans),
-        "study": len(results.studies),
-    }
-    shown = [
-        plural(count, name, {"policy": "policies", "study": "studies"}.get(name, ""))
-        for name, count in counts.items()
-        if count
+    counts = [
+        (len(runs), "run", ""),
+        (len({run.name for run in runs}), "model", ""),
+        (len({run.config.benchmark.name for run in runs}), "benchmark", ""),
+        (len(results.personalized), "personalization", ""),
+        (len(results.downstream), "policy", "policies"),
+        (len(results.plans), "plan run", ""),
+        (len(results.studies), "study", "studies"),
     ]
+    shown = [plural(*one) for one in counts if one[0]]
     return f"{', '.join(shown) or 'No runs were accepted'}."

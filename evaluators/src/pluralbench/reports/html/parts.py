@@ -1,4 +1,4 @@
-"""Parts of an HTML page: the macros of `parts.html`, filled with tables, and the page itself.
+"""Parts of an HTML page: the macros of `parts.html`, filled with tables and figures, and the page itself.
 
 jinja2 escapes whatever is not markup. A page contains its styles and scripts and loads nothing, which its content
 security policy enforces.
@@ -6,16 +6,17 @@ security policy enforces.
 
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from gzip import compress
 from hashlib import sha256
 from importlib.resources import files
+from io import StringIO
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.paired import RankInterval
 from pluralbench_runs import output_file
@@ -23,6 +24,9 @@ from pluralbench_runs.console import clean
 
 from pluralbench.errors import EvaluationError
 from pluralbench.metrics.metric import BASELINES
+from pluralbench.reports.figures.chart import Chart
+from pluralbench.reports.figures.draw import figure_of
+from pluralbench.reports.figures.theme import with_variables
 from pluralbench.reports.tables import Column, Table, Value, format_value, marks_in
 from pluralbench.results.numbers import change, points
 
@@ -30,6 +34,11 @@ ASSETS = ("page", "filters", "items")
 WORD_END = re.compile(r"(?<=_)|(?<=[a-z])(?=[A-Z][a-z])")
 NARROW, WIDE = 6, 8  # columns of a table that has room for intervals beside numbers, and of one that is set tightly
 TALL = 8  # a table with at least so many rows has a search box
+DROPPED = re.compile(r"<metadata>.*?</metadata>|<style.*?</style>", re.DOTALL)  # the page's style covers all figures
+TAG = re.compile(r"<[^<>]+>")
+REFERENCE = re.compile(r'((?<= id=")|(?<=url\(#)|(?<=href="#))')
+SIZE = re.compile(r'\b(width|height)="([\d.]+)pt"')
+PER_POINT = 4 / 3  # of a page's pixels
 MARK = "The line across a bar: a coin, or 0 for differences."
 
 
@@ -141,6 +150,37 @@ def part(macro: str, *arguments: Any) -> Markup:
     """Render a macro of the template `parts.html`."""
     markup: Markup = getattr(_templates(), macro)(*arguments)
     return markup
+
+
+def inlined_figures(key: str, charts: Mapping[str, Chart]) -> Iterator[Markup]:
+    """Draw charts and inline them: selectable text, and titles and notes that screen readers read and that wrap.
+
+    Call it within `pluralbench.reports.figures.files.drawing`.
+
+    Args:
+        key: Prefix of the ids.
+        charts: Charts by file stem. An empty one is left out.
+    """
+    for stem, chart in charts.items():
+        if not chart.empty:
+            drawn, buffer = figure_of(chart), StringIO()
+            above, below = drawn.texts[-2:]  # title and note; see `draw.heading`
+            title, note = (" ".join(text.get_text().split()) for text in (above, below))
+            for text in (above, below):
+                text.set_visible(False)
+            drawn.savefig(buffer, format="svg", bbox_inches="tight", metadata={"Date": None}, facecolor="none")
+            svg = _inline_svg(with_variables(buffer.getvalue()), f"{key}-svg-{stem}", title, note)
+            yield part("figure", f"{key}-figure-{stem}", svg, title, note)
+
+
+def _inline_svg(svg: str, key: str, title: str, note: str) -> Markup:
+    """An SVG file of matplotlib as an element of a page: unique ids, a size in pixels, and a title and description."""
+    body = DROPPED.sub("", svg[svg.index("<svg") :])
+    body = TAG.sub(lambda tag: REFERENCE.sub(rf"\1{key}-", tag[0]), body)
+    body = SIZE.sub(lambda side: f'{side[1]}="{float(side[2]) * PER_POINT:.0f}"', body, count=2)
+    described = f' role="img" aria-labelledby="{key}-title" aria-describedby="{key}-desc">'
+    labels = f'<title id="{key}-title">{escape(title)}</title><desc id="{key}-desc">{escape(note)}</desc>'
+    return Markup(body.replace(">", described + labels, 1))  # noqa: S704 - matplotlib has just drawn it
 
 
 def block(key: str, data: bytes) -> Markup:
