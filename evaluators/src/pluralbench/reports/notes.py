@@ -33,11 +33,6 @@ EXCLUDED = {
     "dropped": "item too long|items too long",
     "equal": "prompt whose responses all share one rank|prompts whose responses all share one rank",
 }
-PERSONA = (
-    "Excluded because the label is a tie",
-    "Excluded because the setting or the variables do not fit the task",
-    "Judged without a persona because the user has no value for the variables",
-)
 
 
 def notes(sheets: Sequence[Sheet], *, detail: bool = False) -> list[str]:
@@ -59,8 +54,8 @@ def notes(sheets: Sequence[Sheet], *, detail: bool = False) -> list[str]:
     runs = [run for sheet in sheets for run in sheet.runs]
     for describe in (*NOTES, _detail_notes) if detail else NOTES:
         described = {id(run): describe(run) for run in runs}
-        for begin in described[id(runs[0])]:
-            own = {run: one[begin] for run, one in described.items()}
+        for begin in dict.fromkeys(begin for one in described.values() for begin in one):
+            own = {run: one.get(begin, "") for run, one in described.items()}
             texts += _sentence(begin, own, sheets, None if detail else MANY)
     return [*texts, *_cost_notes(runs)]
 
@@ -267,14 +262,15 @@ def _input_notes(run: Run) -> dict[str, str]:
 def _persona_notes(run: Run) -> dict[str, str]:
     """What a judge for personas left out, or judged without a persona."""
     if not isinstance(run.result, PersonaJudgeResult):
-        return dict.fromkeys(PERSONA, "")
+        return {}
     ties, tasks, bare = run.result.ties_excluded, run.result.tasks_excluded, run.result.without_persona
-    texts = (
-        ", ".join(f"{task} {count:,}" for task, count in ties.items()),
-        ", ".join(f"{task} ({why})" for task, why in tasks.items()),
-        plural(bare.items, "item") if bare and bare.items else "",
-    )
-    return dict(zip(PERSONA, texts, strict=True))
+    return {
+        "Excluded because the label is a tie": ", ".join(f"{task} {count:,}" for task, count in ties.items()),
+        "Excluded because the setting or the variables do not fit the task": ", ".join(
+            f"{task} ({why})" for task, why in tasks.items()
+        ),
+        "Judged without a persona because the user has no value for the variables": _items(bare.items if bare else 0),
+    }
 
 
 def _rounding_notes(run: Run) -> dict[str, str]:
@@ -314,4 +310,4 @@ def _detail_notes(run: Run) -> dict[str, str]:
 
 
 NOTES = (_data_notes, _section_notes, _decision_notes, _judge_notes, _input_notes, _persona_notes, _rounding_notes)
-"""What notes say of a run, by how they begin; empty texts where the run is not concerned."""
+"""What notes say of a run, by how they begin; no text, or an empty one, where the run is not concerned."""

@@ -67,13 +67,6 @@ class Cell(NamedTuple):
     link: str = ""
 
 
-class Line(NamedTuple):
-    """A row of a table on a page; `facets` are its values by filter."""
-
-    cells: Sequence[Cell]
-    facets: Mapping[str, Sequence[str]] | None = None
-
-
 class RunLink(NamedTuple):
     """What rows of a run have: the id of its details, and its values by filter."""
 
@@ -91,14 +84,15 @@ def table(key: str, source: Table, *, notes: Sequence[str] = (), links: Mapping[
     """
     by_column = [[row.values[place] for row in source.rows] for place in range(len(source.columns))]
     columns = [_cells(*pair, source) for pair in zip(source.columns, by_column, strict=True)]
-    lines: dict[bool, list[Line]] = {False: [], True: []}
+    lines: dict[bool, list[tuple[list[Cell], Mapping[str, Sequence[str]] | None]]] = {False: [], True: []}
     filters = next((one.facets for one in links.values()), {})
     for row, *cells in zip(source.rows, *columns, strict=True):
         group = [Cell(clean(row.group))] if source.groups else []
-        own = [] if row.quiet else [links[run.path] for run in row.runs if links]
+        linked = bool(links) and not row.quiet
+        own = [links[run.path] for run in row.runs] if linked else []
         head = Cell(clean(row.name), link=f"#{own[0].key}" if own else "")
-        facets = {name: list(dict.fromkeys(one.facets[name] for one in own)) for name in filters}
-        lines[row.quiet].append(Line([head, *group, *cells], None if row.quiet or not links else facets))
+        facets = {name: list(dict.fromkeys(one.facets[name] for one in own)) for name in filters} if linked else None
+        lines[row.quiet].append(([head, *group, *cells], facets))
     texts = [[isinstance(one, str) and one != "" for one in values] for values in by_column]
     heads = [(source.names, False), *([(source.groups, False)] if source.groups else [])]
     heads += [(clean(column.text), not any(own)) for column, own in zip(source.columns, texts, strict=True)]
