@@ -8,9 +8,10 @@ from typing import Any
 import polars as pl
 import pytest
 import verbs
+from pluralbench.config import RecheckConfig
 from pluralbench.errors import RunError
 from pluralbench.evaluation.agree import Agreement, LargestDifference, agree
-from pluralbench.evaluation.causes import Diagnosis, Recheck
+from pluralbench.evaluation.causes import Diagnosis
 from pluralbench.reports.agreement import report_agreement
 from pluralbench.results import Run
 from reward_models import BOS, TEMPLATE, conversation_ids, load_plainly, logits_alone, make_tokenizer, user
@@ -278,7 +279,7 @@ def test_an_implicit_reward_has_causes_too_but_no_lengths(
         )
         for number, options in enumerate([{}, {"chat_template": template}])
     )
-    found = diagnosis_of(agree(ours, theirs, recheck=Recheck(3)))
+    found = diagnosis_of(agree(ours, theirs, recheck=RecheckConfig(items=3)))
     assert found.cause == "two BOS tokens"
     assert not any("at most" in name for name in (*found.unchanged, *(variant.name for variant in found.variants)))
 
@@ -287,7 +288,7 @@ def test_a_changed_model_is_no_likely_cause_but_refused(
     rows: Rows, model: str, classifiers: Callable[..., str], scored: Run, tmp_path: Path
 ) -> None:
     theirs = others(rows, model, tmp_path, lambda row, answer: EDITS["no BOS token"](usual_ids(row, answer)))
-    agreement = agree(scored, theirs, recheck=Recheck(model=classifiers(seed=1)))
+    agreement = agree(scored, theirs, recheck=RecheckConfig(model=classifiers(seed=1)))
     assert "is not the model that" in agreement.not_rescored
 
 
@@ -295,21 +296,23 @@ def test_a_changed_model_is_no_likely_cause_but_refused(
 def test_rounding_is_named_and_strange_scores_have_no_cause(
     scored: Run, rows: Rows, model: str, tmp_path: Path
 ) -> None:
-    rounded = diagnosis_of(agree(scored, others(rows, model, tmp_path, usual_ids, "bfloat16"), recheck=Recheck(4)))
+    rounded = diagnosis_of(
+        agree(scored, others(rows, model, tmp_path, usual_ids, "bfloat16"), recheck=RecheckConfig(items=4))
+    )
     assert rounded.cause == "bfloat16 in place of float32" or rounded.rounding == "bfloat16"
     assert len(rounded.ids) == 4
     strange = pl.DataFrame(
         {"id": [row["id"] for row in rows], "score_chosen": [7.0] * 6, "score_rejected": [-50.0] * 6}
     )
     strange.write_csv(tmp_path / "strange.csv")
-    found = diagnosis_of(agree(scored, tmp_path / "strange.csv", recheck=Recheck(2)))
+    found = diagnosis_of(agree(scored, tmp_path / "strange.csv", recheck=RecheckConfig(items=2)))
     assert (found.cause, found.rounding) == (None, None)
 
 
 def test_items_that_cannot_be_scored_again_are_no_error(scored: Run, rows: Rows, model: str, tmp_path: Path) -> None:
     theirs = write(tmp_path / "t.jsonl", [{"id": row["id"], "score_chosen": 1, "score_rejected": 0} for row in rows])
-    assert agree(scored, theirs, recheck=Recheck(0)).not_rescored == "no items were to be scored again"
-    moved = agree(scored, theirs, recheck=Recheck(data=str(tmp_path / "gone.jsonl")))
+    assert agree(scored, theirs, recheck=RecheckConfig(items=0)).not_rescored == "no items were to be scored again"
+    moved = agree(scored, theirs, recheck=RecheckConfig(data=str(tmp_path / "gone.jsonl")))
     assert moved.diagnosis is None
     assert "gone.jsonl" in moved.not_rescored
     same = agree(scored, others(rows, model, tmp_path, usual_ids))

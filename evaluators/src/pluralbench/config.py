@@ -340,6 +340,27 @@ class AspectMatchingConfig(FrozenModel):
     min_cosine: float = Field(0.6, gt=0, le=1, description="Minimum cosine similarity of aspects that match.")
 
 
+class RecheckConfig(FrozenModel):
+    """How items are scored again, to find out why scores differ; see `pluralbench.evaluation.causes`."""
+
+    items: int | None = Field(
+        None,
+        ge=0,
+        description="Score the N items with the largest differences again, to find the cause. Default: 8 if the model "
+        "is a directory, else 0.",
+        json_schema_extra={"flag": "--rescore", "metavar": "N"},
+    )
+    data: str | None = Field(
+        None,
+        description="Current location of the run's data, if it has moved.",
+        json_schema_extra={"metavar": PLACE, "panel": ""},
+    )
+    model: str | None = Field(None, description="Current directory or name of the model, if it has moved.")
+    trust_remote_code: bool = Field(
+        default=False, description="Run Python code that comes with a model, with your permissions."
+    )
+
+
 class PersonalizeConfig(FrozenModel):
     """The personalized reward models to train, and the conditions to compare.
 

@@ -48,7 +48,7 @@ Examples:
                 data="locations",
                 out="item_file",
             ),
-            "agree": _verb("evaluation.agree:agree", "Reading scores...", "print_agreement", recheck="recheck"),
+            "agree": _verb("evaluation.agree:agree", "Reading scores...", "print_agreement"),
             "list": _verb("commands.list_benchmarks:list_benchmarks"),
         },
         "Train": {

@@ -16,7 +16,6 @@ from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.models import DUPLICATE_NAME
 
 if TYPE_CHECKING:
-    from pluralbench.evaluation.causes import Recheck
     from pluralbench.evaluation.without import ItemList
 
 Policy = Annotated[str, Flag("--policy", "MODEL", "Policy")]
@@ -81,27 +80,6 @@ def item_file(*, out: Annotated[Path | None, Flag(metavar="FILE")] = None) -> Pa
     if out is not None:
         check_item_file(out)
     return out
-
-
-def recheck(
-    *,
-    rescore: Annotated[int | None, Field(ge=0), Flag(metavar="N", panel="Rescoring")] = None,
-    data: Annotated[str | None, Flag(metavar=PLACE)] = None,
-    model: Annotated[str | None, Flag(panel="Rescoring")] = None,
-    trust_remote_code: Annotated[bool, Flag(panel="Rescoring")] = False,
-) -> "Recheck":
-    """Return how items are scored again.
-
-    Args:
-        rescore: Score the N items with the largest differences again, to find the cause. Default: 8 if the model is a
-            directory, else 0.
-        data: Current location of the run's data, if it has moved.
-        model: Current directory or name of the model, if it has moved.
-        trust_remote_code: Run Python code that comes with a model, with your permissions.
-    """
-    from pluralbench.evaluation.causes import Recheck
-
-    return Recheck(rescore, data, model, trust_remote_code)
 
 
 def planner(

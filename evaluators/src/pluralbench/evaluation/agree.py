@@ -9,14 +9,15 @@ from typing import Annotated, Any
 import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Array
-from pluralbench_runs.options import Flag
+from pluralbench_runs.options import Flag, Options
 
+from pluralbench.config import RecheckConfig
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import DECISIONS, decide
 from pluralbench.data.published_scores import ItemScores, read_published
 from pluralbench.data.texts import LETTERS
 from pluralbench.errors import RunError
-from pluralbench.evaluation.causes import EXPLAINED, Diagnosis, Recheck, find_cause
+from pluralbench.evaluation.causes import EXPLAINED, Diagnosis, find_cause
 from pluralbench.evaluation.matching import match_items, scores_of_run
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import mean_over_all, overall_rule
@@ -143,7 +144,7 @@ def agree(
     where: Annotated[Sequence[str], Flag(metavar="COLUMN=VALUE", panel=FILES)] = (),
     where_run: Annotated[Sequence[str], Flag(metavar="COLUMN=VALUE", panel=FILES)] = (),
     columns: Annotated[Sequence[str], Flag("--score-column", "FIELD=COLUMN", FILES)] = (),
-    recheck: Recheck | None = None,
+    recheck: Annotated[RecheckConfig | None, Options("Rescoring")] = None,
 ) -> Agreement:
     """Compare the scores of a run with published ones, item by item, and find out why they differ.
 
@@ -157,8 +158,8 @@ def agree(
         where: Rows of `published` to read, such as model=NAME; repeatable. Default: all.
         where_run: The same for `run`, if it is a file.
         columns: Name of a column of the files, such as id=uid or score=reward; repeatable.
-        recheck: How items are scored again, to find the cause of the differences. Default: `Recheck()`, 8 items of a
-            model in a directory of this machine.
+        recheck: How items are scored again, to find the cause of the differences. Default: `RecheckConfig()`, 8 items
+            of a model in a directory of this machine.
 
     Returns:
         The agreement, with the likely cause of the differences if items could be scored again.
@@ -183,7 +184,7 @@ def agree(
         return replace(agreement, not_rescored="the scores are the same on another scale")
     if not isinstance(ours, Run):
         return replace(agreement, not_rescored="the first scores are a file, not a run")
-    diagnosis, why_not = find_cause(ours, both, recheck or Recheck())
+    diagnosis, why_not = find_cause(ours, both, recheck or RecheckConfig())
     return replace(agreement, diagnosis=diagnosis, not_rescored=why_not)
 
 

@@ -12,6 +12,7 @@ from pluralbench_local import LocalModel
 from pluralbench_rewards import Group
 from pluralbench_runs import UserError
 
+from pluralbench.config import RecheckConfig
 from pluralbench.evaluation.models import resolve_model
 from pluralbench.evaluation.reloading import RunInputs, check_prompts, check_same_model, reload_data, reload_model
 from pluralbench.results.evaluations import ScoreRunConfig
@@ -26,23 +27,6 @@ DTYPES = ("float32", "float16", "bfloat16")
 EXPLAINED = 0.1
 """Share of the mean difference that may remain under the variant that explains the scores."""
 Scores = list[list[float]]
-
-
-@dataclass(frozen=True)
-class Recheck:
-    """Settings for scoring items again.
-
-    Attributes:
-        items: Number of items, those with the largest differences. Default: 8 if the model is a directory, else 0.
-        data: Location of the data, if it has moved.
-        model: Directory or name of the model, if it has moved.
-        trust_remote_code: Run Python code that comes with the model.
-    """
-
-    items: int | None = None
-    data: str | None = None
-    model: str | None = None
-    trust_remote_code: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,7 +70,7 @@ class Diagnosis:
     rounding: str | None
 
 
-def find_cause(run: Run, both: pl.DataFrame, recheck: Recheck) -> tuple[Diagnosis | None, str]:
+def find_cause(run: Run, both: pl.DataFrame, recheck: RecheckConfig) -> tuple[Diagnosis | None, str]:
     """Score the items with the largest differences again, and name the way that is closest to the published scores.
 
     Args:
@@ -113,7 +97,7 @@ def find_cause(run: Run, both: pl.DataFrame, recheck: Recheck) -> tuple[Diagnosi
         return None, str(error).rstrip(".")
 
 
-def _diagnose(run: Run, config: ScoreRunConfig, both: pl.DataFrame, recheck: Recheck, number: int) -> Diagnosis:
+def _diagnose(run: Run, config: ScoreRunConfig, both: pl.DataFrame, recheck: RecheckConfig, number: int) -> Diagnosis:
     chosen = _most_different(both, number)
     loaded = check_prompts(config, reload_data(run, RunInputs(recheck.data)).loaded)
     places = {key: place for place, key in enumerate(loaded.frame.select("config", "id").iter_rows())}
