@@ -2,24 +2,34 @@
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import combinations, permutations
 from math import isnan
 from pathlib import Path
 from typing import Any
 
 import pluralbench
+import polars as pl
 import pytest
 from case_marks import heavy
+from chat_server import serve
+from downstream_runs import World, sampled
+from hypothesis import given
+from hypothesis import strategies as st
 from pairwise_models import save_general_preference, save_pairrm
 from pluralbench import compare, merge
 from pluralbench.config import DataConfig
 from pluralbench.contract import Group, ModelRecord, Scored
 from pluralbench.errors import EvaluationError
+from pluralbench.evaluation.models import with_scores
 from pluralbench.leaderboard.checks import check_submission
+from pluralbench.leaderboard.comparisons import compare_rewards
 from pluralbench.leaderboard.rescoring import Rescoring
+from pluralbench.metrics.cycles import share_of_cycles
+from pluralbench.reports.downstream import downstream_notes
 from pluralbench_rewards import Cached, OnScored, Pairs
 from rendered import render
 from reward_models import save_language_model
-from verbs import scoring, value
+from verbs import by_length, scoring, value
 from written_tables import write
 
 NAN = float("nan")
@@ -207,3 +217,103 @@ def test_a_model_with_weights_is_scored_by_its_name_and_scored_again(tmp_path: P
     assert flips == 0 if family == "general-preference" else flips >= 0
     checked = check_submission(run, rescoring=Rescoring(items=4, seed=1, model=model))
     assert checked.state == "verified", checked
+
+
+class Cyclic:
+    """Prefers by a number of the text, in a circle of five, a little more the response that is shown first."""
+
+    def __init__(self, *, stops: bool = False) -> None:
+        self.stops = stops
+
+    def record(self) -> ModelRecord:
+        return ModelRecord(name="cyclic", kind="table")
+
+    def compare(
+        self, groups: Sequence[Group], pairs: Sequence[Pairs], *, cached: Cached = None, on_scored: OnScored = None
+    ) -> Scored:
+        scores = dict(cached or {})
+        for index, (group, own) in enumerate(zip(groups, pairs, strict=True)):
+            places = [len(text) % 5 for text in group.responses]
+            if index not in scores:
+                scores[index] = [self.shown_first(places[one], places[other]) for one, other in own]
+                if on_scored is not None:
+                    on_scored(index, scores[index])
+            if self.stops:
+                raise KeyboardInterrupt
+        return Scored([scores[index] for index in range(len(groups))])
+
+    @staticmethod
+    def shown_first(one: int, other: int) -> float:
+        return 0.55 if one == other else 0.85 if (other - one) % 5 < 3 else 0.25
+
+
+@pytest.mark.heavy
+def test_best_of_n_by_all_pairs_with_the_share_of_cycles(tmp_path: Path, people: Callable[..., Any]) -> None:
+    data = write(tmp_path / "people.jsonl", people(4))
+    with serve(World()) as server:
+        with pytest.raises(KeyboardInterrupt):
+            sampled(server, data, tmp_path / "run", rewards={"cyclic": Cyclic(stops=True), "length": by_length}, n=6)
+        run = sampled(server, data, tmp_path / "run", rewards={"cyclic": Cyclic(), "length": by_length}, n=6)
+    compared = run.frame("comparisons")
+    shares = []
+    for (item,), candidates in run.frame("candidates").partition_by("id", as_dict=True, maintain_order=True).items():
+        places = {row["sample"]: len(row["text"]) % 5 for row in candidates.iter_rows(named=True)}
+        rewards = {
+            one: sum(
+                (Cyclic.shown_first(places[one], places[other]) + 1 - Cyclic.shown_first(places[other], places[one]))
+                / 2
+                for other in places
+                if other != one
+            )
+            / (len(places) - 1)
+            for one in places
+        }
+        own = run.frame("rewards").filter(model="cyclic", id=item)
+        assert dict(own.select("sample", "reward").iter_rows()) == pytest.approx(rewards)
+        assert compared.filter(id=item).height == len(places) * (len(places) - 1)
+        ways = [
+            [(places[b] - places[a]) % 5 < 3, (places[c] - places[b]) % 5 < 3, (places[a] - places[c]) % 5 < 3]
+            for a, b, c in combinations(places, 3)
+            if len({places[a], places[b], places[c]}) == 3
+        ]
+        shares += [sum(len(set(way)) == 1 for way in ways) / len(ways)] if ways else []
+    found = run.estimate("cyclic_triples", model="cyclic")
+    assert found.value == pytest.approx(sum(shares) / len(shares))
+    assert found.n == len(shares)
+    assert run.estimate("cyclic_triples", model="length").value is None
+    assert check_submission(run).state == "consistent"
+    assert "triples without a tie are cycles" in "\n".join(downstream_notes(run))
+    other = compared.with_columns(probability=(compared["probability"] * 1000) % 7 / 7)
+    other.write_parquet(run.path / "comparisons.parquet")
+    checked = check_submission(pluralbench.load_run(run.path))
+    assert checked.state == "refused"
+    swapped = run.frame("rewards").with_columns(reward=1 - pl.col("reward"))
+    compared.write_parquet(run.path / "comparisons.parquet")
+    swapped.write_parquet(run.path / "rewards.parquet")
+    changed: Any = pluralbench.load_run(run.path)
+    assert "rewards do not follow" in "".join(one.text for one in compare_rewards(changed))
+
+
+@given(
+    st.integers(1, 6).flatmap(lambda n: st.lists(st.sampled_from([0.1, 0.4, 0.5, 0.9]), min_size=n * n, max_size=n * n))
+)
+def test_the_share_of_cycles_is_that_of_a_count_by_hand(values: list[float]) -> None:
+    number = int(len(values) ** 0.5)
+    pairs = [(one, other) for one in range(number) for other in range(number) if one != other]
+    shown = {pair: values[pair[0] * number + pair[1]] for pair in pairs}
+    frame = pl.DataFrame(
+        [{"sample": 2 * one, "other": 2 * other, "probability": value} for (one, other), value in shown.items()],
+        schema={"sample": pl.Int64, "other": pl.Int64, "probability": pl.Float64},
+    )
+    cyclic = decided = 0
+    for triple in combinations(range(number), 3):
+        wins = Counter(one for one, other in permutations(triple, 2) if shown[one, other] > shown[other, one])
+        if wins.total() == 3:
+            decided += 1
+            cyclic += set(wins.values()) == {1}
+    assert share_of_cycles(frame) == pytest.approx(cyclic / decided if decided else NAN, nan_ok=True)
+
+
+def test_a_policy_is_not_optimized_against_comparisons() -> None:
+    with pytest.raises(EvaluationError, match="`optimize` needs a score of each"):
+        with_scores(Shown(), "`optimize`")

@@ -9,10 +9,10 @@ CALLS = pl.List(pl.String)
 
 _INTEGERS = (
     *("row", "rank", "turn", "sample", "k", "seed", "pair", "n", "clusters", "attempts", "sentences", "position"),
-    *("tokens", "tokens_chosen", "tokens_rejected", "tokens_cut", "posts", "words"),
+    *("tokens", "tokens_chosen", "tokens_rejected", "tokens_cut", "posts", "words", "other"),
 )
 _FLOATS = (
-    *("value", "low", "high", "margin", "certainty", "reward", "distance"),
+    *("value", "low", "high", "margin", "certainty", "reward", "distance", "probability"),
     *("score", "score_chosen", "score_rejected", "probability_chosen_first", "probability_rejected_first"),
 )
 _CALLS = ("calls", "calls_swapped", "calls_chosen", "calls_rejected", "calls_chosen_first", "calls_rejected_first")

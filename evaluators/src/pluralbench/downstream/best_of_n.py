@@ -62,7 +62,8 @@ def best_of_n(
         policy: Model that answers the prompts: `"local"` (the embedded model), the name of a model at the base URL of
             `policy_connection`, or a directory or ORG/NAME on the Hub, which runs in this process.
         rewards: Reward models, each as `pluralbench.score` takes it: a mapping from name to model, or a sequence whose
-            models are named by the last part of their path.
+            models are named by the last part of their path. One that only compares two responses rewards a candidate
+            by its mean probability of being better than the others, over both orders.
         benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
             all), or a TOML file. Its responses are not used.
         data: Location of the prompts, or a `DataConfig`. Default: the benchmark's data on the Hub.

@@ -199,6 +199,8 @@ def write_ratings(run: Downstream, study: Study[WinRecipe], answers: Answers, ou
         "outcomes": outcomes,
         "answers": better.select("item", "annotator", "answer", "config", "id", "sample", "chosen"),
     }
+    if any(one.compares for one in result.rewards.values()):
+        frames["comparisons"] = run.frame("comparisons")
     human_judge: dict[str, Any] = {
         "outcome": OutcomeConfig(measure="win"),
         "judge": None,

@@ -12,6 +12,7 @@ from pluralbench.downstream.candidates import THREAD_KEY
 from pluralbench.downstream.rollout import RewardedCandidates, Rollout, RolloutSetup
 from pluralbench.errors import RunError
 from pluralbench.metrics.best_of_n import OutcomeTable, candidate_arrays, curve_numbers, index_names, level_numbers
+from pluralbench.metrics.cycles import cyclic_numbers
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.metric import START
 from pluralbench.metrics.people import people_numbers
@@ -45,7 +46,11 @@ def downstream_metrics(
         curves = outcome_table(config, result, frame)
         numbers = curve_numbers(curves, result.sampling.sizes, by_config=by_config)
         by_people = result.outcome is not None and result.outcome.judge.kind == PEOPLE
-        return metrics_frame(chain(numbers, people_numbers(frame("answers")) if by_people else ()))
+        compared = [name for name, one in result.rewards.items() if one.compares]
+        cycles = (
+            cyclic_numbers(frame("candidates"), frame("comparisons"), compared, by_config=by_config) if compared else ()
+        )
+        return metrics_frame(chain(numbers, cycles, people_numbers(frame("answers")) if by_people else ()))
     if result.outcome is None:
         return metrics_frame(())
     before, after = (outcome_table(config, result, frame, end) for end in (f"_{START}", ""))
@@ -165,4 +170,5 @@ def rewarded_record(rollout: Rollout, name: str, rewarded: RewardedCandidates) -
         ),
         missing=frame["reward"].null_count(),
         identical=by_prompt.filter(pl.col("reward") == 1, pl.col("count") > 1).height,
+        compares=bool(rewarded.comparisons),
     )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from pluralbench_calls import Ledger, working_ledger
-from pluralbench_rewards import Group, ModelRecord, Scored, ScoringConfig
+from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, ScoringConfig
 from pluralbench_runs import ClusterConfig, digest
 
 from pluralbench.config import SamplingConfig
@@ -28,10 +28,11 @@ from pluralbench.downstream.candidates import (
 )
 from pluralbench.downstream.outcomes import JudgedCandidate, OutcomeJudge
 from pluralbench.errors import EvaluationError
-from pluralbench.evaluation.models import DUPLICATE_NAME, Scorable, as_local_model, resolve_model, with_scores
+from pluralbench.evaluation.models import DUPLICATE_NAME, Scorable, as_local_model, resolve_model
+from pluralbench.evaluation.pairwise import all_pairs, compare_items, in_both_orders, mean_probabilities
 from pluralbench.evaluation.work import open_journal
 from pluralbench.metrics.best_of_n import best_of_first
-from pluralbench.results.downstream import REWARDS, SELECTED
+from pluralbench.results.downstream import COMPARISONS, REWARDS, SELECTED
 from pluralbench.results.run_files import LEDGER_FILE
 
 
@@ -69,10 +70,12 @@ class RewardedCandidates:
     Attributes:
         record: The reward model, as recorded in the run.
         scored: Scores of the candidates, by turn.
+        comparisons: Frames with the columns `COMPARISONS`, by turn; none of a model that gives scores.
     """
 
     record: ModelRecord
     scored: list[Scored] = field(default_factory=list)
+    comparisons: list[pl.DataFrame] = field(default_factory=list)
 
 
 Positions = Mapping[tuple[str, int], Mapping[tuple[str, str], Thread]]
@@ -101,7 +104,9 @@ class Rollout(NamedTuple):
 
     def frames(self, end: str = "", names: Sequence[str] = FRAMES) -> dict[str, pl.DataFrame]:
         """Return these frames for a run directory, by name with an end."""
-        return {f"{name}{end}": frame for name in names if (frame := getattr(self, name)) is not None}
+        own = {f"{name}{end}": frame for name in names if (frame := getattr(self, name)) is not None}
+        compared = [frame for one in self.rewarded.values() for frame in one.comparisons]
+        return own | ({"comparisons": pl.concat(compared)} if compared else {})
 
 
 def model_record(model: Scorable, scoring: ScoringConfig) -> ModelRecord:
@@ -232,13 +237,22 @@ def _score_candidates(
     if not answered:
         return pl.DataFrame(schema=REWARDS)
     scoring = scoring_config(setup.models[name], setup.scoring)
-    model = with_scores(resolve_model(setup.models[name], scoring, setup.cluster)[1](), "`best-of-n`")
+    model = resolve_model(setup.models[name], scoring, setup.cluster)[1]()
     groups = [replace(thread.group, responses=texts[thread.key][1]) for thread in answered]
     folder = setup.work / "rewards" / digest([name, threads[0].turn])[:16]
     folder.mkdir(parents=True, exist_ok=True)
     with open_journal(folder) as (journaled, record):
-        scored = model.score(groups, cached=journaled, on_scored=record)
-    rewarded.setdefault(name, RewardedCandidates(model.record())).scored.append(scored)
+        compared = None
+        if isinstance(model, RewardModel):
+            scored = model.score(groups, cached=journaled, on_scored=record)
+        else:
+            pairs = [all_pairs(len(group.responses)) for group in groups]
+            compared = compare_items(model, groups, pairs, journaled, record)
+            scored = _rewards_of_pairs(groups, compared)
+    own = rewarded.setdefault(name, RewardedCandidates(model.record()))
+    own.scored.append(scored)
+    if compared is not None:
+        own.comparisons.append(_comparisons(name, answered, texts, compared))
     missing: list[float | None] = [None] * setup.sampling.n  # rewards of a dropped prompt
     rows = [
         {"model": name, **dict(zip(THREAD_KEY, thread.key, strict=True)), "sample": number, "reward": value}
@@ -247,6 +261,30 @@ def _score_candidates(
     ]
     frame = pl.DataFrame(rows, schema=REWARDS)
     return frame.with_columns(reward=pl.when(pl.col("reward").is_finite()).then("reward"))
+
+
+def _rewards_of_pairs(groups: Sequence[Group], compared: Scored) -> Scored:
+    """Return the mean probabilities of candidates as their scores."""
+    scores = [
+        [] if place in compared.dropped else mean_probabilities(len(group.responses), compared.scores[place])
+        for place, group in enumerate(groups)
+    ]
+    return replace(compared, scores=scores)
+
+
+def _comparisons(
+    name: str, threads: Sequence[Thread], texts: Mapping[tuple[Any, ...], tuple[list[int], Any]], compared: Scored
+) -> pl.DataFrame:
+    """Return the compared pairs of a model; a frame with the columns `COMPARISONS`."""
+    rows = []
+    for thread, values in zip(threads, compared.scores, strict=True):
+        numbers = texts[thread.key][0]
+        pairs = in_both_orders(all_pairs(len(numbers))) if values else []
+        for (one, other), value in zip(pairs, values, strict=True):
+            keys = dict(zip(THREAD_KEY, thread.key, strict=True))
+            rows.append({"model": name, **keys, "sample": numbers[one], "other": numbers[other], "probability": value})
+    frame = pl.DataFrame(rows, schema=COMPARISONS)
+    return frame.with_columns(probability=pl.when(pl.col("probability").is_finite()).then("probability"))
 
 
 def _selected(

@@ -4,6 +4,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import polars as pl
@@ -37,6 +38,25 @@ def compared_pairs(items: pl.DataFrame) -> list[Pairs]:
 def in_both_orders(pairs: Pairs) -> Pairs:
     """Return each pair, and behind it the same pair in the other order."""
     return [order for one, other in pairs for order in ((one, other), (other, one))]
+
+
+def mean_probabilities(number: int, values: Sequence[float]) -> list[float]:
+    """Return the probability of each response to be better than another one, over all others and both orders.
+
+    Args:
+        number: Number of responses; a single one gets 1/2.
+        values: Probabilities of all their pairs, in the order of `in_both_orders`.
+    """
+    sums = [0.0] * number
+    for (one, other), probability in zip(in_both_orders(all_pairs(number)), values, strict=True):
+        sums[one] += probability
+        sums[other] += 1 - probability
+    return [EVEN] if number == 1 else [total / (2 * (number - 1)) for total in sums]
+
+
+def all_pairs(number: int) -> Pairs:
+    """Return all pairs of this many responses, in the order of the data."""
+    return list(combinations(range(number), 2))
 
 
 def check_pairs(model: str, benchmark: Benchmark, items: pl.DataFrame, where: str) -> None:

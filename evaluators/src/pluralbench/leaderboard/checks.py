@@ -16,12 +16,14 @@ from pluralbench.leaderboard.comparisons import (
     compare_metrics,
     compare_records,
     compare_result,
+    compare_rewards,
     compare_user_context,
     notes_of,
 )
 from pluralbench.leaderboard.reproduction import recompute_metrics, reproduce_run
 from pluralbench.leaderboard.rescoring import Rescoring, check_rescored
 from pluralbench.results.checks import STATES, CheckResult, Finding, State, has_errors
+from pluralbench.results.downstream import BestOfNRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.personalize import PersonalizeRunConfig
 from pluralbench.results.run_files import ITEMS_FILE
@@ -107,6 +109,8 @@ def _check_numbers(run: Run[Any, Any]) -> Checked:
     if isinstance(run.config, PersonalizeRunConfig):
         wrong = run.items.filter((run.items["margin"] > 0).fill_null(value=False) != run.items["correct"]).height
         findings += [Finding("error", f"{wrong:,} decisions contradict their margins.")] if wrong else []
+    if isinstance(run.config, BestOfNRunConfig) and not has_errors(findings):
+        findings += compare_rewards(run)
     text = f"Of a run of {run.verb} only the numbers are recomputed: its data is not read and nothing is scored again."
     return [*findings, Finding("note", text)], "consistent", ""
 

@@ -13,6 +13,7 @@ from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompt
 from pluralbench.leaderboard.reproduction import Reproduced
 from pluralbench.metrics.frame import KEY, key_text
 from pluralbench.results.checks import Finding
+from pluralbench.results.downstream import DownstreamResult
 from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
 from pluralbench.results.item_rows import item_columns
 from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
@@ -136,6 +137,23 @@ def compare_result(run: Run, again: Reproduced) -> Findings:
     yield from _differing("result", run.result, again.result, source, left_out)
     if again.unused:
         yield Finding("error", f"{LEDGER_FILE} has {again.unused:,} calls that no verdict needs.")
+
+
+def compare_rewards(run: Run[Any, DownstreamResult]) -> Findings:
+    """Compare the rewards of models that only compare with the mean probabilities of their pairs."""
+    models = [name for name, one in run.result.rewards.items() if one.compares]
+    if not models:
+        return
+    pairs = run.frame("comparisons")
+    keys = [name for name in pairs.columns if name not in {"other", "probability"}]
+    second = pairs.with_columns(sample="other", probability=1 - pl.col("probability"))
+    means = pl.concat([pairs, second]).group_by(keys).agg(mean=pl.col("probability").fill_null(float("nan")).mean())
+    rewards = run.frame("rewards").filter(pl.col("model").is_in(models)).join(means, on=keys, how="left")
+    expected = pl.col("mean").fill_nan(None)
+    other = (pl.col("reward") - expected).abs() > SAME
+    wrong = rewards.filter(pl.col("mean").is_not_null(), other | (pl.col("reward").is_null() != expected.is_null()))
+    if wrong.height:
+        yield Finding("error", f"{wrong.height:,} rewards do not follow from the compared pairs of their candidates.")
 
 
 def compare_user_context(run: Run, data: RunData) -> Findings:

@@ -7,8 +7,8 @@ from pluralbench.errors import BenchmarkError
 from pluralbench.metrics.metric import Metric
 
 MODULES = (
-    *("accuracy", "languages", "calibration", "position", "certainty", "responses", "best_of_n", "people", "plans"),
-    *("personalize", "users"),
+    *("accuracy", "languages", "calibration", "position", "certainty", "responses", "best_of_n", "cycles"),
+    *("people", "plans", "personalize", "users"),
 )
 """Modules with metrics, in the order of the numbers of a run."""
 METRICS: dict[str, Metric] = {

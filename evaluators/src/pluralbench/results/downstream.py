@@ -27,9 +27,18 @@ candidate, from 0. text: null if the call failed; `outcome` and `reason` say why
 OUTCOMES = schema_of("config", "id", *_SAMPLE, "value", "scores", "reason")
 """One row per judged candidate. value: null if no reply could be parsed; `reason` says why."""
 REWARDS = schema_of("model", "config", "id", *_SAMPLE, "reward")
+COMPARISONS = schema_of("model", "config", "id", *_SAMPLE, "other", "probability")
+"""One row per pair and order, of a reward model that only compares. probability: that the candidate `sample`, shown
+first, is better than the candidate `other`. The reward of a candidate is its mean over all others and both orders."""
 SELECTED = schema_of("model", "k", "config", "id", *_SAMPLE)
 """One row per reward model, k and conversation: the best of the first k candidates; null if none has a reward."""
-FRAMES = {"candidates": CANDIDATES, "rewards": REWARDS, "selected": SELECTED, "outcomes": OUTCOMES}
+FRAMES = {
+    "candidates": CANDIDATES,
+    "rewards": REWARDS,
+    "comparisons": COMPARISONS,
+    "selected": SELECTED,
+    "outcomes": OUTCOMES,
+}
 PEOPLE = "people"
 """Kind of the judge of a win rate by `rate`, whose run also has the frame `answers`."""
 POLICY_FOLDER = "policy"
@@ -129,12 +138,14 @@ class RewardedRecord(FrozenModel):
         scoring: How it scored.
         missing: Number of candidates with a text but without a reward, which it never selects.
         identical: Number of prompts whose candidates all have the same reward, so that the first one is selected.
+        compares: Whether it only compares two responses, so that the run has the frame `comparisons`.
     """
 
     model: ModelRecord
     scoring: ScoringRecord
     missing: int
     identical: int
+    compares: bool = False
 
 
 class OutcomeRecord(UsageRecord):
