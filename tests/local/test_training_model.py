@@ -11,10 +11,11 @@ import pytest
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from pluralbench_local import LocalError, LoraOptions, Ranking, Trained, load, score, train, training
+from case_marks import heavy
+from pluralbench_local import LocalError, LocalModel, LoraOptions, Ranking, Trained, load, score, train, training
 from pluralbench_local.conversations import Template
 from pluralbench_local.training_batches import tokenize_rankings
-from pluralbench_local.training_model import rewards_of
+from pluralbench_local.training_model import rewards_of, training_template
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group
 from reward_models import (
@@ -27,10 +28,12 @@ from reward_models import (
     load_plainly,
     logits_alone,
     make_tokenizer,
+    save_adapter,
     save_language_model,
 )
 from training_runs import HELD_OUT, QUICK, RANKINGS, SMALL, gradients, options, trainee
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
+from value_heads import save_value_head
 
 PEFT = pytest.mark.skipif(find_spec("peft") is None, reason="peft is not installed: the extra `lora`")
 
@@ -222,3 +225,37 @@ def test_without_peft_the_error_names_the_extra(small: str, tmp_path: Path, monk
         train(small, RANKINGS, tmp_path / "out", options=chosen, device="cpu")
     assert str(failed.value) == ("LoRA needs an extra: `uv sync --inexact --package pluralbench-local --extra lora`.")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("family", "tensor"), [("trl", "v_head.summary.weight"), *heavy(("inf-orm", "score.0.weight"))]
+)
+def test_a_value_head_is_not_dropped_in_silence(tmp_path: Path, family: str, tensor: str) -> None:
+    folder = save_value_head(tmp_path / "base", family)
+    with pytest.raises(LocalError) as failed:
+        train(folder, RANKINGS, tmp_path / "out", options=options(), device="cpu")
+    assert str(failed.value) == (
+        f"{folder} has a value head ({tensor}), which training would drop; give the language model that it was trained "
+        "from, which gets a new head, or a sequence classifier."
+    )
+
+
+@PEFT
+@pytest.mark.heavy
+def test_an_adapter_is_not_trained(small: str, tmp_path: Path) -> None:
+    folder = save_adapter(tmp_path / "adapter", small, task_type="SEQ_CLS")
+    with pytest.raises(LocalError, match="is an adapter"):
+        train(str(folder), RANKINGS, tmp_path / "out", options=options(), device="cpu")
+
+
+@pytest.mark.heavy
+def test_a_head_that_is_read_at_eos_is_trained_and_scored_there(tmp_path: Path) -> None:
+    """OpenRLHF's, whose base has a template that ends elsewhere."""
+    tokenizer = make_tokenizer(template=TEMPLATE.replace("{{ eos_token }}", ""))
+    base = save_value_head(tmp_path / "base", "openrlhf", tokenizer=tokenizer)
+    template = training_template(LocalModel(name=base))
+    assert template.conversation([{"role": "user", "content": "Why?"}], "So.").endswith(f"So. {EOS}")
+    done = train(base, RANKINGS, tmp_path / "out", held_out=HELD_OUT, options=options(), device="cpu")
+    model = load_classifier(str(done.folder))
+    assert model.record().settings["reads"] == "eos, which ends each conversation"
+    assert accuracy_of(model, HELD_OUT) == done.accuracy

@@ -136,6 +136,7 @@ SAVED = {
     "openrlhf": SavedHead(
         one("score"), linear("score"), {"value_head_prefix": "score", "mean": 0.5, "std": 2.0}, ends="eos"
     ),
+    "openrlhf-unnamed": SavedHead(one("score"), linear("score"), {"normalize_reward": False}, ends="eos"),
     "openrlhf-older": SavedHead(one("value_head"), linear("value_head"), ends="eos"),
     "qrm-linear": SavedHead(
         {"regression_layer.weight": (5, WIDTH)}, quantiles, {"num_quantiles": 5, "num_objectives": 1}, ends="unpadded"

@@ -20,9 +20,8 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from pluralbench_local.config import TRAINING_FILE, LocalModel, TrainingConfig, described
-from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError, TrainingError
-from pluralbench_local.models import load_tokenizer, silence_transformers
+from pluralbench_local.models import silence_transformers
 from pluralbench_local.network import max_positions
 from pluralbench_local.packing import to_device
 from pluralbench_local.training_batches import Batch, Data, Ranking, batches, check, tokenize_rankings
@@ -49,6 +48,7 @@ from pluralbench_local.training_model import (
     load_trainee,
     model_rewards,
     set_pad_token,
+    training_template,
 )
 
 HELD_OUT = "held-out rankings"
@@ -138,7 +138,7 @@ def _train(
     work: Path,
     facts: dict[str, Any],
 ) -> Result:
-    template = Template(load_tokenizer(source))
+    template = training_template(source)
     limits = (template, options.max_length, options.on_overflow)
     data = tokenize_rankings(rankings, "rankings", *limits)
     held_out_data = None if held_out is None else tokenize_rankings(held_out, HELD_OUT, *limits)
@@ -340,9 +340,8 @@ def untrained(model: str | Path | LocalModel, out: Path | str, *, seed: int = 0,
     base, target = described(model, **fields), Path(out)
     if (target / "config.json").exists():
         return target
-    tokenizer = load_tokenizer(base)
+    template = training_template(base)
     trainee = load_trainee(base, lora=None, gradient_checkpointing=False, token_budget=None, seed=seed)
-    template = Template(tokenizer)
     example = Ranking("any", [{"role": "user", "content": "Why?"}], ["So.", "No."], [1, 2])
     tokens = tokenize_rankings([example], "rankings", template, ANY_LENGTH, "error").tokens
     set_pad_token(trainee.network.model, template, (conversation for responses in tokens for conversation in responses))
@@ -351,5 +350,5 @@ def untrained(model: str | Path | LocalModel, out: Path | str, *, seed: int = 0,
     shutil.rmtree(work, ignore_errors=True)
     with silence_transformers():
         trainee.network.model.save_pretrained(work)
-        tokenizer.save_pretrained(work)
+        template.tokenizer.save_pretrained(work)
     return make_readable(work).replace(target)

@@ -16,12 +16,14 @@ from pluralbench_local.batches import Read, in_batches
 from pluralbench_local.config import LocalModel, LoraOptions
 from pluralbench_local.conversations import Template, Tokenized
 from pluralbench_local.errors import LocalError
-from pluralbench_local.kinds import CLASSIFIER
-from pluralbench_local.models import REWARD_HEADS, load_weights, resolve_device, silence_transformers
+from pluralbench_local.kinds import CLASSIFIER, kind_of
+from pluralbench_local.models import REWARD_HEADS, load_tokenizer, load_weights, resolve_device, silence_transformers
 from pluralbench_local.network import ReadableNetwork, network_of, padding_id, read_padded, without_packing
 from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.scoring import LocalRewardModel, RunOptions, work_of
 from pluralbench_local.training_batches import Data
+from pluralbench_local.value_heads import heads_of
+from pluralbench_local.weights import ModelFiles
 
 SMALL_HEAD_STD = 0.02  # transformers' standard deviation of a new head
 # Tokens of a forward pass. On a CPU small batches are fastest (measured), as they pad least; for a GPU it is a guess.
@@ -43,6 +45,24 @@ class TrainableModel:
     whole: nn.Module
     base: torch.dtype
     budget: int
+
+
+def training_template(source: LocalModel) -> Template:
+    """Return how conversations become tokens in training: as the base's own reward is read.
+
+    Raises:
+        LocalError: If the base is an adapter, or has a reward head that training would not load; or if its tokenizer,
+            its configuration or the names of its tensors cannot be read.
+    """
+    source.check_merged()
+    files = ModelFiles(source)
+    dropped = [name for name in heads_of(files.shapes) if name != "score.weight"]
+    if dropped:
+        raise LocalError(
+            f"{source.name} has a value head ({dropped[0]}), which training would drop; give the language model that "
+            "it was trained from, which gets a new head, or a sequence classifier."
+        )
+    return kind_of(files).template(source, load_tokenizer(source), files.config, None)
 
 
 def load_trainee(

@@ -5,7 +5,7 @@ A family of them is an entry of `FAMILIES`: the names of its tensors, and the to
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any, cast
@@ -162,6 +162,15 @@ def _quantiles(outputs: int, config: Mapping[str, Any], tensors: Mapping[str, Te
     return [QuantileMeans(number)], outputs // number
 
 
+OPENRLHF = HeadFamily(
+    "OpenRLHF",
+    "value_head",
+    lambda config, shapes: "prompt_head.weight" not in shapes,
+    head_key="value_head_prefix",
+    reads="eos, which ends each conversation",
+    ends_with_eos=True,
+    facts=lambda config: {name: config[name] for name in ("mean", "std") if config.get(name) is not None},
+)
 FAMILIES = (
     HeadFamily(
         "DeepSpeed-Chat",
@@ -193,14 +202,16 @@ FAMILIES = (
     ),
     HeadFamily("UltraRM or Eurus", "regression_head"),
     HeadFamily("Beaver or align-anything", "score_head", finish=_beaver, facts=_beaver_facts),
-    HeadFamily(
-        "OpenRLHF",
-        "value_head",
-        lambda config, shapes: "prompt_head.weight" not in shapes,
-        head_key="value_head_prefix",
-        reads="eos, which ends each conversation",
-        ends_with_eos=True,
-        facts=lambda config: {name: config[name] for name in ("mean", "std") if config.get(name) is not None},
+    OPENRLHF,
+    # Saved before its end, a training has not yet named its prefix, whose default is that of sequence classifiers.
+    replace(
+        OPENRLHF,
+        head="score",
+        head_key="",
+        recognize=lambda config, shapes: (
+            "score.weight" in shapes
+            and ("normalize_reward" in config or "RewardModel" in (config.get("architectures") or ()))
+        ),
     ),
     HeadFamily(
         "QRM",
@@ -260,6 +271,11 @@ def load_value_head(family: HeadFamily, files: ModelFiles) -> ReadableNetwork:
         network = network_of(body, head, body)
     body.reward_head = head.to(network.device).eval()
     return network
+
+
+def heads_of(shapes: Shapes) -> list[str]:
+    """Return the names of the weights of all reward heads among tensors."""
+    return [name for prefix in HEADS for name in _layers(prefix, shapes)]
 
 
 def _layers(prefix: str, shapes: Shapes) -> list[str]:
