@@ -3,7 +3,6 @@
 The tables by reward model and config have the layout of Personalized RewardBench, Table 5.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import inf
 from pathlib import Path
@@ -16,6 +15,7 @@ from pluralbench.reports.layout import first_words
 from pluralbench.reports.notes import NAMED, list_names
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report, long_frame
+from pluralbench.results.names import unique_names
 from pluralbench.results.numbers import (
     DASH,
     change,
@@ -276,12 +276,10 @@ def _table(runs: Sequence[Downstream]) -> Table:
     config, result = runs[0].config, runs[0].result
     configs = [*config.data.rows] if len(config.data.rows) > 1 else []
     places = (*configs, None)
-    names = Counter(name for run in runs for name in run.result.rewards)
-    levels = {
-        name if names[name] == 1 else f"{name} ({run.path.name})": [_outcome(run, name, place) for place in places]
-        for run in runs
-        for name in run.result.rewards
-    }
+    own = [(name, run) for run in runs for name in run.result.rewards]
+    names = unique_names([name for name, _ in own], [run.path.name for _, run in own])
+    outcomes = [[_outcome(run, name, place) for place in places] for name, run in own]
+    levels = dict(zip(names, outcomes, strict=True))
     start = START if runs[0].verb == "optimize" else None
     base = [runs[0].estimate("outcome", config=place, policy=start) for place in places]
     overall = [own[-1] for own in levels.values()]

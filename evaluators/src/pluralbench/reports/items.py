@@ -1,7 +1,7 @@
 """The items of a run as pages for a terminal."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pluralbench_runs import plural
 from pluralbench_runs.console import clean, sanitize
@@ -14,6 +14,8 @@ from pluralbench.results.numbers import with_interval
 from pluralbench.results.runs import Run
 
 Row = Mapping[str, Any]
+Part = tuple[str, str, int]
+"""A text of a page, its style, and its indentation in columns."""
 LONG, LONG_POST, POSTS = 1_200, 240, 3  # characters of a text, characters of a post, and number of posts
 SIDES = {"chosen", "rejected"}
 OUTCOMES = {
@@ -52,13 +54,13 @@ def item_page(example: Row, console: Console, *, full: bool = False) -> Iterator
     title.truncate(console.width, overflow="ellipsis")
     yield title.append(f" {'─' * (console.width - cell_len(title.plain) - 1)}"[: console.width - cell_len(title.plain)])
     further = {**example, "prompt": ()} if shown else example
-    for part in (_text(_facts(example), indent=0), *_parts(further, full=full)):
-        for line in Text(part.text, style=part.style).wrap(console, max(console.width - part.indent, 20)):
+    for text, style, indent in (_text(_facts(example), indent=0), *_parts(further, full=full)):
+        for line in Text(text, style=style).wrap(console, max(console.width - indent, 20)):
             line.rstrip()
-            yield Text(" " * part.indent).append_text(line)
+            yield Text(" " * indent).append_text(line)
 
 
-def _parts(example: Row, *, full: bool) -> Iterator["Part"]:
+def _parts(example: Row, *, full: bool) -> Iterator[Part]:
     for message in example["prompt"]:
         name = "Prompt" if message["role"] == "user" else message["role"].capitalize()
         yield _heading(name)
@@ -120,7 +122,7 @@ def _number(value: float | None) -> str:
     return "none" if value is None else f"{value:.4g}"
 
 
-def _person(person: Row, *, full: bool) -> Iterator["Part"]:
+def _person(person: Row, *, full: bool) -> Iterator[Part]:
     if not person:
         return
     yield _heading("Person")
@@ -143,7 +145,7 @@ def _person(person: Row, *, full: bool) -> Iterator["Part"]:
         yield _text(f"{len(posts) - POSTS:,} more posts are not shown.")
 
 
-def _decision(decision: Row, *, full: bool) -> Iterator["Part"]:
+def _decision(decision: Row, *, full: bool) -> Iterator[Part]:
     """The verdicts and replies of a judge on a pair."""
     for order in decision.get("orders", []):
         yield _heading(f"Judge, {answer_name(order['first'])} shown first: {picked(decision, order)}")
@@ -155,7 +157,7 @@ def _decision(decision: Row, *, full: bool) -> Iterator["Part"]:
         yield _text(f"Invalid: {decision['reason']}.")
 
 
-def _replies(replies: Sequence[Row], *, full: bool) -> Iterator["Part"]:
+def _replies(replies: Sequence[Row], *, full: bool) -> Iterator[Part]:
     for number, reply in enumerate(replies, start=1):
         outcome = "" if reply["outcome"] == "answer" else f" ({reply['outcome'].replace('_', ' ')})"
         yield _text(f"{f'Reply {number} of {len(replies)}' if len(replies) > 1 else 'Reply'}{outcome}:")
@@ -174,21 +176,9 @@ def cut(text: str, limit: int, *, full: bool = False) -> str:
     return f"{printable[:limit].rstrip()} … ({len(printable) - limit:,} more characters)"
 
 
-class Part(NamedTuple):
-    """A text of a page.
-
-    Attributes:
-        indent: Columns of indentation.
-    """
-
-    text: str
-    style: str
-    indent: int
-
-
 def _heading(text: str) -> Part:
-    return Part(sanitize(text), "bold", 0)
+    return sanitize(text), "bold", 0
 
 
 def _text(text: str, indent: int = 2) -> Part:
-    return Part(sanitize(text), "", indent)
+    return sanitize(text), "", indent

@@ -10,6 +10,7 @@ from pluralbench.metrics.plans import EMBEDDINGS, WORDS
 from pluralbench.reports.costs import cost_text
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report, long_frame
+from pluralbench.results.names import unique_names
 from pluralbench.results.numbers import DASH, with_interval
 from pluralbench.results.runs import Plans, Synthesis
 
@@ -22,7 +23,7 @@ def report_plans(runs: Sequence[Plans]) -> Report:
 
     JSON and CSV have the long frame of their numbers.
     """
-    names = _names(runs)
+    names = unique_names([Path(run.result.planner.name).name for run in runs], [run.path.name for run in runs])
     shown = [
         (metric, method)
         for method in METHODS
@@ -39,13 +40,6 @@ def report_plans(runs: Sequence[Plans]) -> Report:
     notes = [begin.format(name) + line for name, run in zip(names, runs, strict=True) for line in plan_notes(run)]
     table = Table("Aspects of the users that plans name", "planner", columns, rows)
     return Report([table], notes, long_frame((run.path, run.metrics) for run in runs))
-
-
-def _names(runs: Sequence[Plans]) -> list[str]:
-    names = [Path(run.result.planner.name).name for run in runs]
-    return [
-        f"{name} ({run.path.name})" if names.count(name) > 1 else name for name, run in zip(names, runs, strict=True)
-    ]
 
 
 def _number(plans: Plans, metric: str, method: str) -> Estimate:

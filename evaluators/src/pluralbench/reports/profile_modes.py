@@ -82,7 +82,7 @@ def _base(run: Run, bases: Sequence[Run]) -> Run | None:
 
 def _order(run: Run) -> tuple[int, str, str]:
     mode = str(run.config.prompt.profile)
-    return MODES.index(mode) if mode in MODES else len(MODES), mode, str(run.path)
+    return [*MODES, mode].index(mode), mode, str(run.path)
 
 
 def _rule(run: Run) -> str | None:

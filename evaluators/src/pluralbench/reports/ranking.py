@@ -1,7 +1,7 @@
 """Ranks of the models of a table, which of them differ significantly, and their means over benchmarks."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, zip_longest
 from typing import NamedTuple
 
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
@@ -117,7 +117,7 @@ def ranked_table(sheet: Sheet, ranking: Ranking) -> Table:
     plain, runs = table_of(sheet, wide=True), sheet.runs
     counted = [name for name in SHOWN_COUNTS if name == "invalid" or any(run.count(name) for run in runs)]
     rows = []
-    for row, rank in zip(plain.rows, [*ranking.ranks, *([None] * len(plain.rows))], strict=False):
+    for row, rank in zip_longest(plain.rows, ranking.ranks):  # baselines have no rank
         counts: list[Value] = [""] * (1 + len(counted))
         if not row.quiet:
             (run,) = row.runs

@@ -218,8 +218,7 @@ def markdown_page(section: Report, level: int = 1) -> str:
         level: Level of the heading.
     """
     parts = [f"{'#' * level} {escape_markdown(clean(section.title))}", listed(section.sentences)]
-    for table in section.tables:
-        parts += [f"**{escape_markdown(clean(table.title))}**", in_markdown(table)]
+    parts += map(in_markdown, section.tables)
     parts.append(listed([*section.notes, *marks_in(section.tables)]))
     for stem, chart in section.charts.items():
         if not chart.empty:

@@ -15,6 +15,7 @@ from pluralbench.reports.notes import notes
 from pluralbench.reports.sheets import sheets_of
 from pluralbench.reports.tables import Column, Row, Table, upright
 from pluralbench.reports.writing import Report
+from pluralbench.results.names import unique_names
 from pluralbench.results.runs import MISSING, Run
 from pluralbench.results.suite import SuiteRun
 
@@ -70,8 +71,7 @@ def _table_of_row(suites: Sequence[SuiteRun]) -> Table:
 
 
 def _names(suites: Sequence[SuiteRun]) -> list[str]:
-    names = [Path(one.model).name or one.model for one in suites]
-    return [f"{name} ({one.path})" if names.count(name) > 1 else name for name, one in zip(names, suites, strict=True)]
+    return unique_names([Path(one.model).name or one.model for one in suites], [one.path for one in suites])
 
 
 def _table_of_benchmarks(done: SuiteRun) -> Table:

@@ -73,8 +73,7 @@ def format_report(report: Report, form: Format, width: int | None) -> str | Grou
         case "csv":
             return csv_text(report.frame)
         case "markdown":
-            tables = (f"**{escape_markdown(table.title)}**\n\n{in_markdown(table)}" for table in report.tables)
-            return "\n\n".join([*tables, listed(notes)])
+            return "\n\n".join([*map(in_markdown, report.tables), listed(notes)])
         case "latex":
             return in_latex([_grid(table) for table in report.tables], [clean(note) for note in report.notes])
         case "table":
@@ -94,8 +93,8 @@ def listed(sentences: Iterable[str]) -> str:
 
 
 def in_markdown(table: Table) -> str:
-    """Write a table in Markdown, without its title."""
-    return markdown_table(texts_of(table))
+    """Write a table in Markdown, below its title."""
+    return f"**{escape_markdown(clean(table.title))}**\n\n{markdown_table(texts_of(table))}"
 
 
 def texts_of(table: Table) -> pl.DataFrame:

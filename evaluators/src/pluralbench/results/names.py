@@ -62,6 +62,12 @@ def short_names(names: Sequence[str]) -> list[str]:
     return [short[name] for name in names]
 
 
+def unique_names(names: Sequence[str], details: Sequence[object]) -> list[str]:
+    """Return names of which those that occur more than once have their detail in brackets."""
+    pairs = zip(names, details, strict=True)
+    return [f"{name} ({detail})" if names.count(name) > 1 else name for name, detail in pairs]
+
+
 def row_names(runs: Sequence[Run]) -> list[str]:
     """Return each run's name in a table: its model, and in brackets what distinguishes it from the others."""
     names = short_names([run.name for run in runs])
