@@ -4,7 +4,6 @@ The page holds the items in compressed blocks that a script decompresses on dema
 outcomes, and further ones with texts. `assets/items.js` reads them.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, zip_longest
@@ -90,7 +89,7 @@ def browse(key: str, name: str, sheet: Sheet, budget: int, listed: int = LISTED)
     for start in range(0, len(wanted), TOGETHER):
         together = wanted[start : start + TOGETHER]
         data = {place: _item([own.get(keys[place]) for own in by_run]) for place in together}
-        markup = block(f"{key}-texts-{len(blocks)}", _json(data))
+        markup = block(f"{key}-texts-{len(blocks)}", data)
         if size + len(markup) > budget:
             break
         where |= dict.fromkeys(together, len(blocks))
@@ -100,7 +99,7 @@ def browse(key: str, name: str, sheet: Sheet, budget: int, listed: int = LISTED)
     layout = layout_of(sheet.runs[0].config.benchmark.description)
     titles = ["" if row is None else question_of(layout.prompt(row), TITLE) for row in rows]
     index = _index(sheet, items) | {"orders": orders, "texts": where, "title": titles, "items": whole.height}
-    blocks.append(block(f"{key}-index", _json(index)))
+    blocks.append(block(f"{key}-index", index))
     about = " ".join(filter(None, (_contents_note(len(where), items.height, whole.height), note)))
     shown = part("browser", key, name, sheet.heading, {order: ORDERS[order] for order in orders}, about)
     return Browsed(shown, blocks, note, size)
@@ -290,7 +289,3 @@ def _contents_note(with_texts: int, listed: int, items: int) -> str:
         return f"{shown}, with their texts." if listed == items else f"{shown}, the most informative, with their texts."
     those = "none with its text" if not with_texts else f"{with_texts:,} of them with their texts"
     return f"{shown}, {those}. The command pluralbench show prints the others."
-
-
-def _json(value: Any) -> bytes:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -190,10 +191,14 @@ def _benchmark_sections(listed: Sequence[Listed]) -> tuple[dict[str, tuple[str, 
                 benchmark.items.append(browsers[-1].shown)
             meter.advance()
     originals = {one.run.path: one.original for one in listed}
-    unfolded = len(benchmarks) <= UNFOLDED
+    unfolded, folds = len(benchmarks) <= UNFOLDED, []
+    with progress("Drawing figures", len(benchmarks)) as meter:
+        for benchmark in benchmarks.values():
+            folds.append(_benchmark_fold(benchmark, originals, unfolded=unfolded))
+            meter.advance()
     parts = {
         "Overview": _overview(findings, *standings(sheets, rankings), len(sheets), links),
-        "Benchmarks": [_benchmark_fold(one, originals, unfolded=unfolded) for one in benchmarks.values()],
+        "Benchmarks": folds,
         "Runs": [_run_fold(one, links[one.run.path].key) for one in listed],
     }
     sections = {title.lower(): (title, part("section", title, title.lower(), own)) for title, own in parts.items()}
@@ -303,7 +308,11 @@ def _section(key: str, report: Report, level: int = 2) -> Markup:
 
 def _facts(run: Run[Any, Any]) -> list[tuple[str, str]]:
     """Return names and values that say how a run was made."""
-    facts: dict[str, Any] = {name: _attribute(run, path) for name, path in FACTS.items()}
+    start: Any = run
+    facts: dict[str, Any] = {
+        title: reduce(lambda value, name: getattr(value, name, None), path.split("."), start)
+        for title, path in FACTS.items()
+    }
     facts["Reward models"] = ", ".join(getattr(run.result, "rewards", ()))
     if isinstance(run.config, EvaluationRunConfig):
         facts |= {name.replace("_", " ").capitalize(): run.config.judge_setting(name) for name in JUDGE}
@@ -315,12 +324,6 @@ def _facts(run: Run[Any, Any]) -> list[tuple[str, str]]:
     return [
         (name, str(value)) for name, value in facts.items() if value and isinstance(value, str | int | float | Path)
     ]
-
-
-def _attribute(value: Any, path: str) -> Any:
-    for name in path.split("."):
-        value = getattr(value, name, None)
-    return value
 
 
 def _lead(results: FoundRuns, runs: Sequence[Run]) -> str:

@@ -4,6 +4,7 @@ jinja2 escapes whatever is not markup. A page contains its styles and scripts an
 security policy enforces.
 """
 
+import json
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,6 +31,8 @@ from pluralbench.reports.figures.theme import with_variables
 from pluralbench.reports.tables import Column, Table, Value, format_value, marks_in
 from pluralbench.results.numbers import change, points
 
+POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; img-src data:; script-src"
+"""Content security policy: load nothing, and run only the scripts whose hashes follow."""
 ASSETS = ("page", "filters", "items")
 WORD_END = re.compile(r"(?<=_)|(?<=[a-z])(?=[A-Z][a-z])")
 NARROW, WIDE = 6, 8  # columns of a table that has room for intervals beside numbers, and of one that is set tightly
@@ -177,8 +180,9 @@ def _inline_svg(svg: str, key: str, title: str, note: str) -> Markup:
     return Markup(body.replace(">", described + labels, 1))  # noqa: S704 - matplotlib has just drawn it
 
 
-def block(key: str, data: bytes) -> Markup:
-    """Embed data that a script decompresses on demand (gzip, base64)."""
+def block(key: str, value: Any) -> Markup:
+    """Embed a value of JSON that a script decompresses on demand (gzip, base64)."""
+    data = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     return part("block", key, b64encode(compress(data, mtime=0)).decode())
 
 
@@ -192,7 +196,8 @@ def page(title: str, sections: Mapping[str, tuple[str, Markup]], lead: str = "",
     """
     code = [_asset(f"{name}.js") for name in ASSETS]
     style = Markup("\n").join(_asset(f"{name}.css") for name in ASSETS)
-    return str(part("page", title, lead, sections, list(blocks), style, code, _policy(code)))
+    hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in code)
+    return str(part("page", title, lead, sections, list(blocks), style, code, f"{POLICY} {hashes}"))
 
 
 def save_page(text: str, out: Path) -> None:
@@ -214,15 +219,6 @@ def _asset(name: str) -> Markup:
     """A style sheet or script of this package, unescaped."""
     text = files("pluralbench.reports.html").joinpath("assets", name).read_text(encoding="utf-8")
     return Markup(text)  # noqa: S704 - a file of this package
-
-
-def _policy(scripts: Sequence[str]) -> str:
-    """The content security policy: run only these scripts, load nothing."""
-    hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts)
-    return (
-        "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; img-src data:; "
-        f"script-src {hashes}"
-    )
 
 
 @cache
