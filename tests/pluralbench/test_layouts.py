@@ -8,8 +8,9 @@ import pytest
 import verbs
 from pluralbench import DataConfig, find_benchmark, known_benchmarks
 from pluralbench.data import layouts
+from pluralbench.data.items import load_items
 from pluralbench.data.layouts.layout import Layout, SourceRows
-from pluralbench.errors import DataError
+from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.results.examples import examples, read_texts, selected
 from written_tables import write
@@ -29,6 +30,11 @@ def test_right_and_wrong_responses_may_be_prompts_for_a_policy() -> None:
     loaded = load_benchmark("ppe-math", DataConfig(location="sample"), None, prompts_only=True)
     assert loaded.frame.height
     assert not any(map(len, loaded.frame["responses"]))
+
+
+def test_items_that_another_command_reads_are_refused() -> None:
+    with pytest.raises(BenchmarkError, match="run `pluralbench judge-personas`"):
+        load_items("persona-judge", "sample")
 
 
 def _rated(_: Any, source: SourceRows) -> dict[str, Any]:
