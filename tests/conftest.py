@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
@@ -108,6 +109,20 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     with live_hub() as server:
         point_clients(monkeypatch, server, tmp_path / "home")
         yield server
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium, where this machine has it."""
+    chromium = which("chromium") or which("chromium-browser") or which("google-chrome")
+    if chromium is None:
+        pytest.skip("there is no Chromium here")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        yield opened
+        opened.close()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -39,18 +39,11 @@ VARIANTS += ["judge + distant + length + human"]
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_quiet_thread() -> Iterator[None]:
-    torch = pytest.importorskip("torch", reason="needs the extra `train`")
-    from transformers.utils import logging
+    pytest.importorskip("torch", reason="needs the extra `train`")
+    from reward_models import one_quiet_thread
 
-    library: Any = logging
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    library.set_verbosity_error()
-    library.disable_progress_bar()
-    yield
-    library.enable_progress_bar()
-    library.set_verbosity_warning()
-    torch.set_num_threads(threads)
+    with one_quiet_thread():
+        yield
 
 
 @pytest.fixture(scope="module")

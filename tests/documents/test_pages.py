@@ -20,7 +20,7 @@ from commands import environment, script
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from members import MEMBERS, ROOT
-from playwright.sync_api import Browser, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 from pluralbench_release.card import PROJECT
 
 SETTINGS = "zensical.toml"
@@ -40,7 +40,6 @@ OTHERS = {
 OF_ENGINES = {"--block-size", "--dist-init-addr", "--nnodes", "--node-rank", "--parallel", "--pipeline-parallel-size"}
 OF_ENGINES |= {"--enable-cache-report", "--enable-prompt-tokens-details", "--pooling", "--runner"}
 OF_ENGINES |= {"--tensor-parallel-size", "--tp"}
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 LOADED = re.compile(
     r'<(?:script|img|iframe|link)\b[^>]*?\s(?:src|href)="((?:https?:)?//[^"]*)"|url\(["\']?((?:https?:)?//[^)]*)'
 )
@@ -154,16 +153,6 @@ def address(site: Path) -> Iterator[str]:
 class Silent(SimpleHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Write nothing."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        pytest.skip("there is no Chromium here")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.mark.heavy

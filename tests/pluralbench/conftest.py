@@ -27,16 +27,10 @@ Rows = list[dict[str, Any]]
 
 @pytest.fixture(scope="session")
 def _quiet_torch() -> Iterator[None]:
-    import torch
-    from transformers.utils import logging
+    from reward_models import one_quiet_thread
 
-    library: Any = logging
-    threads = torch.get_num_threads()
-    torch.set_num_threads(min(threads, 2))
-    library.disable_progress_bar()
-    yield
-    library.enable_progress_bar()
-    torch.set_num_threads(threads)
+    with one_quiet_thread():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,6 @@
 """`--device all`: a process for each device, and the files of one process."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +12,6 @@ from pluralbench_local import LocalError
 from written_tables import write
 
 Rows = list[dict[str, Any]]
-
-
-@pytest.fixture
-def one_thread(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """In every process: with more, how a sum is rounded depends on what else is in a batch."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    yield
-    torch.set_num_threads(threads)
 
 
 def test_without_a_gpu_it_is_refused(
@@ -43,7 +31,6 @@ def test_without_a_gpu_it_is_refused(
 
 
 @pytest.mark.heavy
-@pytest.mark.usefixtures("one_thread")
 def test_the_files_of_a_run_are_those_of_one_process(
     classifiers: Callable[..., str], pairs: Callable[..., Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

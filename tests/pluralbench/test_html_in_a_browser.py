@@ -1,7 +1,5 @@
 """The page of a report in Chromium: sorting, searching, items, light and dark, narrow and wide, and screen readers."""
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +13,7 @@ from pluralbench.results.finding import find_runs
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [pytest.mark.heavy, pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")]
+pytestmark = pytest.mark.heavy
 
 
 @pytest.fixture(scope="module")
@@ -38,16 +35,6 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
         keep(changed(run, model__kind="generative" if place else "classifier"))
     write_site(folder / "runs", folder / "site", any_data=True)
     return folder / "site" / INDEX
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator["Browser"]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 def expect(found: Any) -> Any:

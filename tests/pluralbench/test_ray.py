@@ -191,17 +191,6 @@ def test_checks_come_back_in_their_order(two: ClusterConfig) -> None:
         assert list(each(abs, range(-50, 50))) == [*range(50, 0, -1), *range(50)]
 
 
-@pytest.fixture
-def one_thread(classifiers: Callable[..., str]) -> Iterator[None]:
-    """As the workers have: with more, how a sum is rounded depends on what else is in a batch."""
-    import torch
-
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def test_the_rewards_of_best_of_n_come_from_the_cluster(two: ClusterConfig, talker: str, tmp_path: Path) -> None:
     from small_world import people_file
 
@@ -221,7 +210,6 @@ def test_the_rewards_of_best_of_n_come_from_the_cluster(two: ClusterConfig, talk
     assert there.metrics.to_dicts() == here.metrics.to_dicts()
 
 
-@pytest.mark.usefixtures("one_thread")
 def test_a_classifier_scores_to_the_bit_as_in_one_process(
     two: ClusterConfig,
     classifiers: Callable[..., str],
