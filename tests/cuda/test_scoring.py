@@ -6,18 +6,20 @@ each place where the processor waits for it is in `WAITS`, with the reason why i
 
 from array import array
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from pluralbench_local import LocalRewardModel, load, score
+from pairwise_models import save_general_preference, save_pairrm
+from pluralbench_local import LocalRewardModel, load, load_pairwise, score
 from pluralbench_local.config import described
 from pluralbench_local.network import read_packed
 from pluralbench_local.packing import Tokens, pack
 from pluralbench_local.personal.backbones import load_backbone
 from pluralbench_local.personal.embedding import embed
-from pluralbench_rewards import Mode
+from pluralbench_rewards import Mode, ScoringConfig
 from pretended_card import CARD, Card, pretended_card
 from reward_models import Folders, make_groups, work_of
 from value_heads import save_value_head
@@ -38,6 +40,13 @@ WAITS = {
     },
 }
 """By path: each place where the processor waits for the card, and why. None is in a forward pass."""
+COMPARING = {
+    "scoring.LocalRewardModel.rewards: to the CPU",
+    "general_preference.GeneralPreferenceModel._vectors: to the CPU",
+}
+"""Where a comparison waits: its results."""
+OF_DEBERTA = "network.read_padded, modeling_deberta_v2.make_log_bucket_position: to the card"
+"""Where DeBERTa itself waits in a forward pass: it counts distances anew."""
 
 
 def check_waits(card: "Card", *paths: str) -> None:
@@ -176,3 +185,27 @@ def test_batches_inherit_a_prefix_without_waiting(folders: Folders) -> None:
         work = work_of(score(model, groups, token_budget=400))
         check_waits(card, "classifier")
         assert card.waits.total() == work.batches > 1
+
+
+@pytest.mark.parametrize("family", ["pairrm", "general-preference", "pair-preference"])
+def test_a_model_that_only_compares(tmp_path: Path, folders: Folders, family: str) -> None:
+    options: dict[str, Any] = {}
+    if family == "pairrm":
+        folder = save_pairrm(tmp_path / "model", dtype="bfloat16")
+    elif family == "general-preference":
+        folder, options = save_general_preference(tmp_path / "model", dtype="bfloat16"), {"label": "scaled"}
+    else:
+        folder, options = folders("gemma2", "implicit"), {"kind": "pairwise", "dtype": "bfloat16"}
+    groups = [group for group in GROUPS if len(group.responses) > 1]
+    pairs = [[*permutations(range(len(group.responses)), 2)] for group in groups]
+    for mode in ("fast", "exact"):
+        with pretended_card() as card:
+            scoring = ScoringConfig.model_validate({"mode": mode})
+            model = load_pairwise(folder, device="cuda", scoring=scoring, **options)
+            card.forget()
+            compared = model.compare(groups, pairs)
+            own = {OF_DEBERTA} if family == "pairrm" else set()
+            assert set(card.waits) <= COMPARING | own
+            assert set(card.in_layers) == own
+        assert work_of(compared).strategy == ("padded" if family == "pairrm" else mode)
+        assert [len(values) for values in compared.scores] == [len(own) for own in pairs]
