@@ -26,6 +26,7 @@ from pluralbench.leaderboard.comparisons import compare_rewards
 from pluralbench.leaderboard.rescoring import Rescoring
 from pluralbench.metrics.cycles import share_of_cycles
 from pluralbench.reports.downstream import downstream_notes
+from pluralbench.results.examples import examples, read_texts
 from pluralbench_rewards import Cached, OnScored, Pairs
 from rendered import render
 from reward_models import save_language_model
@@ -134,6 +135,9 @@ def test_both_orders_count_by_the_vote(data: Path, tmp_path: Path, vote: str) ->
     assert check_submission(run).state == "checked"
     text = str(render([run], "markdown"))
     assert f"{2 * flipped} of {2 * len(valid)} pairs" in text
+    assert "Right by the mean probability" in text
+    [example] = examples(run, [run.items.select("config", "id", "digest").row(0)], read_texts(run))
+    assert [order["probability"] for order in example["decisions"][0]["orders"]] == list(SHOWN[0])
 
 
 def test_a_run_goes_on_where_it_stopped_and_drops_what_the_model_drops(data: Path, tmp_path: Path) -> None:

@@ -146,9 +146,13 @@ def _person(person: Row, *, full: bool) -> Iterator[Part]:
 
 
 def _decision(decision: Row, *, full: bool) -> Iterator[Part]:
-    """The verdicts and replies of a judge on a pair."""
+    """The verdicts on a pair, with the replies of a judge, or the probability that the first response is better."""
     for order in decision.get("orders", []):
-        yield _heading(f"Judge, {answer_name(order['first'])} shown first: {picked(decision, order)}")
+        verdict = f"{answer_name(order['first'])} shown first: {picked(decision, order)}"
+        if "probability" in order:
+            yield _heading(f"Compared, {verdict}; it is better with probability {_number(order['probability'])}")
+        else:
+            yield _heading(f"Judge, {verdict}")
         yield from _replies(order.get("replies", []), full=full)
     certainty = "" if decision.get("certainty") is None else f", certainty {decision['certainty']:g}"
     if "truth" in decision:

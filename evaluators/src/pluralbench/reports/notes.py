@@ -17,6 +17,7 @@ from pluralbench.reports.layout import shortened
 from pluralbench.reports.sheets import Sheet
 from pluralbench.reports.tables import Row
 from pluralbench.results.evaluations import PersonaJudgeResult, ScoreRunConfig
+from pluralbench.results.numbers import with_interval
 from pluralbench.results.runs import Run, items_text
 
 MAX_TITLES = 2  # of benchmarks with one rule in a note; more are "the others"
@@ -226,6 +227,7 @@ def _judge_notes(run: Run) -> dict[str, str]:
     vote = VOTES.get(run.config.benchmark.description.vote, "")
     both, changed = (run.count(name) for name in ("asked_in_both_orders", "changed_with_the_order"))
     share, chance = (run.estimate(f"picks_of_first{end}") for end in ("", "_by_chance"))
+    mean = run.estimate("accuracy_of_mean_probability")
     picks = ""
     if share.value is not None and chance.value is not None:
         picks = f"{share.value:.0%} of {share.n:,} valid picks ({chance.value:.0%} by chance)"
@@ -234,6 +236,7 @@ def _judge_notes(run: Run) -> dict[str, str]:
         if run.config.judge_setting("orders") == "both" or (run.scored and both)
         else "",
         "Verdict changed with answer order": f"{changed:,} of {both:,} pairs" if both else "",
+        "Right by the mean probability of both orders, in %": "" if mean.value is None else with_interval(mean),
         "The judge picked the first response of the list": picks,
         "Rated, because a pick cannot rank them": _items(run.count("rated")),
     }

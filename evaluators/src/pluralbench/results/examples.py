@@ -38,7 +38,7 @@ USER_CONTEXT = {
 ORACLE = " It also read the rubric aspects ({})."
 AS_DATA = " As data, it could also read {}."
 MOVED = " If the data has moved, give its location with `data=...`."
-TEXT_KINDS = {"classifier", "implicit", "generative"}
+TEXT_KINDS = {"classifier", "implicit", "token", "pairwise", "generative"}
 """Kinds of models that read the user context only as text."""
 
 

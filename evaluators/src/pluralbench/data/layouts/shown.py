@@ -62,7 +62,9 @@ def _finite(score: float | None) -> float | None:
 def _decision(row: Row, replies: Replies) -> Row:
     columns = ("chosen", "rejected", "outcome", "margin", "verdict", "reason")
     orders = [
-        {"first": row[side], "verdict": row[f"verdict_{side}_first"]} | replies_in(row, f"calls_{side}_first", replies)
+        {"first": row[side], "verdict": row[f"verdict_{side}_first"]}
+        | ({"probability": row[name]} if (name := f"probability_{side}_first") in row else {})
+        | replies_in(row, f"calls_{side}_first", replies)
         for side in ("chosen", "rejected")
         if row.get(f"verdict_{side}_first") is not None
     ]
