@@ -212,13 +212,13 @@ def _variants(model: "LocalRewardModel") -> "Iterator[tuple[str, LocalRewardMode
         yield "no BOS token", with_bos(model, 0)
         yield "one BOS token", with_bos(model, 1)
         yield "two BOS tokens", with_bos(model, 2)
-    if model.template.tokenizer.chat_template:
+    if model.template.tokenizer.chat_template and model.template.steps is None:
         yield "no chat template", without_template(model)
     limit = longest(model)
     if limit is not None:
         yield "the model's maximum length", uncut(model)
-    if model.template.whole_response:
-        return  # its response would be cut off from the prompt that it is compared with
+    if model.template.whole_response or model.template.steps is not None:
+        return  # its response would be cut off from the prompt that it is compared with, or lose steps
     for length in LENGTHS:
         if limit is None or length < limit:
             yield f"at most {length:,} tokens, the first cut", with_cut(model, length, "left")

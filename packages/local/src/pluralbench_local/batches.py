@@ -169,10 +169,10 @@ def tokens_to_compute(tokenized: Sequence[Tokenized], remaining: Mapping[int, Se
 
 def _duplicates(tokenized: Tokenized) -> dict[int, list[int]]:
     """Conversations with the same tokens, by the first of them."""
-    first: dict[bytes, int] = {}
+    first: dict[tuple[bytes, tuple[int, ...]], int] = {}
     duplicates: dict[int, list[int]] = {}
     for response, tokens in enumerate(tokenized.conversations):
-        duplicates.setdefault(first.setdefault(tokens.ids.tobytes(), response), []).append(response)
+        duplicates.setdefault(first.setdefault((tokens.ids.tobytes(), tokens.marks), response), []).append(response)
     return duplicates
 
 

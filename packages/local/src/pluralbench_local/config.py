@@ -1,7 +1,7 @@
 """`LocalModel`: which reward model to load in this process, and how. Imports no torch."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -23,9 +23,10 @@ from pydantic import Field, field_validator, model_validator
 
 from pluralbench_local.adapters import Adapter, find_adapter
 from pluralbench_local.errors import LocalError
+from pluralbench_local.step_rewards import PROCESS_REWARDS, Aggregation, ProcessRewardName, StepForm, StepReading
 from pluralbench_local.token_rewards import TOKEN_REWARDS, TokenPosition, TokenReward, TokenRewardName, TokenScore
 
-Kind = Literal["classifier", "implicit", "token", "pairwise"]
+Kind = Literal["classifier", "implicit", "token", "process", "pairwise"]
 TOKEN_FIELDS = (
     "token_reward",
     "positive_token",
@@ -38,6 +39,8 @@ TOKEN_FIELDS = (
 """Fields of `LocalModel` that only a model of the kind "token" has."""
 TOKEN_LABELS: Mapping[TokenScore, str] = {"logit": "logit:0", "log_odds": "0:1,1:-1", "probability": "softmax:0"}
 """Labels of a classifier whose logits are those of the positive and the negative token."""
+STEP_FIELDS = ("process_reward", "step_mark", "step_form", "step_split", "aggregation")
+"""Fields of `LocalModel` that only a model of the kind "process" has."""
 PERSONAL_FILE, TRAINING_FILE = "personal.json", "training.json"
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
@@ -58,9 +61,9 @@ class LocalModel(FrozenModel):
     kind: Kind | None = Field(
         None,
         description="classifier: a sequence classifier or value head; implicit: log-probability of the response under "
-        "a language model, minus that under --reference; token: logits of a language model's next token; "
-        "pairwise: a language model that answers A or B for the better of two responses. Default: what is recognized "
-        "from the files.",
+        "a language model, minus that under --reference; token: logits of a language model's next token; process: a "
+        "number at each step of the answer; pairwise: a language model that answers A or B for the better of two "
+        "responses. Default: what is recognized from the files.",
     )
     base: PathText | None = Field(
         None, description="Adapter: its base model, a folder or ORG/NAME. Default: that of adapter_config.json."
@@ -69,15 +72,19 @@ class LocalModel(FrozenModel):
     label: str | None = Field(
         None,
         description="Reward of a model with several logits: logit:K, softmax:K for its probability, mean, or weights "
-        "by name or number, such as helpfulness:0.65,correctness:0.8.",
+        "by name or number, such as helpfulness:0.65,correctness:0.8. process: of a step, also sigmoid:K.",
     )
     token_reward: TokenRewardName | None = Field(
         None, description="token: a published way to read the reward; the next six options change parts of it."
     )
     positive_token: str | None = Field(
-        None, description="token: the token that speaks for the response, such as Yes, or its id, such as id:9642."
+        None,
+        description="token, process: the token that speaks for the response or step, such as Yes; token: or its id, "
+        "such as id:9642.",
     )
-    negative_token: str | None = Field(None, description="token: the token against it, such as No. Default: none.")
+    negative_token: str | None = Field(
+        None, description="token, process: the token against it, such as No. token: Default: none."
+    )
     token_score: TokenScore | None = Field(
         None,
         description="token: logit of the positive token; log_odds: its logit minus that of the negative one; "
@@ -95,6 +102,23 @@ class LocalModel(FrozenModel):
     prefill: str | None = Field(
         None, description='token: text that begins the model\'s reply, before the token, such as "Verdict: ".'
     )
+    process_reward: ProcessRewardName | None = Field(
+        None, description="process: a published way to read the steps; the next options change parts of it."
+    )
+    step_mark: str | None = Field(
+        None, description="process: what marks the end of a step, such as <extra_0>; of form turn, the model's reply."
+    )
+    step_form: StepForm | None = Field(
+        None,
+        description="process: token: the mark's tokens come after those of a step; text: the mark is part of the text; "
+        "turn: each step is a message, and the mark its reply. Default: token.",
+    )
+    step_split: str | None = Field(
+        None, description="process: text between the steps of an answer. Default: blank lines."
+    )
+    aggregation: Aggregation | None = Field(
+        None, description="process: how the scores of the steps make the reward. Default: as the model's paper does."
+    )
     revision: str | None = Field(None, description="Revision of the model on the Hub.")
     chat_template: Path | None = Field(None, description="Jinja file to use instead of the tokenizer's chat template.")
     device: str = Field(
@@ -107,7 +131,9 @@ class LocalModel(FrozenModel):
 
     @model_validator(mode="after")
     def _fields_of_tokens(self) -> Self:
-        given = self._token_settings()
+        given = self._given(TOKEN_FIELDS)
+        if self.has_steps():
+            given = {name: value for name, value in given.items() if name not in {"positive_token", "negative_token"}}
         if self.kind != "token":
             if given:
                 name = next(iter(given))
@@ -137,6 +163,52 @@ class LocalModel(FrozenModel):
             )
         return self
 
+    @model_validator(mode="after")
+    def _fields_of_steps(self) -> Self:
+        given = self._given(STEP_FIELDS)
+        if given and self.kind not in {None, "process"}:
+            name = next(iter(given))
+            raise ValueError(f'`{name}=...` is for process rewards; set `kind="process"`, or leave it out')
+        if self.has_steps() and (self.positive_token is None) != (self.negative_token is None):
+            raise ValueError("`positive_token` and `negative_token` require each other; set both, or neither")
+        if self.has_steps() and self.positive_token and self.label:
+            raise ValueError("`label=...` is for a reward head; leave it out, or the tokens")
+        if "" in (self.step_mark, self.step_split):
+            raise ValueError("`step_mark` and `step_split` cannot be empty; leave them out")
+        return self
+
+    def has_steps(self) -> bool:
+        """Return whether its fields say that the steps of an answer are read."""
+        return self.kind == "process" or bool(self._given(STEP_FIELDS))
+
+    def step_reading(self, known: ProcessRewardName | None = None) -> StepReading | None:
+        """Return how a reward of the kind "process" is read.
+
+        Args:
+            known: The published way that is known from the files.
+
+        Returns:
+            The published way with the fields that change it; None if there is neither such a way nor a mark.
+        """
+        name = self.process_reward or known
+        fields: dict[str, Any] = {
+            "mark": self.step_mark,
+            "form": self.step_form,
+            "split": self.step_split,
+            "label": self.label,
+            "positive": self.positive_token,
+            "negative": self.negative_token,
+            "aggregation": self.aggregation,
+        }
+        changed = {name: value for name, value in fields.items() if value is not None}
+        if self.positive_token is not None:
+            changed["label"] = None
+        if self.label is not None:
+            changed |= {"positive": None, "negative": None}
+        if name is not None:
+            return replace(PROCESS_REWARDS[name], **changed)
+        return StepReading(**changed) if self.step_mark is not None else None
+
     def reading(self) -> TokenReward:
         """Return how a reward of the kind "token" is read."""
         fields: dict[str, Any] = {
@@ -157,8 +229,8 @@ class LocalModel(FrozenModel):
         """Return how several logits make a reward: `label`, or that of `token_score`."""
         return TOKEN_LABELS[self.reading().score] if self.kind == "token" else self.label
 
-    def _token_settings(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in TOKEN_FIELDS if getattr(self, name) is not None}
+    def _given(self, names: Sequence[str]) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
 
     def record(self) -> ModelRecord:
         """Return the record of the model before it is loaded: its digest or commit, and its settings."""
@@ -180,7 +252,7 @@ class LocalModel(FrozenModel):
             device=self.device,
             dtype=self.dtype,
             trust_remote_code=self.trust_remote_code,
-            settings=self._token_settings() if trained is None else _settings(trained),
+            settings=self._given((*TOKEN_FIELDS, *STEP_FIELDS)) if trained is None else _settings(trained),
         )
 
     def personal(self) -> dict[str, Any] | None:

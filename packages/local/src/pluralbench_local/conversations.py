@@ -14,6 +14,8 @@ from pluralbench_local.packing import Tokens, common_prefix
 
 MAX_TEXTS = 1024  # conversations in one call of the tokenizer
 MAX_CHARACTERS = 2_000_000  # of several conversations in one call; the tokenizer needs about 200 bytes for each
+Conversation = tuple[str, Sequence[Message], str]
+"""Id of a prompt, its messages, and an answer."""
 MAX_NAMED_IDS = 5  # ids in an error message
 
 
@@ -47,6 +49,8 @@ class Template:
         question: Message of the user after the response; empty for none.
         opening: Whether the template opens a further reply of the model after that.
         prefill: Text that begins this reply.
+        steps: Tokenizes conversations, each an id, a prompt and an answer, whose steps are read; see
+            `pluralbench_local.steps`. Default: the end or the whole response is read.
         labels: Token ids whose logits after a conversation are its reward. Default: a reward head reads it.
     """
 
@@ -61,6 +65,7 @@ class Template:
     opening: bool = False
     prefill: str = ""
     labels: tuple[int, ...] = ()
+    steps: "Callable[[Sequence[Conversation], Template], Iterator[Tokens]] | None" = None
 
     def conversation(self, messages: Sequence[Message], response: str) -> str:
         """Render a prompt with a response as the model reads it. Raises as `render`."""
@@ -176,6 +181,11 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
             tokenized[index] = replace(tokenized[index], dropped=why)
         elif on_overflow == "truncate-left":
             tokenized[index] = _truncate_left(tokenized[index], limit)
+            if any(tokens.marks[:1] < (0,) for tokens in tokenized[index].conversations if tokens.marks):
+                raise LocalError(
+                    f"Without their first tokens, the answers to the prompt {groups[index].id} lose steps that are "
+                    f"beyond {limit:,} tokens; raise `max_length=...`, or choose drop as `on_overflow=...`."
+                )
         else:
             tokenized[index] = _truncate_prompt(groups[index], tokenized[index], template, limit)
     return tokenized
@@ -198,7 +208,7 @@ def identical_renderings(groups: Sequence[Group], tokenized: Sequence[Tokenized]
         texts = len(set(group.responses))
         if texts > 1 and not result.dropped:
             different += 1
-            identical += len({tokens.ids.tobytes() for tokens in result.conversations}) < texts
+            identical += len({(tokens.ids.tobytes(), tokens.marks) for tokens in result.conversations}) < texts
     if different and identical == different:
         raise LocalError(
             f"The chat template makes the same tokens of different responses, in all {different:,} items; give another "
@@ -220,6 +230,11 @@ def count_bos(tokenized: Sequence[Tokenized], template: Template) -> tuple[int, 
 
 
 def _tokenize_groups(groups: Sequence[Group], template: Template) -> Iterator[Tokenized]:
+    if template.steps is not None:
+        every = [(group.id, group.messages, response) for group in groups for response in group.responses]
+        with_steps = template.steps(every, template)
+        yield from (Tokenized(list(islice(with_steps, len(group.responses)))) for group in groups)
+        return
     texts = (template.conversation(group.messages, response) for group in groups for response in group.responses)
     conversations_of = encode_texts(texts, template)
     openings = encode_texts((template.render(group.messages, opening=True) for group in groups), template)
@@ -259,7 +274,7 @@ def _truncate_left(tokenized: Tokenized, limit: int) -> Tokenized:
 def _keep_last(tokens: Tokens, keep: int) -> Tokens:
     cut = len(tokens.ids) - keep
     reads = range(max(tokens.reads.start - cut, 0), tokens.reads.stop - cut)
-    return Tokens(tokens.ids[cut:], reads)
+    return Tokens(tokens.ids[cut:], reads, tuple(mark - cut for mark in tokens.marks))
 
 
 def _truncate_prompt(group: Group, tokenized: Tokenized, template: Template, limit: int) -> Tokenized:

@@ -3,13 +3,10 @@
 Scoring, serving and training know no kind by name: a new kind is an entry of `KINDS`.
 """
 
-import math
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,14 +28,10 @@ from pluralbench_local.models import load_model, load_tokenizer, silence_transfo
 from pluralbench_local.network import AGREEMENT, ReadableNetwork, network_of, using_default_attention
 from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.planning import VOCABULARY_ROWS
+from pluralbench_local.step_heads import is_process, load_step_network, step_rewards, step_template
 from pluralbench_local.token_heads import scale_logits, token_template, with_token_head
 from pluralbench_local.value_heads import FAMILIES, HeadFamily, load_value_head
 from pluralbench_local.weights import ModelFiles
-
-RULE = re.compile(r"^(logit|softmax):(-?\d+)$")
-
-Names = Mapping[Any, str]
-"""Name of each logit by its number, as `id2label` of a configuration."""
 
 Rows = list[list[int]]
 """For each conversation the indices of its states."""
@@ -180,9 +173,10 @@ class ModelKind:
         template = Template(tokenizer, appended, self.whole_response, num_embeddings, eos=eos, unread=unread)
         return self.ending(source, template)
 
-    def settings(self, config: PretrainedConfig) -> dict[str, Any]:
-        """Return what a run records of a model of this kind."""
-        return {} if self.family is None else self.family.settings(config)
+    def settings(self, network: ReadableNetwork) -> dict[str, Any]:
+        """Return what a run records of a loaded model of this kind."""
+        own = {} if self.family is None else self.family.settings(network.model.config)
+        return own | getattr(network.head, "settings", {})
 
     def _appended(self, config: PretrainedConfig) -> tuple[int, ...]:
         if not self.append:
@@ -262,6 +256,14 @@ TOKEN = ModelKind(
     ending=token_template,
 )
 """The logits of one or two tokens after the conversation, by `pluralbench_local.token_rewards`."""
+PROCESS = ModelKind(
+    "process",
+    is_process,
+    network=load_step_network,
+    numbers=step_rewards,
+    ending=step_template,
+)
+"""Scores of the steps of an answer, which make one reward, by `pluralbench_local.step_rewards`."""
 CLASSIFIER = ModelKind("classifier", lambda files: True, network=_classifier)
 """A logit of the conversation's last token. Of several, `label` makes one: "logit:K", "softmax:K" for its probability,
 their "mean", or their weighted sum. Personalized RewardBench (section 4.1) uses "softmax:-1"."""
@@ -274,6 +276,7 @@ KINDS: tuple[ModelKind, ...] = (
     ),
     LANGUAGE_MODEL,
     TOKEN,
+    PROCESS,
     # internlm/internlm2-*-reward: `get_score` of the model's own code reads the reward token after the conversation.
     ModelKind(
         "classifier",
@@ -317,67 +320,3 @@ def load_network(kind: ModelKind, files: ModelFiles) -> ReadableNetwork:
     network = kind.network(files)
     kind.check(files.source.name, network)
     return network
-
-
-def check_label(name: str, logits: int, label: str | None, names: Names = MappingProxyType({})) -> None:
-    """Check the label of a classifier against the number of its logits.
-
-    Args:
-        name: Name of the model.
-        logits: Number of its logits.
-        label: The label.
-        names: Names of the logits (`id2label`).
-
-    Raises:
-        LocalError: If a head of several logits has no label, or the label does not fit the head.
-    """
-    if label is None:
-        if logits > 1:
-            raise LocalError(
-                f"The head of {name} has {logits} logits; choose the reward with `label=...`: logit:K, or softmax:K "
-                f"for its probability (K from 0 to {logits - 1}, or -1 for the last), mean, or weights by name or "
-                f"number ({_listed(names, logits)}), such as 0:0.65,1:-0.4."
-            )
-        return
-    match = RULE.match(label)
-    if match is not None and -logits <= int(match[2]) < logits:
-        return
-    if match is not None or not _weights(label, logits, names):
-        raise LocalError(
-            f"The label {label!r} does not fit the head of {name}, which has {logits} logits "
-            f"({_listed(names, logits)}); give logit:K, softmax:K, mean, or weights by name or number, such as "
-            "0:0.65,1:-0.4, as `label=...`."
-        )
-
-
-def reward_of(logits: Tensor, label: str | None, names: Names = MappingProxyType({})) -> Tensor:
-    """Return the reward of each row of logits, as `label` makes it (see `check_label`)."""
-    match = RULE.match(label or "logit:0")
-    if match is None:
-        weights = _weights(label or "", logits.shape[1], names)
-        return torch.stack([logits[:, number] * weight for number, weight in weights.items()]).sum(0)
-    values = logits.softmax(-1) if match[1] == "softmax" else logits
-    return values[:, int(match[2])]
-
-
-def _weights(label: str, logits: int, names: Names) -> dict[int, float]:
-    """Weights of the logits by number; empty if the label does not fit them."""
-    if label == "mean":
-        return dict.fromkeys(range(logits), 1 / logits)
-    numbers = {name: number for number, name in names.items()} | {str(number): number for number in range(logits)}
-    weights: dict[int, float] = {}
-    for part in label.split(","):
-        name, _, weight = part.rpartition(":")
-        number = numbers.get(name.strip())
-        try:
-            value = float(weight)
-        except ValueError:
-            return {}
-        if number is None or number in weights or not 0 <= number < logits or not math.isfinite(value):
-            return {}
-        weights[number] = value
-    return weights
-
-
-def _listed(names: Names, logits: int) -> str:
-    return ", ".join(str(names.get(number, number)) for number in range(logits))

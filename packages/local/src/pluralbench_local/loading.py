@@ -13,7 +13,8 @@ from pluralbench_runs import log_status, step
 from pluralbench_local.config import LocalModel, described
 from pluralbench_local.errors import LocalError
 from pluralbench_local.general_preference import GeneralPreferenceModel
-from pluralbench_local.kinds import ModelKind, check_label, kind_of, load_network
+from pluralbench_local.kinds import ModelKind, kind_of, load_network
+from pluralbench_local.labels import check_label
 from pluralbench_local.models import (
     ALL_GPUS,
     all_gpus,
@@ -114,7 +115,7 @@ def _load(kind: ModelKind, files: ModelFiles, options: RunOptions) -> LocalRewar
     if kind.option == "label" and outputs is not None:
         check_label(model.name, outputs, model.rule(), config.id2label or {})
     template = kind.template(model, tokenizer, config, num_embeddings(network.model))
-    if settings := kind.settings(config) | quantization_settings(config):
+    if settings := kind.settings(network) | quantization_settings(config):
         log_status(f"{model.name}: {'; '.join(f'{name} {value}' for name, value in settings.items())}.")
     return LocalRewardModel(model.name, kind, network, template, model.rule(), reference, options)
 

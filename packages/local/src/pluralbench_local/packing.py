@@ -46,10 +46,12 @@ class Tokens:
     Attributes:
         ids: Token ids.
         reads: Consecutive positions whose last hidden state is read.
+        marks: Those of them that end a step, if the steps are read.
     """
 
     ids: "array[int]"
     reads: range
+    marks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

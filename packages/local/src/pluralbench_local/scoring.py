@@ -28,7 +28,8 @@ from pluralbench_local.batches import Compute, Finish, Read, ScoreTable, in_batc
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, tokenize
 from pluralbench_local.errors import LocalError
-from pluralbench_local.kinds import ModelKind, check_label, reward_of
+from pluralbench_local.kinds import ModelKind
+from pluralbench_local.labels import check_label, reward_of
 from pluralbench_local.models import quantization_settings
 from pluralbench_local.network import (
     ReadableNetwork,
@@ -124,9 +125,9 @@ class LocalRewardModel:
         fields = loaded_fields(self)
         loaded = "commit" if record.base is None else "base_commit"
         commit = fields.pop("commit") or getattr(record, loaded)
-        config = self.network.model.config
-        settings = record.settings | self.kind.settings(config) | quantization_settings(config)
-        return record.model_copy(update=fields | {loaded: commit, "settings": settings})
+        settings = record.settings | self.kind.settings(self.network)
+        settings |= quantization_settings(self.network.model.config)
+        return record.model_copy(update=fields | {"kind": self.kind.name, loaded: commit, "settings": settings})
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
         """Compute the reward of each conversation, in order, and return the tokens that each network computed too."""

@@ -15,6 +15,7 @@ from pluralbench_runs import FrozenModel
 from pluralbench_local.config import LocalModel
 
 NOT_SERVED = "`{}=...` is for models behind a server; give `server=...` too, or leave it out."
+NO_STEPS = "{} scores the steps of answers, which is done in this process; leave out `server=...`."
 
 
 class ServedModel(FrozenModel):
@@ -58,6 +59,8 @@ class ServedModel(FrozenModel):
         model, serving, kind = self.model, self.serving, self.model.kind or "classifier"
         if kind == "pairwise":
             raise ServerError(f"{model.name} compares two responses, which no server does; leave out the servers.")
+        if kind == "process":
+            raise ServerError(NO_STEPS.format(model.name))
 
         async def connect(urls: Sequence[str], served_name: str | None, name: str) -> list[Server]:
             clients = [await stack.enter_async_context(Client(url, serving)) for url in urls]

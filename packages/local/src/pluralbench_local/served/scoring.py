@@ -16,12 +16,13 @@ from transformers import PretrainedConfig, PreTrainedTokenizerBase
 from pluralbench_local.batches import ScoreTable
 from pluralbench_local.conversations import Template, Tokenized
 from pluralbench_local.errors import LocalError
-from pluralbench_local.kinds import check_label, kind_of, reward_of
+from pluralbench_local.kinds import kind_of
+from pluralbench_local.labels import check_label, reward_of
 from pluralbench_local.models import load_config, load_tokenizer
 from pluralbench_local.packing import Tokens
 from pluralbench_local.scoring import token_limit
 from pluralbench_local.served.checking import Items, check, check_unchanged, load_head
-from pluralbench_local.served.config import ServedModel
+from pluralbench_local.served.config import NO_STEPS, ServedModel
 from pluralbench_local.token_heads import vllm_options
 from pluralbench_local.weights import ModelFiles
 
@@ -225,7 +226,10 @@ def load(model: ServedModel, scoring: ScoringConfig) -> Served:
     config = load_config(local)
     size = config.get_text_config().vocab_size  # larger ids crash some engines, so they are never sent
     kind = kind_of(ModelFiles(local, {}))  # the weights need not be here
-    return Served(model, scoring, kind.template(local, tokenizer, config, size), config)
+    template = kind.template(local, tokenizer, config, size)
+    if template.steps is not None:
+        raise ServerError(NO_STEPS.format(local.name))
+    return Served(model, scoring, template, config)
 
 
 def _evenly_spaced(indices: Sequence[int], count: int) -> list[int]:

@@ -1,0 +1,81 @@
+"""Process rewards: where the steps of an answer are marked, what is read there, and how steps make a reward.
+
+Imports no torch.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+StepForm = Literal["token", "text", "turn"]
+Aggregation = Literal["min", "product", "mean", "last"]
+ProcessRewardName = Literal["qwen-prm", "skywork-prm", "math-shepherd", "rlhflow-prm", "trl-prm"]
+
+
+@dataclass(frozen=True)
+class StepReading:
+    """How the steps of an answer are marked and read.
+
+    Attributes:
+        mark: What marks the end of a step: a token, a text, or the model's reply to the step.
+        form: token: the tokens of the mark come after those of the step, and each is tokenized apart; text: the mark is
+            written into the text, which is tokenized as a whole; turn: each step is a message of the user, and the mark
+            is the reply to it. Read are the last token of a mark, or the token before a reply.
+        split: Text between the steps of an answer; empty for blank lines.
+        label: What a reward head's logits say of a step: logit:K, softmax:K or sigmoid:K.
+        positive: Of a language model the token that speaks for a step; the score is its softmax with `negative`.
+        negative: The token against it.
+        aggregation: How the scores of the steps make the reward; None if its publication names no way.
+        chat_template: Chat template (Jinja) of a model whose training had none, unless the user gives one.
+        architectures: Architectures in configurations by which it is recognized.
+    """
+
+    mark: str
+    form: StepForm = "token"
+    split: str = ""
+    label: str | None = None
+    positive: str | None = None
+    negative: str | None = None
+    aggregation: Aggregation | None = None
+    chat_template: str | None = None
+    architectures: tuple[str, ...] = ()
+
+
+def _plain(before_answer: str) -> str:
+    """A template that writes messages without roles, in Jinja; what comes before the answer is a Jinja literal."""
+    return (
+        "{{ bos_token }}{% for message in messages %}{{ message['content'] }}"
+        f"{{{{ '\\n' if loop.revindex > 2 else {before_answer} if not loop.last else '' }}}}{{% endfor %}}"
+    )
+
+
+PROCESS_REWARDS: Mapping[ProcessRewardName, StepReading] = MappingProxyType(
+    {
+        # Qwen2.5-Math-PRM-7B and -72B (their cards): probability of label 1 at a token after each paragraph.
+        "qwen-prm": StepReading("<extra_0>", label="softmax:1", architectures=("Qwen2ForProcessRewardModel",)),
+        # Skywork-o1-Open-PRM (skywork-o1-prm-inference, `io_utils.py`): sigmoid of the value at each newline.
+        "skywork-prm": StepReading(
+            "\n",
+            split="\n",
+            label="sigmoid:0",
+            chat_template=_plain(r"'\n'"),
+            architectures=("Qwen2ForPrmModel",),
+        ),
+        # math-shepherd-mistral-7b-prm (its card). The least score is the reward (arXiv 2312.08935, section 3.4).
+        "math-shepherd": StepReading(
+            " ки",
+            form="text",
+            split="\n",
+            positive="+",
+            negative="-",
+            aggregation="min",
+            chat_template=_plain("' '"),
+        ),
+        # RLHFlow's Llama3.1-8B-PRM-*-Data (RLHF-Reward-Modeling, math-rm/prm_evaluate.py): the mean is the reward.
+        "rlhflow-prm": StepReading("+", form="turn", positive="+", negative="-", aggregation="mean"),
+        # TRL's PRMTrainer (experimental/prm/prm_trainer.py) and Axolotl's stepwise_supervised, by their defaults.
+        "trl-prm": StepReading("\n", label="softmax:1", chat_template=_plain("''")),
+    }
+)
+"""Published ways to read process rewards by name. A new one is an entry here."""

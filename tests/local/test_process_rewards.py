@@ -1,0 +1,272 @@
+"""Process rewards of every published form are read as these publish it, and what would be misread is refused."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from case_marks import heavy
+from pluralbench_local import LocalError, LocalModel, load, score
+from pluralbench_local.step_rewards import PROCESS_REWARDS
+from pluralbench_rewards import Group
+from pluralbench_runs import UserError
+from process_models import (
+    PROCESS_MODELS,
+    REWARDS,
+    answers_in_steps,
+    plain_ids,
+    published_steps,
+    save_process_model,
+)
+from reward_models import (
+    TEMPLATE,
+    Folders,
+    change_config,
+    differences,
+    load_classifier,
+    save_language_model,
+    user,
+    work_of,
+)
+from safetensors.torch import load_file, save_file
+
+PADDED = {"trl-encoder", "trl-modernbert"}
+
+
+def cases() -> list[Any]:
+    """Every form in both modes and precisions; few unmarked."""
+    every = [
+        (name, mode, dtype, close)
+        for name in PROCESS_MODELS
+        for mode in ("fast", "exact")
+        for dtype, close in (("float32", 1e-4), ("bfloat16", 0.05))
+    ]
+    smoke = {("qwen", "fast", "float32"), ("rlhflow", "fast", "float32")}
+    return [*(case for case in every if case[:3] in smoke), *heavy(*(case for case in every if case[:3] not in smoke))]
+
+
+@pytest.mark.parametrize(("name", "mode", "dtype", "close"), cases())
+def test_steps_are_read_as_their_program_reads_them(
+    tmp_path: Path, name: str, mode: str, dtype: str, close: float
+) -> None:
+    """The second computation: `process_models`, one conversation in a forward pass of its own."""
+    saved = PROCESS_MODELS[name]
+    groups = answers_in_steps(1, 3, saved.between)
+    folder = save_process_model(tmp_path / "model", name, dtype=dtype)
+    model = load_classifier(folder, **saved.options)
+    aggregation = model.record().settings["aggregation"]
+    steps = [published_steps(folder, name, group, dtype) for group in groups]
+    expected = [[REWARDS[aggregation](scores) for scores in row] for row in steps]
+    scored = score(model, groups, mode=mode)
+    assert max(differences(scored.scores, expected)) < close
+    assert len({round(value, 3) for row in expected for value in row}) > 3
+    strategy = "padded" if name in PADDED else mode
+    assert (work_of(scored).strategy, bool(work_of(scored).unpackable)) == (strategy, name in PADDED)
+    single = score(model, groups, mode=mode, token_budget=1)
+    assert max(differences(single.scores, expected)) < close
+    assert model.record().kind == "process"
+    assert str(model.network.dtype) == f"torch.{dtype}"
+
+
+@pytest.mark.parametrize("aggregation", list(REWARDS))
+def test_a_probability_of_zero_moves_no_step(tmp_path: Path, aggregation: str) -> None:
+    """The card's helper drops zeros by value; a head this large gives 0.0 and 1.0 exactly."""
+    folder = save_process_model(tmp_path / "model", "qwen", scale=40.0)
+    groups = answers_in_steps(2, 3)
+    steps = [published_steps(folder, "qwen", group, "float32") for group in groups]
+    values = [value for row in steps for scores in row for value in scores]
+    assert 0.0 in values
+    assert any(value > 0.5 for value in values)
+    expected = [[REWARDS[aggregation](scores) for scores in row] for row in steps]
+    scored = score(load_classifier(folder, aggregation=aggregation), groups)
+    assert max(differences(scored.scores, expected)) < 1e-4
+
+
+def test_an_answer_with_the_mark_in_its_text_has_no_more_steps(tmp_path: Path) -> None:
+    folder = save_process_model(tmp_path / "model", "qwen")
+    [group] = answers_in_steps(3, 1)
+    steps = group.responses[1].split("\n\n")
+    both = Group("q", group.prompt, ["\n\n".join(steps), f"{steps[0]}<extra_0>{steps[1]}"])
+    [[apart, together]] = score(load_classifier(folder, aggregation="mean"), [both]).scores
+    [[first, second], [_, last]] = published_steps(
+        folder, "qwen", Group("q", group.prompt, [both.responses[0]] * 2), "float32"
+    )
+    assert apart == pytest.approx((first + second) / 2, abs=1e-5)
+    assert together == pytest.approx(last, abs=1e-5)
+
+
+def test_a_mark_of_several_tokens_is_found_in_a_text(tmp_path: Path) -> None:
+    """Without a token of its own, the mark ends with the last byte of its last character."""
+    folder = save_language_model(tmp_path / "model", num_hidden_layers=2)
+    model = load_classifier(folder, process_reward="math-shepherd")
+    steps = ["walking 走路", "origami", "काम"]
+    assert model.template.steps is not None
+    [tokens] = model.template.steps([("q", user("why?"), "\n".join(steps))], model.template)
+    tokenizer = model.template.tokenizer
+    read = [tokenizer.decode(tokens.ids[: mark + 1].tolist()) for mark in tokens.marks]
+    lines = [f"{step} ки" for step in steps]
+    assert read == ["<s>why? " + "\n".join(lines[: number + 1]) for number in range(3)]
+
+
+def test_what_is_read_is_recorded_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = save_process_model(tmp_path / "model", "qwen")
+    settings = load(folder, device="cpu", aggregation="min").record().settings
+    assert settings == {
+        "aggregation": "min",
+        "steps": "at blank lines",
+        "mark": "'<extra_0>' as token",
+        "step score": "softmax:1",
+    }
+    assert "mark '<extra_0>' as token; step score softmax:1; aggregation min" in capsys.readouterr().err
+
+
+def test_published_ways_that_name_a_reward_need_no_option() -> None:
+    named = {name for name, way in PROCESS_REWARDS.items() if way.aggregation}
+    assert named == {"math-shepherd", "rlhflow-prm"}
+
+
+REFUSED = [
+    (
+        {"kind": "process"},
+        r"The files of HERE do not say what marks the steps of an answer; give `step_mark=\.\.\.`, .*",
+    ),
+    (
+        {"kind": "process", "step_mark": "\n"},
+        r"No publication names how the scores of steps make a reward of HERE; give `aggregation=\.\.\.` "
+        r"\(min, product, mean, last\)\.",
+    ),
+    (
+        {"step_mark": "\n", "aggregation": "min"},
+        r"HERE has no reward head; a language model says with tokens whether a step is right: give .*",
+    ),
+    (
+        {"step_mark": "\n", "aggregation": "min", "positive_token": "origami folder", "negative_token": "-"},
+        r"'origami folder' is not a single token \(.*\); give another one\.",
+    ),
+    (
+        {"step_mark": "\n", "aggregation": "min", "positive_token": "+", "negative_token": "+"},
+        r"The positive and the negative token are the same \(id \d+\); give two tokens\.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), REFUSED)
+def test_what_the_files_do_not_tell_is_asked_for(language_models: Folders, options: dict[str, Any], said: str) -> None:
+    folder = language_models(num_hidden_layers=1)
+    with pytest.raises(LocalError) as failed:
+        load(folder, device="cpu", **options)
+    assert re.fullmatch(said, str(failed.value).replace(folder, "HERE")), str(failed.value)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"kind": "classifier", "step_mark": "\n"},
+        {"kind": "process", "positive_token": "+"},
+        {"kind": "process", "positive_token": "+", "negative_token": "-", "label": "softmax:1"},
+        {"kind": "process", "question": "Right?"},
+        {"kind": "process", "step_split": ""},
+    ],
+)
+def test_fields_that_do_not_go_together(options: dict[str, Any]) -> None:
+    with pytest.raises(UserError):
+        load("model", **options)
+
+
+@pytest.fixture
+def shepherd(language_models: Folders) -> Any:
+    """A language model that is read as Math-Shepherd."""
+    return load_classifier(language_models(num_hidden_layers=1), process_reward="math-shepherd")
+
+
+def test_an_answer_without_steps(shepherd: Any) -> None:
+    with pytest.raises(LocalError) as failed:
+        score(shepherd, [Group("q7", user("why?"), ["so", " \n "])])
+    assert str(failed.value) == ("An answer to the prompt q7 has no step, so it has no process reward; leave it out.")
+
+
+def test_steps_beyond_the_length(shepherd: Any) -> None:
+    groups = [Group("q7", user("why?"), ["\n".join(["origami"] * 30)])]
+    with pytest.raises(LocalError, match=r"q7 lose steps that are beyond 40 tokens"):
+        score(shepherd, groups, max_length=40, on_overflow="truncate-left")
+    long_prompt = [Group("q7", user("walking " * 60), ["origami\nand"])]
+    whole, cut = score(shepherd, long_prompt), score(shepherd, long_prompt, max_length=60, on_overflow="truncate-left")
+    assert cut.tokens_cut[0] > 0
+    assert whole.scores != cut.scores
+    assert score(shepherd, groups, max_length=40, on_overflow="drop").scores == [[]]
+
+
+@pytest.mark.parametrize(
+    ("template", "options", "said"),
+    [
+        (
+            TEMPLATE.replace("<|assistant|>\n{% endif %}", "<|helper|>\n{% endif %}"),
+            {"process_reward": "rlhflow-prm"},
+            r"The chat template does not open replies where a finished conversation has them, .*",
+        ),
+        (
+            TEMPLATE.replace("message['content'] }}", "message['content'] | upper }}"),
+            {"process_reward": "math-shepherd"},
+            r"The chat template changes an answer with marked steps; .*",
+        ),
+    ],
+)
+def test_a_template_that_moves_the_mark(
+    language_models: Folders, written: Any, template: str, options: dict[str, Any], said: str
+) -> None:
+    model = load_classifier(language_models(num_hidden_layers=1), chat_template=written(template), **options)
+    with pytest.raises(LocalError) as failed:
+        score(model, answers_in_steps(1, 1))
+    assert re.fullmatch(said, str(failed.value)), str(failed.value)
+
+
+CODE = """
+import torch
+from transformers import LlamaModel, LlamaPreTrainedModel
+
+class OwnStepModel(LlamaPreTrainedModel):
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = LlamaModel(config)
+        self.judge = torch.nn.Linear(config.hidden_size, 2)
+        self.post_init()
+
+    def forward(self, input_ids, attention_mask=None):
+        states = self.model(input_ids=input_ids, attention_mask=attention_mask, use_cache=False).last_hidden_state
+        return (self.judge(torch.tanh(states)),)
+"""
+
+
+@pytest.mark.parametrize("budget", [None, 1])
+def test_a_model_that_scores_tokens_by_its_own_code(tmp_path: Path, budget: int | None) -> None:
+    folder = Path(save_process_model(tmp_path / "model", "trl"))
+    (folder / "modeling_own.py").write_text(CODE, encoding="utf-8")
+    change_config(str(folder), architectures=["OwnStepModel"], auto_map={"AutoModel": "modeling_own.OwnStepModel"})
+    tensors = load_file(folder / "model.safetensors")
+    judge = {"judge.weight": tensors.pop("score.weight"), "judge.bias": tensors.pop("score.bias")}
+    save_file(tensors | judge, folder / "model.safetensors", metadata={"format": "pt"})
+    options: dict[str, Any] = {"process_reward": "trl-prm", "aggregation": "mean", "trust_remote_code": True}
+    model = load_classifier(str(folder), **options)
+    groups = answers_in_steps(4, 2)
+    scored = score(model, groups, token_budget=budget)
+    assert "its own code" in work_of(scored).unpackable
+    own: Any = model.network.model
+    tokenizer = model.template.tokenizer
+    for group, scores in zip(groups, scored.scores, strict=True):
+        for response, reward in zip(group.responses, scores, strict=True):
+            ids, marks = [0, *plain_ids(tokenizer, group.prompt[-1]["content"])], []
+            for step in response.split("\n\n"):
+                ids += [*plain_ids(tokenizer, step), *plain_ids(tokenizer, "\n")]
+                marks.append(len(ids) - 1)
+            with torch.inference_mode():
+                [logits] = own(torch.tensor([ids]))
+            assert reward == pytest.approx(float(logits[0, marks].softmax(-1)[:, 1].mean()), abs=1e-4)
+
+
+def test_a_model_of_steps_is_known_by_its_architecture(tmp_path: Path) -> None:
+    folder = save_process_model(tmp_path / "model", "skywork")
+    assert (
+        load(folder, device="cpu", aggregation="last").record()
+        == load(LocalModel(name=folder, device="cpu", kind="process", aggregation="last")).record()
+    )
