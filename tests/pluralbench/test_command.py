@@ -93,9 +93,13 @@ def test_each_field_of_a_configuration_is_an_option(run: Command, monkeypatch: p
     words: list[str] = []
     expected = {}
     for parameter, model in DESCRIPTIONS[verb].items():
-        values: dict[str, Any] = {"name": "m"} if model is LocalModel else {}
+        # What all fields of a model fit but `label`.
+        values: dict[str, Any] = {"kind": "token", "token_position": "reply"} if model is LocalModel else {}
+        for field, value in values.items():
+            words += [f"--{field.replace('_', '-')}", value]
+        values |= {"name": "m"} if model is LocalModel else {}
         for field, info in model.model_fields.items():
-            if field not in values:
+            if field not in values and (field, model) != ("label", LocalModel):
                 assert info.description
                 own, values[field] = words_and_value(info.annotation)
                 words += [FLAGS.get(field, f"--{field.replace('_', '-')}"), *own]
