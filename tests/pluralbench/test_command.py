@@ -16,6 +16,7 @@ from pluralbench import ConnectionConfig, DataConfig, JudgeConfig, LocalModel, P
 from pluralbench.commands.app import program
 from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, ScoringConfig
 from pluralbench_calls import Price
+from pluralbench_local.config import STEP_FIELDS
 from pluralbench_runs import FrozenModel, PathText, UserError
 from pluralbench_runs import command as command_module
 from written_tables import write
@@ -93,13 +94,13 @@ def test_each_field_of_a_configuration_is_an_option(run: Command, monkeypatch: p
     words: list[str] = []
     expected = {}
     for parameter, model in DESCRIPTIONS[verb].items():
-        # What all fields of a model fit but `label`.
+        # What all fields of a model fit but `label` and those of process rewards.
         values: dict[str, Any] = {"kind": "token", "token_position": "reply"} if model is LocalModel else {}
         for field, value in values.items():
             words += [f"--{field.replace('_', '-')}", value]
         values |= {"name": "m"} if model is LocalModel else {}
         for field, info in model.model_fields.items():
-            if field not in values and (field, model) != ("label", LocalModel):
+            if field not in values and (model is not LocalModel or field not in {"label", *STEP_FIELDS}):
                 assert info.description
                 own, values[field] = words_and_value(info.annotation)
                 words += [FLAGS.get(field, f"--{field.replace('_', '-')}"), *own]
