@@ -72,7 +72,8 @@ class LocalModel(FrozenModel):
     label: str | None = Field(
         None,
         description="Reward of a model with several logits: logit:K, softmax:K for its probability, mean, or weights "
-        "by name or number, such as helpfulness:0.65,correctness:0.8. process: of a step, also sigmoid:K.",
+        "by name or number, such as helpfulness:0.65,correctness:0.8. process: of a step, also sigmoid:K. Of a general "
+        "preference model: scaled, plain or normalized.",
     )
     token_reward: TokenRewardName | None = Field(
         None, description="token: a published way to read the reward; the next six options change parts of it."

@@ -259,11 +259,11 @@ class PairPreferenceTemplate(Template):
         Raises:
             LocalError: If the template opens no answer, or a letter is not a single token behind it.
         """
-        content, told = "Which one?", "origami"
+        content, answer = "Which one?", "origami"
         question = self.asked(content)
         bos = self.tokenizer.bos_token
-        whole = super().render([{"role": "user", "content": content}, {"role": "assistant", "content": told}])
-        before = (whole.replace(str(bos), "") if bos else whole).rpartition(told)[0]
+        whole = super().render([{"role": "user", "content": content}, {"role": "assistant", "content": answer}])
+        before = (whole.replace(str(bos), "") if bos else whole).rpartition(answer)[0]
         # Templates may begin a finished answer with empty thoughts.
         if not before.startswith(question) or re.sub(r"</?think>", "", before[len(question) :]).strip():
             raise LocalError(
