@@ -11,7 +11,7 @@ import pytest
 import torch
 from members import ROOT
 from pluralbench_local import LocalModel
-from pluralbench_local.kinds import CLASSIFIER, LANGUAGE_MODEL, TOKEN, ModelKind, kind_of
+from pluralbench_local.kinds import CLASSIFIER, LANGUAGE_MODEL, PROCESS, TOKEN, ModelKind, kind_of
 from pluralbench_local.value_heads import FAMILIES
 from pluralbench_local.weights import ModelFiles
 from safetensors.torch import save_file
@@ -27,7 +27,11 @@ class OwnConfig(LlamaConfig):
     model_type = "internlm2"
 """
 CODE = {"AutoConfig": "own_code.OwnConfig"}
-OTHERS: dict[str, ModelKind] = {"implicit reward": LANGUAGE_MODEL, "token reward": TOKEN}
+OTHERS: dict[str, ModelKind] = {
+    "implicit reward": LANGUAGE_MODEL,
+    "token reward": TOKEN,
+    "process reward": PROCESS,
+}
 LOADED_BY: dict[str, Any] = {
     "sequence classifier": AutoModelForSequenceClassification,
     "implicit reward": AutoModelForCausalLM,
