@@ -21,6 +21,7 @@ from reward_models import (
 )
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM, AutoModelForSequenceClassification
+from value_heads import save_value_head
 
 peft: Any = pytest.importorskip("peft", reason="needs the extra `lora`")
 
@@ -250,15 +251,15 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-@pytest.mark.parametrize("suffix", ["safetensors", "bin"])
-def test_a_value_head_beside_an_adapter(adapters: Adapters, language_models: Folders, suffix: str) -> None:
-    """As LLaMA-Factory saves reward models (its `callbacks.py`)."""
+@pytest.mark.parametrize("file", ["value_head.safetensors", "value_head.bin", "pytorch_model.bin"])
+def test_a_value_head_beside_an_adapter(adapters: Adapters, language_models: Folders, file: str) -> None:
+    """As LLaMA-Factory (its `callbacks.py`) and TRL (its `modeling_base.py`) save reward models."""
     folder = adapters(auto=AutoModelForCausalLM, task_type="CAUSAL_LM", target_modules=BACKBONE)
     head = {"v_head.summary.weight": torch.randn(1, 64), "v_head.summary.bias": torch.tensor([0.5])}
-    if suffix == "bin":
-        torch.save(head, folder / "value_head.bin")
+    if file.endswith(".bin"):
+        torch.save(head, folder / file)
     else:
-        save_file(head, folder / "value_head.safetensors")
+        save_file(head, folder / file)
     auto: Any = AutoModelForCausalLM
     plain = peft.PeftModel.from_pretrained(auto.from_pretrained(language_models()), str(folder)).eval()
     tokenizer = make_tokenizer()
@@ -270,3 +271,14 @@ def test_a_value_head_beside_an_adapter(adapters: Adapters, language_models: Fol
                 states = plain(input_ids=ids, output_hidden_states=True).hidden_states[-1]
                 expected = states[0, -1] @ head["v_head.summary.weight"][0] + 0.5
                 assert value == pytest.approx(float(expected), abs=1e-3)
+
+
+@pytest.mark.parametrize("family", ["trl", "openrlhf"])
+def test_a_base_with_a_value_head(adapters: Adapters, tmp_path: Path, family: str) -> None:
+    base = save_value_head(tmp_path / "base", family)
+    folder = adapters(auto=AutoModelForCausalLM, task_type="CAUSAL_LM", target_modules=BACKBONE)
+    edit(folder, base_model_name_or_path=base)
+    with pytest.raises(
+        LocalError, match=r"has a value head among its weights \(\w+.*weight\), and adapters are merged"
+    ):
+        load(str(folder), device="cpu")

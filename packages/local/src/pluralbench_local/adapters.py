@@ -23,7 +23,7 @@ from pluralbench_local.errors import LocalError
 
 WEIGHT_FILES = ("adapter_model.safetensors", "adapter_model.bin")
 BASE_WEIGHTS = re.compile(r"^(model|pytorch_model)([-.].*)?\.(safetensors|bin)$")
-DOWNLOADED = ["*.json", "*.jinja", "*.model", "*.txt", *WEIGHT_FILES, "value_head.*"]
+DOWNLOADED = ["*.json", "*.jinja", "*.model", "*.txt", *WEIGHT_FILES, "value_head.*", "pytorch_model.bin"]
 PREFIX = "base_model.model."
 HEAD = re.compile(r"^(score|classifier)\.(out_proj\.)?weight$")
 HEAD_MODULES = {"score", "classifier"}

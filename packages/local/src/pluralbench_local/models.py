@@ -204,7 +204,7 @@ def load_model(kind: Any, source: LocalModel, **options: Any) -> PreTrainedModel
     reward_heads = [name for name in info["unexpected_keys"] if name.split(".")[0] in REWARD_HEADS]
     if reward_heads and kind is AutoModelForCausalLM:
         raise LocalError(
-            f"{source.name} is not a language model: it has a reward head ({reward_heads[0]}); score with it as a "
+            f"{whole.name} is not a language model: it has a reward head ({reward_heads[0]}); score with it as a "
             "classifier."
         )
     missing = sorted(info["missing_keys"])

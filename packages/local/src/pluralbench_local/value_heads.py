@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -18,7 +19,7 @@ from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import LocalError
 from pluralbench_local.models import load_model, silence_transformers
 from pluralbench_local.network import ReadableNetwork, network_of
-from pluralbench_local.weights import ModelFiles, Shapes
+from pluralbench_local.weights import HEAD_FILES, ModelFiles, Shapes
 
 HEADS = ("v_head.summary", "v_head", "value_head", "regression_head", "regression_layer", "score_head", "score")
 """Prefixes of the names of heads."""
@@ -246,7 +247,8 @@ def load_value_head(family: HeadFamily, files: ModelFiles) -> ReadableNetwork:
     """Load a body with transformers, and build its head.
 
     Raises:
-        LocalError: If a tensor of the head has another shape, there is another head, or the body cannot be loaded.
+        LocalError: If a tensor of the head has another shape, there is another head, the body cannot be loaded, or an
+            adapter's base has such a head.
     """
     source = files.source
     prefix = family.prefix(files.config.to_dict())
@@ -255,6 +257,18 @@ def load_value_head(family: HeadFamily, files: ModelFiles) -> ReadableNetwork:
         raise LocalError(
             f"{source.name} has two reward heads, {_layers(prefix, files.shapes)[0]} and "
             f"{_layers(others[0], files.shapes)[0]}; remove one from its files of weights."
+        )
+    inside = [
+        name
+        for file, shapes in files.by_file.items()
+        if file not in HEAD_FILES and not Path(file).is_absolute()
+        for name in _layers(prefix, shapes)
+    ]
+    if inside and (adapter := source.adapter()) is not None:
+        raise LocalError(
+            f"The base {adapter.base} of the adapter {source.name} has a value head among its weights ({inside[0]}), "
+            "and adapters are merged into language models and classifiers only; merge it into its base (PEFT's "
+            "`merge_and_unload`), save the result with the head and the tokenizer, and give that."
         )
     if files.config.model_type in CONFIG_MAPPING:  # the body is of transformers, whatever code comes with the model
         source = source.model_copy(update={"trust_remote_code": False})

@@ -29,6 +29,8 @@ BODY_FILES = (
 """Files of weights as transformers looks for them; the first that is there counts."""
 HEAD_FILES = ("value_head.safetensors", "value_head.bin")
 """Files of LLaMA-Factory with a head beside the body (its `callbacks.py`, `save_model`); the first counts."""
+ADAPTER_HEAD_FILES = ("pytorch_model.bin", *HEAD_FILES[::-1])
+"""Files with a head beside an adapter; the last counts. The first is TRL's (its `modeling_base.py`)."""
 SINGLE_FILES = ("*.pt", "*model.bin")
 """A file of weights by another name, if it is the only one."""
 
@@ -62,22 +64,31 @@ class ModelFiles:
 
     @cached_property
     def by_file(self) -> Mapping[str, Shapes]:
-        """Shapes of the tensors by the name of their file. Raises `LocalError` if they cannot be read."""
+        """Shapes of the tensors by the name of their file; those beside an adapter by its path.
+
+        Raises:
+            LocalError: If they cannot be read.
+        """
         if self.given is not None:
             return self.given
-        whole = self.source.whole()
+        adapter, whole = self.source.adapter(), self.source.whole()
         shapes: dict[str, Shapes] = load_or_raise("model", whole, lambda: _shapes_by_file(whole))
-        for file in HEAD_FILES[::-1]:
-            if self._home(file) != whole:
-                shapes[file] = load_or_raise("model", whole, partial(_shapes, self._home(file), file))
+        if adapter is None:
+            return shapes
+        for file in ADAPTER_HEAD_FILES:
+            path = adapter.files.absolute() / file
+            if path.exists():
+                found: Shapes = load_or_raise("model", whole, partial(_shapes, self._home(str(path)), file))
+                own = {name: shape for name, shape in found.items() if file in HEAD_FILES or name.startswith("v_head.")}
+                shapes[str(path)] = own
         return shapes
 
     def _home(self, file: str) -> LocalModel:
-        """The model with this file: of an adapter its base, but for a head beside the adapter."""
-        adapter = self.source.adapter()
-        if adapter is None or file not in HEAD_FILES or not (adapter.files / file).exists():
+        """The model with this file: of an adapter its base, but for a head beside the adapter, named by its path."""
+        path = Path(file)
+        if not path.is_absolute():
             return self.source.whole()
-        return self.source.model_copy(update={"name": str(adapter.files), "revision": None})
+        return self.source.model_copy(update={"name": str(path.parent), "revision": None})
 
     def tensors(self, names: Iterable[str]) -> dict[str, Tensor]:
         """Read some tensors.
