@@ -1,18 +1,18 @@
 """Checks before a run that the servers' scores are those of the model."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
 import torch
-from huggingface_hub import snapshot_download
-from huggingface_hub.errors import LocalEntryNotFoundError
+from huggingface_hub import try_to_load_from_cache
 from pluralbench_rewards import CheckRecord, Group, Overflow, ScoringConfig
 from pluralbench_rewards.served.comparing import ScoreComparison, Scores, compare, detect_activation
 from pluralbench_rewards.served.engine import Conversation, ServerError
 from pluralbench_rewards.served.site import Rows, Site
-from pluralbench_runs import check_model_folder, log_status
+from pluralbench_runs import check_model_folder, log_status, read_small
 from safetensors import safe_open
 
 from pluralbench_local.config import LocalModel
@@ -20,6 +20,7 @@ from pluralbench_local.errors import LocalError
 from pluralbench_local.loading import load
 from pluralbench_local.models import REWARD_HEADS, resolve_device
 from pluralbench_local.served.config import ServedModel
+from pluralbench_local.weights import body_file
 
 BIAS = (
     "its head adds a bias that the model does not have (SGLang does so with Qwen3 classifiers without score.bias); "
@@ -215,7 +216,7 @@ MEMORY_FACTOR = 1.5  # memory for a few forward passes, as a multiple of the wei
 
 
 def weight_files(name: str, revision: str | None = None) -> list[Path]:
-    """Return a model's weight files on this machine: those of a folder, or of the Hub's cache.
+    """Return a model's weight files on this machine, in a folder or the Hub's cache; none if a shard is missing.
 
     Raises:
         LocalError: If the folder is not safe to read.
@@ -223,10 +224,17 @@ def weight_files(name: str, revision: str | None = None) -> list[Path]:
     folder = Path(name)
     if not folder.is_dir():
         try:
-            folder = Path(snapshot_download(name, revision=revision, local_files_only=True))
-        except (LocalEntryNotFoundError, ValueError, OSError):  # not in the cache, or not a name on the Hub
+            config = try_to_load_from_cache(name, "config.json", revision=revision)
+        except ValueError:  # not a name on the Hub
             return []
+        if not isinstance(config, str):
+            return []
+        folder = Path(config).parent
     check_model_folder(folder, LocalError)
+    index = folder / body_file(path.name for path in folder.iterdir())
+    if index.name.endswith(".index.json"):
+        shards = [folder / name for name in sorted(set(json.loads(read_small(index))["weight_map"].values()))]
+        return shards if all(path.exists() for path in shards) else []
     return next((files for pattern in WEIGHTS if (files := sorted(folder.glob(pattern)))), [])
 
 

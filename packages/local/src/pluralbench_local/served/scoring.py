@@ -21,7 +21,7 @@ from pluralbench_local.labels import check_label, reward_of
 from pluralbench_local.models import load_config, load_tokenizer
 from pluralbench_local.packing import Tokens
 from pluralbench_local.scoring import token_limit
-from pluralbench_local.served.checking import Items, check, check_unchanged, load_head
+from pluralbench_local.served.checking import Items, check, check_unchanged, load_head, weight_files
 from pluralbench_local.served.config import NO_STEPS, ServedModel
 from pluralbench_local.token_heads import vllm_options
 from pluralbench_local.weights import ModelFiles
@@ -225,8 +225,9 @@ def load(model: ServedModel, scoring: ScoringConfig) -> Served:
     tokenizer = load_tokenizer(local)
     config = load_config(local)
     size = config.get_text_config().vocab_size  # larger ids crash some engines, so they are never sent
-    kind = kind_of(ModelFiles(local, {}))  # the weights need not be here
-    template = kind.template(local, tokenizer, config, size)
+    # The weights need not be here; without them, a value head is taken for a classifier.
+    files = ModelFiles(local) if weight_files(local.name, local.revision) else ModelFiles(local, {})
+    template = kind_of(files).template(local, tokenizer, config, size)
     if template.steps is not None:
         raise ServerError(NO_STEPS.format(local.name))
     return Served(model, scoring, template, config)
