@@ -1,5 +1,6 @@
 """Reward models behind servers: the same numbers as in this process, or one sentence that says why not."""
 
+import json
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -10,6 +11,7 @@ import pytest
 import served_contract
 from engine_server import Imitation, imitate
 from pluralbench_local import LocalError, LocalModel, ServedModel
+from pluralbench_local.served.checking import weight_files
 from pluralbench_local.served.config import described
 from pluralbench_local.served.scoring import load
 from pluralbench_rewards import ScoringConfig
@@ -270,3 +272,23 @@ def test_equal_scores_are_refused_where_nothing_is_here_to_compare_with(
     bare = Running(server.url, "sglang", without_weights(server.folder))
     with pytest.raises(ServerError, match=r"all scores are 1, as after a softmax over one logit; use /classify"):
         scored(bare)
+
+
+def test_weights_are_here_if_every_shard_is_whatever_else_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    commit, shards = "c" * 40, ["model-1-of-2.safetensors", "model-2-of-2.safetensors"]
+    model = tmp_path / "models--org--name"
+    folder = model / "snapshots" / commit
+    for part in (folder, model / "refs"):
+        part.mkdir(parents=True)
+    (model / "refs" / "main").write_text(commit, encoding="utf-8")
+    assert weight_files("org/name") == []
+    index = {"weight_map": dict(zip("ab", shards, strict=True))}
+    for name, content in {"config.json": {}, "model.safetensors.index.json": index, shards[0]: {}}.items():
+        (folder / name).write_text(json.dumps(content), encoding="utf-8")
+    assert weight_files("org/name") == []
+    (folder / shards[1]).touch()
+    assert weight_files("org/name") == [folder / shard for shard in shards]
+    assert weight_files("no name on the Hub") == []

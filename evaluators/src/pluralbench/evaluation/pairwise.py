@@ -1,7 +1,6 @@
 """Items as a model decides them that only compares two responses: in both orders, counted as a judge's verdicts are."""
 
 import math
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
@@ -14,11 +13,9 @@ from pluralbench_rewards import Cached, Group, OnScored, Pairs, PairwiseRewardMo
 from pluralbench.config import Vote
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import BASE, COMPARED, lists_pairs
-from pluralbench.errors import DataError, EvaluationError
+from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.judged_items import verdict
 from pluralbench.evaluation.verdicts import INVALID
-from pluralbench.results.evaluations import ScoreResult
-from pluralbench.results.run_files import ITEMS_FILE
 
 EVEN = 0.5
 """Probability at which neither response is better."""
@@ -171,42 +168,3 @@ def _letter(probability: float) -> str:
     if not math.isfinite(probability):
         return INVALID
     return "C" if probability == EVEN else "A" if probability > EVEN else "B"
-
-
-def recorded_probabilities(rows: pl.DataFrame, recorded: ScoreResult, items: pl.DataFrame) -> Scored:
-    """Return the probabilities in a run's items as `compare_items` returns them, with what else the run records.
-
-    Args:
-        rows: The run's items.
-        recorded: The run's result.
-        items: The items of its data.
-
-    Raises:
-        DataError: If a pair is missing.
-    """
-    rows_of: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for row in rows.iter_rows(named=True):
-        rows_of[row["config"], row["id"]].append(row)
-    scored = Scored(
-        [],
-        work=recorded.work,
-        tolerance=recorded.tolerance,
-        rendered_identically=recorded.items_rendered_identically,
-        inputs_with_two_bos=recorded.inputs_with_two_bos,
-        inputs_without_bos=recorded.inputs_without_bos,
-    )
-    keys = items.select("config", "id", "response_ids").iter_rows()
-    for place, ((config, item, names), pairs) in enumerate(zip(keys, compared_pairs(items), strict=True)):
-        by_pair = {(row["chosen"], row["rejected"]): row for row in rows_of[config, item]}
-        wanted = [(names[better], names[worse]) for better, worse in pairs] or [(None, None)]
-        if len(rows_of[config, item]) != len(wanted) or by_pair.keys() != {*wanted}:
-            raise DataError(f"{ITEMS_FILE} does not have the pairs of id {item} once each.")
-        own = [by_pair[pair] for pair in wanted]
-        scored.tokens_cut.append(own[0]["tokens_cut"] or 0)
-        scored.scores.append([])
-        if own[0]["reason"] is not None:
-            scored.dropped[place] = own[0]["reason"]
-        elif pairs:
-            values = [row[f"probability_{side}_first"] for row in own for side in ("chosen", "rejected")]
-            scored.scores[-1] = [math.nan if value is None else value for value in values]
-    return scored

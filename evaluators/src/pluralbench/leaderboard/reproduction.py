@@ -24,7 +24,7 @@ from pluralbench.downstream.records import downstream_metrics
 from pluralbench.errors import DataError
 from pluralbench.evaluation.judge import compute_judge_metrics, result_of_verdicts
 from pluralbench.evaluation.judged_items import JudgeContexts, JudgeVerdicts, judge_items
-from pluralbench.evaluation.pairwise import recorded_probabilities
+from pluralbench.evaluation.pairwise import compared_pairs
 from pluralbench.evaluation.personas import (
     compute_persona_metrics,
     judge_persona_items,
@@ -165,18 +165,7 @@ def recorded_scores(rows: pl.DataFrame, recorded: ScoreResult, items: pl.DataFra
     Raises:
         DataError: A response or a score is missing.
     """
-    rows_of: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for row in rows.iter_rows(named=True):
-        rows_of[row["config"], row["id"]].append(row)
-    scored = Scored(
-        [],
-        work=recorded.work,
-        tolerance=recorded.tolerance,
-        served=recorded.served,
-        rendered_identically=recorded.items_rendered_identically,
-        inputs_with_two_bos=recorded.inputs_with_two_bos,
-        inputs_without_bos=recorded.inputs_without_bos,
-    )
+    rows_of, scored = _rows_by_item(rows), _without_scores(recorded)
     ranked = "response" in rows.columns
     for place, (config, item, names) in enumerate(items.select("config", "id", "response_ids").iter_rows()):
         own = rows_of[config, item]
@@ -197,3 +186,53 @@ def recorded_scores(rows: pl.DataFrame, recorded: ScoreResult, items: pl.DataFra
     most = sum(not math.isfinite(score) for scores in scored.scores for score in scores)
     scored.reasons = [*islice(Counter(recorded.invalid_reasons).elements(), most)]
     return scored
+
+
+def recorded_probabilities(rows: pl.DataFrame, recorded: ScoreResult, items: pl.DataFrame) -> Scored:
+    """Return the probabilities in a run's items as `compare_items` returns them, with what else is recorded.
+
+    Args:
+        rows: The run's items.
+        recorded: The run's result.
+        items: The items of its data.
+
+    Raises:
+        DataError: If a pair is missing.
+    """
+    rows_of, scored = _rows_by_item(rows), _without_scores(recorded)
+    keys = items.select("config", "id", "response_ids").iter_rows()
+    for place, ((config, item, names), pairs) in enumerate(zip(keys, compared_pairs(items), strict=True)):
+        by_pair = {(row["chosen"], row["rejected"]): row for row in rows_of[config, item]}
+        wanted = [(names[better], names[worse]) for better, worse in pairs] or [(None, None)]
+        if len(rows_of[config, item]) != len(wanted) or by_pair.keys() != {*wanted}:
+            raise DataError(f"{ITEMS_FILE} does not have the pairs of id {item} once each.")
+        own = [by_pair[pair] for pair in wanted]
+        scored.tokens_cut.append(own[0]["tokens_cut"] or 0)
+        scored.scores.append([])
+        if own[0]["reason"] is not None:
+            scored.dropped[place] = own[0]["reason"]
+        elif pairs:
+            values = [row[f"probability_{side}_first"] for row in own for side in ("chosen", "rejected")]
+            scored.scores[-1] = [math.nan if value is None else value for value in values]
+    return scored
+
+
+def _rows_by_item(rows: pl.DataFrame) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """The rows of a run's items by config and id."""
+    rows_of: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
+    for row in rows.iter_rows(named=True):
+        rows_of[row["config"], row["id"]].append(row)
+    return rows_of
+
+
+def _without_scores(recorded: ScoreResult) -> Scored:
+    """What a run records of its model's computation, besides scores."""
+    return Scored(
+        [],
+        work=recorded.work,
+        tolerance=recorded.tolerance,
+        served=recorded.served,
+        rendered_identically=recorded.items_rendered_identically,
+        inputs_with_two_bos=recorded.inputs_with_two_bos,
+        inputs_without_bos=recorded.inputs_without_bos,
+    )

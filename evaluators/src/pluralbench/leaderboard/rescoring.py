@@ -27,10 +27,9 @@ from pluralbench.evaluation.pairwise import (
     compare_items,
     compared_pairs,
     in_both_orders,
-    recorded_probabilities,
 )
 from pluralbench.evaluation.reloading import RunData, check_prompts, check_same_model, reload_model
-from pluralbench.leaderboard.reproduction import judge_from_ledger, recorded_scores
+from pluralbench.leaderboard.reproduction import judge_from_ledger, recorded_probabilities, recorded_scores
 from pluralbench.results.checks import Finding
 from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
 from pluralbench.results.runs import Run
