@@ -100,6 +100,23 @@ def test_what_is_sent_is_the_tokens_and_never_ends_an_engine(serve: Serve) -> No
     assert {path for server in servers for path, _ in server.posts} == {"/classify", "/predict", "/tokenize"}
 
 
+def test_a_value_head_is_read_at_its_own_token_where_its_weights_are_here(
+    serve: Serve, classifiers: Folders, tmp_path: Path
+) -> None:
+    """OpenRLHF's head `score` looks like a classifier's, but is read at the eos that ends a conversation."""
+    folder = tmp_path / "model"
+    shutil.copytree(classifiers("llama"), folder)
+    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    (folder / "config.json").write_text(json.dumps(config | {"value_head_prefix": "score"}), encoding="utf-8")
+    server = serve("vllm", str(folder))
+    record = scored(running(server)).served
+    assert record is not None
+    assert record.check.against == "weights"
+    assert record.check.largest_difference < 1e-4
+    eos = server.tokenizer.eos_token_id
+    assert all(ids[-1] == eos for path, body in server.posts if path == "/classify" for ids in body["input"])
+
+
 def test_the_responses_to_one_prompt_stand_together_and_once(serve: Serve) -> None:
     server = serve("vllm")
     scored(running(server), verify_items=0, batch_size=8, concurrency=1)
