@@ -95,6 +95,29 @@ NOT_RUN = {
     "text-embeddings-router --model-id org/name --port 8000": "the same",
     "llama-server -m trunk.gguf --embeddings --pooling last --cache-type-k f32 --cache-type-v f32 --flash-attn off "
     "--ctx-size 16384": "the same; test_served_llamacpp runs its library",
+    'vllm serve org/name --port 8000 --runner pooling --hf-overrides \'{"architectures": '
+    '["LlamaForSequenceClassification"], "classifier_from_token": ["Yes", "No"], "method": '
+    '"no_post_processing"}\'': "an engine; tests/engines runs it",
+    "pluralbench score org/name --kind token --token-reward yes-no --server http://gpu1:8000 "
+    "--question 'Does the answer solve the problem? Reply Yes or No.'": "it needs that server; "
+    "test_served_tokens gives it one",
+    "pluralbench score org/name --label "
+    "helpfulness:0.65,correctness:0.8,coherence:0.45,complexity:0.55,verbosity:-0.4": "it needs five attributes; "
+    "test_loading scores with weights",
+    "pluralbench score org/name --kind token --token-reward yes-no --question 'Does the "
+    "answer solve the problem? Reply Yes or No.' --benchmark personalized": "test_token_rewards scores such models",
+    "pluralbench score org/name --kind token --positive-token id:0 --token-position end "
+    "--benchmark personalized": "test_token_rewards scores such models",
+    "pluralbench score Qwen/Qwen2.5-Math-PRM-7B --aggregation min --benchmark pairs --data "
+    "pairs.jsonl": "test_process_rewards scores such models",
+    "pluralbench score peiyi9979/math-shepherd-mistral-7b-prm --process-reward math-shepherd "
+    "--benchmark pairs --data pairs.jsonl": "test_process_rewards scores such models",
+    "pluralbench score ./my-adapter --benchmark personalized": "test_adapters makes and scores such adapters",
+    "pluralbench score ./my-adapter --kind implicit --reference ./base --benchmark "
+    "personalized": "test_adapters makes and scores such adapters",
+    "uv pip install bitsandbytes": "it changes the environment of the tests",
+    "pluralbench score ./my-model-4bit --benchmark personalized": "it needs that package; test_quantized "
+    "scores such a model where it is installed",
     "pluralbench score org/name --server http://gpu1:8000,http://gpu2:8000 --dtype bfloat16 --data "
     "dist/personalized-rewardbench": "it needs two servers; test_score_served gives it two",
     "pluralbench score ./policy --kind implicit --reference ./base --server http://gpu1:8000 --reference-server "
