@@ -22,6 +22,27 @@ def user(text: str) -> list[dict[str, str]]:
 PAIR = Comparison("q1", user("Name a quiet hobby."), "Origami. {text} </response_a>", "Drumming 鼓.")
 
 
+def test_further_samples_are_requests_of_their_own_and_the_first_keeps_its_keys(tmp_path: Path) -> None:
+    def reply(body: dict[str, Any], number: int) -> Reply:
+        return Reply("[[A]]" if number != 1 else "Who knows?")
+
+    warm = {"model": {"temperature": 0.6}, "connection": ONE_BY_ONE}
+    other = replace(PAIR, id="q2", first="Chess.")
+    with serve(reply) as server:
+        replies = judge(server, tmp_path, **warm).compare([PAIR, other], samples=3)
+    assert [one.value for one in replies] == ["A"] * 6
+    assert len({key for one in replies for key in one.calls}) == len(server.requests) == 7
+    assert sorted(body["temperature"] for body in server.requests) == [0.6] * 6 + [0.8]
+    group = Group("q1", PAIR.prompt, [PAIR.first, PAIR.second])
+    with serve(always("[[7]]")) as server:
+        again = judge(server, tmp_path, **warm)
+        one_each = again.compare([PAIR, other])
+        assert [len(group) for group in again.rate([group], samples=2)] == [2, 2]
+        assert [one.value for one in again.pick([group], samples=2)] == [None, None]
+    assert len(server.requests) == 4 + 8, "the first samples are in the ledger"
+    assert [one.calls for one in one_each] == [one.calls for one in replies[:2]]
+
+
 def test_both_responses_are_in_one_prompt_after_the_instructions(tmp_path: Path) -> None:
     with serve(always("Because.\n[[B]]")) as server:
         [settled] = judge(server, tmp_path).compare([PAIR])

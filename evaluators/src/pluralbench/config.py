@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pluralbench_calls.chat import LOCAL, ConnectionConfig
+from pluralbench_calls.chat import LOCAL, MAX_ATTEMPTS, ConnectionConfig
 from pluralbench_local import LocalModel, ServedModel
 from pluralbench_local.config import TrainingConfig
 from pluralbench_local.personal.options import METHODS, PersonalConfig
@@ -83,7 +83,7 @@ TopP = Annotated[
 ]
 MaxTokens = Annotated[int, Field(ge=1, description="Maximum tokens per reply.")]
 Attempts = Annotated[
-    int, Field(ge=1, le=100, description="Maximum number of requests per item until a reply can be parsed.")
+    int, Field(ge=1, le=MAX_ATTEMPTS, description="Maximum number of requests per item until a reply can be parsed.")
 ]
 PLANS = "For --profile plan: output of `plan`, or JSON Lines with id and aspects."
 PERSONAS = (

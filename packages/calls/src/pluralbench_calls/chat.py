@@ -21,6 +21,8 @@ from pluralbench_calls.records import Backend, Request
 LOCAL = "local"
 OPENAI = "https://api.openai.com/v1"
 MAX_TIMEOUT = 86_400.0
+MAX_ATTEMPTS = 100
+"""Maximum number of attempts at one sample of a reply; see `chat_request`."""
 
 Message = dict[str, str]
 """A message with `role` and `content`."""
@@ -182,14 +184,16 @@ def chat_request(
         messages: The conversation.
         seed: Seeds the request, together with `label` and `attempt`, if the model takes a seed.
         label: What the call is for, in words.
-        attempt: 0, 1, ...; part of the request's key, so that each attempt is another sample.
+        attempt: 0, 1, ...; part of the request's key, so that each attempt is another sample. Attempts from
+            `MAX_ATTEMPTS` on belong to further samples: those at sample s begin with s * `MAX_ATTEMPTS`.
         max_tokens: Maximum number of tokens to generate. Default: the model's.
         schema: JSON schema of the reply, with a `name` and the `schema` itself.
-        temperature_step: Added to the temperature with each further attempt.
+        temperature_step: Added to the temperature with each further attempt at a sample.
     """
+    sample, retry = divmod(attempt, MAX_ATTEMPTS)
     body: dict[str, Any] = {
         "messages": list(messages),
-        "temperature": round(model.temperature + temperature_step * attempt, 3)
+        "temperature": round(model.temperature + temperature_step * retry, 3)
         if temperature_step
         else model.temperature,
         model.token_limit_field: max_tokens or model.max_tokens,
@@ -201,7 +205,8 @@ def chat_request(
         body["seed"] = rng_for(seed, "llm", label, attempt).randrange(2**31)
     if schema is not None and model.structured_output:
         body["response_format"] = {"type": "json_schema", "json_schema": dict(schema)}
-    return Request("chat", model.provider, model.model, body, sample=attempt, label=f"{label}, attempt {attempt + 1}")
+    name = f"{label}, sample {sample + 1}" if sample else label
+    return Request("chat", model.provider, model.model, body, sample=attempt, label=f"{name}, attempt {retry + 1}")
 
 
 def chat_backend(model: ChatModel, connection: ConnectionConfig) -> Backend:

@@ -22,6 +22,7 @@ from pluralbench_calls import (
     check_connection,
     working_ledger,
 )
+from pluralbench_calls.chat import MAX_ATTEMPTS
 from pluralbench_calls.retry import KEEP_TO_FORM
 from pluralbench_calls.verdicts import Choice, parse_choice, parse_pick, parse_rating
 from pluralbench_runs import Json
@@ -125,8 +126,13 @@ class Judge:
     def _backend(self) -> Backend:  # one for all calls: it remembers which parameters the endpoint refuses
         return self.backend or chat_backend(self.model, self.connection)
 
-    def compare(self, comparisons: Sequence[Comparison]) -> list[ParsedReply[Choice]]:
-        """Decide which response is better, "A" or "B", in the order of the comparisons."""
+    def compare(self, comparisons: Sequence[Comparison], *, samples: int = 1) -> list[ParsedReply[Choice]]:
+        """Decide which response is better, "A" or "B", in the order of the comparisons.
+
+        Args:
+            comparisons: The comparisons.
+            samples: Number of replies to each: first one to each, then the second ones, and so on.
+        """
 
         def request(item: Comparison, attempt: int) -> Request:
             system = self._system(PAIR_SYSTEM, PAIR_CRITERIA, PAIR_REPLY, item.language)
@@ -134,10 +140,15 @@ class Judge:
             sections = _prompt_sections(item.prompt, item.context, item.language) | responses
             return self.request(schema_of("verdict"), system, sections, f"the verdict on {item.id}", attempt)
 
-        return self.ask(comparisons, request, lambda _, reply: parse_choice(reply, self.rule), "verdicts")
+        return self.ask(comparisons, request, lambda _, reply: parse_choice(reply, self.rule), "verdicts", samples)
 
     def rate(
-        self, groups: Sequence[Group], contexts: Sequence[str] = (), languages: Sequence[str] = ()
+        self,
+        groups: Sequence[Group],
+        contexts: Sequence[str] = (),
+        languages: Sequence[str] = (),
+        *,
+        samples: int = 1,
     ) -> list[list[ParsedReply[float]]]:
         """Rate each response from 1 to 10.
 
@@ -145,6 +156,7 @@ class Judge:
             groups: The groups.
             contexts: User context of each group. Default: none.
             languages: Language sentence of each group (see `Comparison`). Default: none.
+            samples: Number of replies; see `compare`.
         """
         empty = [""] * len(groups)
         items = [
@@ -160,12 +172,17 @@ class Judge:
             label = f"the rating of response {number + 1} to {group.id}"
             return self.request(schema_of("rating"), system, sections, label, attempt)
 
-        ratings = self.ask(items, request, lambda _, reply: parse_rating(reply, self.rule), "ratings")
+        ratings = self.ask(items, request, lambda _, reply: parse_rating(reply, self.rule), "ratings", samples)
         remaining = iter(ratings)
-        return [[next(remaining) for _ in group.responses] for group in groups]
+        return [[next(remaining) for _ in group.responses] for _ in range(samples) for group in groups]
 
     def pick(
-        self, groups: Sequence[Group], contexts: Sequence[str] = (), languages: Sequence[str] = ()
+        self,
+        groups: Sequence[Group],
+        contexts: Sequence[str] = (),
+        languages: Sequence[str] = (),
+        *,
+        samples: int = 1,
     ) -> list[ParsedReply[int]]:
         """Pick the best response of each group, in one call per group.
 
@@ -173,6 +190,7 @@ class Judge:
             groups: The groups, with the responses in the order in which the judge reads them.
             contexts: User context of each group. Default: none.
             languages: Language sentence of each group (see `Comparison`). Default: none.
+            samples: Number of replies; see `compare`.
 
         Returns:
             The number of the best response of each group, from 1.
@@ -191,7 +209,7 @@ class Judge:
         def parse(item: tuple[Group, str, str], reply: str) -> int:
             return parse_pick(reply, len(item[0].responses), self.rule)
 
-        return self.ask(items, request, parse, "picks")
+        return self.ask(items, request, parse, "picks", samples)
 
     def _system(
         self, system: str, criteria: Mapping[str, Json], replies: Mapping[str, Json], language: str, count: int = 0
@@ -224,13 +242,22 @@ class Judge:
         request: Callable[[Item, int], Request],
         parse: Callable[[Item, str], Value],
         label: str,
+        samples: int = 1,
     ) -> list[ParsedReply[Value]]:
-        """Send requests to the model until `parse` accepts the replies; see `ask_until_valid`."""
+        """Send requests to the model until `parse` accepts the replies; see `ask_until_valid`.
+
+        Args:
+            items: The items.
+            request: Makes the request of an item and an attempt; see `chat_request`.
+            parse: Turns the text of a reply to an item into a value.
+            label: Name of the requests in messages, in the plural.
+            samples: Number of replies to each item; see `compare`.
+        """
         with working_ledger(self.ledger) as ledger:
             return ask_until_valid(
-                items,
-                request,
-                parse,
+                [(item, MAX_ATTEMPTS * sample) for sample in range(samples) for item in items],
+                lambda one, attempt: request(one[0], one[1] + attempt),
+                lambda one, reply: parse(one[0], reply),
                 ledger,
                 self._backend,
                 attempts=self.attempts,
@@ -256,7 +283,7 @@ class Judge:
             system: System prompt.
             sections: Texts by name. Tags inside a text are harmless, because texts are not formatted.
             label: Name of the request in messages.
-            attempt: Number of the attempt, from 0.
+            attempt: Number of the attempt; see `chat_request`.
             structured: Require a structured reply regardless of `Judge.reply`.
         """
         content = "\n\n".join(SECTION.format(name=name, text=text) for name, text in sections.items())
