@@ -1,15 +1,20 @@
 """Process rewards of every published form are read as these publish it, and what would be misread is refused."""
 
 import re
+from contextlib import AsyncExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from case_marks import heavy
-from pluralbench_local import LocalError, LocalModel, load, score
+from pluralbench_calls.loops import run
+from pluralbench_local import LocalError, LocalModel, ServedModel, load, score
+from pluralbench_local.served.scoring import load as load_served
 from pluralbench_local.step_rewards import PROCESS_REWARDS
-from pluralbench_rewards import Group
+from pluralbench_rewards import Group, ScoringConfig
+from pluralbench_rewards.served.engine import ServerError, ServingConfig
 from pluralbench_runs import UserError
 from process_models import (
     PROCESS_MODELS,
@@ -270,3 +275,64 @@ def test_a_model_of_steps_is_known_by_its_architecture(tmp_path: Path) -> None:
         load(folder, device="cpu", aggregation="last").record()
         == load(LocalModel(name=folder, device="cpu", kind="process", aggregation="last")).record()
     )
+
+
+def in_steps(number: int, between: str) -> list[Group]:
+    """The first answer of each prompt up to each of its steps, with these steps."""
+    groups = []
+    for group in answers_in_steps(6, number, between):
+        steps = group.responses[0].split(between)
+        answers = [between.join(steps[: place + 1]) for place in range(len(steps))]
+        groups.append(Group(group.id, group.prompt, answers, steps=steps))
+    return groups
+
+
+@pytest.mark.parametrize(("name", "mode"), [("qwen", "fast"), *heavy(*((name, "exact") for name in PROCESS_MODELS))])
+def test_the_steps_of_an_answer_are_scored_in_one_pass(tmp_path: Path, name: str, mode: str) -> None:
+    saved = PROCESS_MODELS[name]
+    folder = save_process_model(tmp_path / "model", name)
+    model = load_classifier(folder, **saved.options | {"aggregation": "last"})
+    groups = in_steps(3, saved.between)
+    scored = score(model, groups, mode=mode)
+    published = [
+        published_steps(folder, name, replace(group, responses=group.responses[-1:]), "float32")[0] for group in groups
+    ]
+    assert max(differences(scored.scores, published)) < 1e-4
+    assert work_of(scored).conversations == len(groups)
+    assert [len(own) for own in scored.tokens] == [len(group.steps) for group in groups]
+    if name not in PADDED:  # a causal model reads no later step
+        prefixes = score(model, [replace(group, steps=()) for group in groups], mode=mode)
+        assert work_of(prefixes).conversations > len(groups)
+        assert max(differences(scored.scores, prefixes.scores)) < 1e-5
+    measured = replace(model, options=replace(model.options, measure_tolerance=True)).score(groups)
+    assert measured.tolerance is None or measured.tolerance < 1e-4
+    assert model.tolerance(groups, scored) < 1e-4
+
+
+def test_steps_that_would_be_misread_are_refused(tmp_path: Path, shepherd: Any) -> None:
+    qwen = load_classifier(save_process_model(tmp_path / "model", "qwen"), aggregation="last")
+    steps = ["walking", "<extra_0>origami", "ки"]
+    [group] = in_steps(1, "\n\n")
+    for model, number, mark in ((qwen, 1, "<extra_0>"), (shepherd, 2, "ки")):
+        with pytest.raises(LocalError, match=rf"^Step {number} of the answer to the prompt q0 contains .* '{mark}';"):
+            score(model, [replace(group, steps=steps)])
+    with pytest.raises(LocalError, match=r"^Step 1 of the answer to the prompt q0 is empty;"):
+        score(qwen, [replace(group, steps=["walking", " \n"])])
+    with pytest.raises(LocalError, match=r"Some prompts have the steps of one answer and others do not"):
+        score(qwen, [group, replace(group, steps=())])
+
+
+def test_no_server_scores_steps(tmp_path: Path) -> None:
+    serving = ServingConfig(server=("http://127.0.0.1:9",))
+    sentence = r".* scores the steps of answers, which is done in this process; leave out `server=\.\.\.`\."
+    named = ServedModel(model=LocalModel(name=str(tmp_path), kind="process"), serving=serving)
+    with pytest.raises(ServerError, match=sentence):
+        run(connected(named))
+    recognized = LocalModel(name=save_process_model(tmp_path / "model", "qwen"), aggregation="min")
+    with pytest.raises(ServerError, match=sentence):
+        load_served(ServedModel(model=recognized, serving=serving), ScoringConfig())
+
+
+async def connected(model: ServedModel) -> None:
+    async with AsyncExitStack() as stack:
+        await model.open_servers(stack)

@@ -118,7 +118,9 @@ class LocalModel(FrozenModel):
         None, description="process: text between the steps of an answer. Default: blank lines."
     )
     aggregation: Aggregation | None = Field(
-        None, description="process: how the scores of the steps make the reward. Default: as the model's paper does."
+        None,
+        description="process: how the scores of the steps make the reward. Default: as the model's publication does; "
+        "required if it names no way.",
     )
     revision: str | None = Field(None, description="Revision of the model on the Hub.")
     chat_template: Path | None = Field(None, description="Jinja file to use instead of the tokenizer's chat template.")

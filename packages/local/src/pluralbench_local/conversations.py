@@ -14,8 +14,8 @@ from pluralbench_local.packing import Tokens, common_prefix
 
 MAX_TEXTS = 1024  # conversations in one call of the tokenizer
 MAX_CHARACTERS = 2_000_000  # of several conversations in one call; the tokenizer needs about 200 bytes for each
-Conversation = tuple[str, Sequence[Message], str]
-"""Id of a prompt, its messages, and an answer."""
+Conversation = tuple[str, Sequence[Message], str | Sequence[str]]
+"""Id of a prompt, its messages, and an answer: a text, or its steps."""
 MAX_NAMED_IDS = 5  # ids in an error message
 
 
@@ -24,7 +24,7 @@ class Tokenized:
     """The tokenized conversations of a group.
 
     Attributes:
-        conversations: One for each response.
+        conversations: One for each response; if the steps of one answer are read, this answer alone.
         cut: Number of tokens that the longest conversation lost.
         dropped: Why the group is not scored; empty if it is.
     """
@@ -206,7 +206,8 @@ def identical_renderings(groups: Sequence[Group], tokenized: Sequence[Tokenized]
     different = identical = 0
     for group, result in zip(groups, tokenized, strict=True):
         texts = len(set(group.responses))
-        if texts > 1 and not result.dropped:
+        one_each = len(result.conversations) == len(group.responses)
+        if texts > 1 and one_each and not result.dropped:
             different += 1
             identical += len({(tokens.ids.tobytes(), tokens.marks) for tokens in result.conversations}) < texts
     if different and identical == different:
@@ -231,9 +232,10 @@ def count_bos(tokenized: Sequence[Tokenized], template: Template) -> tuple[int, 
 
 def _tokenize_groups(groups: Sequence[Group], template: Template) -> Iterator[Tokenized]:
     if template.steps is not None:
-        every = [(group.id, group.messages, response) for group in groups for response in group.responses]
+        answers = [[group.steps] if group.steps else group.responses for group in groups]
+        every = [(group.id, group.messages, one) for group, own in zip(groups, answers, strict=True) for one in own]
         with_steps = template.steps(every, template)
-        yield from (Tokenized(list(islice(with_steps, len(group.responses)))) for group in groups)
+        yield from (Tokenized(list(islice(with_steps, len(own)))) for own in answers)
         return
     texts = (template.conversation(group.messages, response) for group in groups for response in group.responses)
     conversations_of = encode_texts(texts, template)
@@ -288,7 +290,8 @@ def _truncate_prompt(group: Group, tokenized: Tokenized, template: Template, lim
     while excess > 0 and any(message["content"] for message in messages):
         longest = max(messages, key=lambda message: len(message["content"]))
         longest["content"] = _drop_first_tokens(longest["content"], excess, template)
-        tokenized = next(_tokenize_groups([Group(group.id, messages, group.responses)], template))
+        shortened = Group(group.id, messages, group.responses, steps=group.steps)
+        tokenized = next(_tokenize_groups([shortened], template))
         excess = _longest(tokenized) - limit
     if excess > 0:
         return Tokenized(tokenized.conversations, dropped=f"an answer alone is longer than {limit:,} tokens")

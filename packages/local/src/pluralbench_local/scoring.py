@@ -41,6 +41,7 @@ from pluralbench_local.network import (
 )
 from pluralbench_local.packing import Tokens
 from pluralbench_local.planning import default_budget
+from pluralbench_local.step_heads import step_scores
 
 UNLIMITED = 10**9  # tokenizers without a limit report a much larger number
 
@@ -141,9 +142,24 @@ class LocalRewardModel:
             rewards.append(reward_of(numbers, self.label, names))
         return (rewards[0] if self.reference is None else rewards[0] - rewards[1]).tolist(), computed
 
+    def scores_of_steps(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[list[float]], int]:
+        """Compute the scores of the steps of each conversation, in order; see `rewards`."""
+        conversations = [tokens for group in groups for tokens in group]
+        states, rows, computed = read(self.network, groups)
+        scores = step_scores(self.network, states, rows, conversations, self.options.mode)
+        return [each.tolist() for each in scores], computed
+
     def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
-        """Score the responses of every group; see `pluralbench_rewards.RewardModel.score`."""
-        scored = compute_scores(self, self.rewards, groups, cached, on_scored)
+        """Score the responses of every group; see `pluralbench_rewards.RewardModel.score`.
+
+        A process reward model scores the steps of a group that has some, all in one forward pass of the whole answer.
+        """
+        if self._reads_steps(groups):
+            scored = compute_scores(self, self.scores_of_steps, groups, cached, on_scored, lambda _, scores: scores[0])
+            pairs = zip(groups, scored.tokens, strict=True)
+            scored.tokens = [own * len(group.steps) for group, own in pairs]
+        else:
+            scored = compute_scores(self, self.rewards, groups, cached, on_scored)
         if self.options.measure_tolerance:
             scored.tolerance = measured_tolerance(self, groups, scored)
         return scored
@@ -170,13 +186,28 @@ class LocalRewardModel:
         sample = [(index, index % len(values)) for index, values in enumerate(scored.scores) if values]
         differences, scores = [0.0], [0.0]
         for index, response in sample:
-            [tokenized] = tokenize([groups[index]], self.template, limit, self.options.on_overflow)
-            with torch.inference_mode():
-                [reward], _ = self.rewards([[tokenized.conversations[response]]], read_unpacked)
+            reward = self._computed_alone(groups[index], response, limit)
             if math.isfinite(reward):
                 differences.append(reward - scored.scores[index][response])
                 scores.append(reward)
         return tolerance_from(differences, scores, self.kind.precision or self.network.dtype)
+
+    def _computed_alone(self, group: Group, response: int, limit: int) -> float:
+        [tokenized] = tokenize([group], self.template, limit, self.options.on_overflow)
+        with torch.inference_mode():
+            if self._reads_steps([group]):
+                [scores], _ = self.scores_of_steps([tokenized.conversations], read_unpacked)
+                return scores[response]
+            [reward], _ = self.rewards([[tokenized.conversations[response]]], read_unpacked)
+        return float(reward)
+
+    def _reads_steps(self, groups: Sequence[Group]) -> bool:
+        if self.template.steps is None:
+            return False
+        given = {bool(group.steps) for group in groups}
+        if len(given) > 1:
+            raise LocalError("Some prompts have the steps of one answer and others do not; score them apart.")
+        return True in given
 
 
 def compute_scores(

@@ -176,6 +176,15 @@ def step_rewards(
     """Rewards from the scores of the steps of each conversation, in float64. Shape (conversations, 1)."""
     head: Any = network.head
     aggregate = AGGREGATIONS[head.aggregation]
+    scores = step_scores(network, states, rows, conversations, mode)
+    return torch.stack([aggregate(each) for each in scores]).unsqueeze(1)
+
+
+def step_scores(
+    network: ReadableNetwork, states: Tensor, rows: list[list[int]], conversations: Sequence[Tokens], mode: Mode
+) -> Sequence[Tensor]:
+    """Scores of the steps of each conversation, in float64. Shape (steps,) each."""
+    head: Any = network.head
     # Marks are positions among those that are read, so that no value of a score can move a step.
     marked = [
         [indices[mark - tokens.reads.start] for mark in tokens.marks]
@@ -183,14 +192,13 @@ def step_rewards(
     ]
     if mode == "fast":
         places = to_device([place for each in marked for place in each], states.device)
-        scores = head(states[places]).split([len(each) for each in marked])
-    else:
-        # A narrow matrix product is rounded depending on its number of rows: use as many as an unpacked batch has.
-        scores = [
-            head(_as_alone(states[to_device(places, states.device)], tokens))[: len(places)]
-            for places, tokens in zip(marked, conversations, strict=True)
-        ]
-    return torch.stack([aggregate(each) for each in scores]).unsqueeze(1)
+        scores: Sequence[Tensor] = head(states[places]).split([len(each) for each in marked])
+        return scores
+    # A narrow matrix product is rounded depending on its number of rows: use as many as an unpacked batch has.
+    return [
+        head(_as_alone(states[to_device(places, states.device)], tokens))[: len(places)]
+        for places, tokens in zip(marked, conversations, strict=True)
+    ]
 
 
 def _as_alone(states: Tensor, tokens: Tokens) -> Tensor:

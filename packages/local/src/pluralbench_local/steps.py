@@ -68,11 +68,30 @@ def tokenize_steps(conversations: Sequence[Conversation], template: Template, re
         yield Tokens(ids, range(marks[0], marks[-1] + 1), tuple(marks))
 
 
-def _parts(name: str, messages: Sequence[Message], answer: str, reading: StepReading, template: Template) -> list[Part]:
-    steps = split_steps(answer, reading.split)
+def _parts(
+    name: str, messages: Sequence[Message], answer: str | Sequence[str], reading: StepReading, template: Template
+) -> list[Part]:
+    if isinstance(answer, str):
+        steps = split_steps(answer, reading.split)
+    else:
+        steps = [step.strip() for step in answer]
+        _check_steps(name, steps, reading)
     if not steps:
         raise LocalError(f"An answer to the prompt {name} has no step, so it has no process reward; leave it out.")
     return FORMS[reading.form](messages, steps, reading.mark, template)
+
+
+def _check_steps(name: str, steps: Sequence[str], reading: StepReading) -> None:
+    """Raise `LocalError` for an empty step, and for one with the mark in its text, which would be read as its end."""
+    mark = "" if reading.form == "turn" else reading.mark.strip()
+    for number, step in enumerate(steps):
+        if not step:
+            raise LocalError(f"Step {number} of the answer to the prompt {name} is empty; leave the answer out.")
+        if mark and mark in step:
+            raise LocalError(
+                f"Step {number} of the answer to the prompt {name} contains the step mark {mark!r}; remove it "
+                "there, or leave the answer out."
+            )
 
 
 def _marked_by_tokens(messages: Sequence[Message], steps: Sequence[str], mark: str, template: Template) -> list[Part]:

@@ -75,6 +75,8 @@ class Group:
         responses: The responses.
         person: User context as data, for models that accept it.
         context: User context as text blocks, in the order of the data.
+        steps: Steps of one answer, if `responses` are this answer up to each of its steps. A model that scores steps
+            may score these instead.
     """
 
     id: str
@@ -82,6 +84,7 @@ class Group:
     responses: Sequence[str]
     person: Person | None = None
     context: Sequence[str] = ()
+    steps: Sequence[str] = ()
 
     @property
     def messages(self) -> list[Message]:
