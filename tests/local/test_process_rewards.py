@@ -126,6 +126,20 @@ def test_what_is_read_is_recorded_and_said(tmp_path: Path, capsys: pytest.Captur
     assert "mark '<extra_0>' as token; step score softmax:1; aggregation min" in capsys.readouterr().err
 
 
+def test_a_label_changes_the_score_of_a_step(tmp_path: Path) -> None:
+    folder = save_process_model(tmp_path / "model", "qwen")
+    groups = answers_in_steps(1, 1)
+    right, wrong, logit = (
+        score(load_classifier(folder, aggregation="last", label=label), groups).scores[0]
+        for label in ("softmax:1", "softmax:0", "logit:1")
+    )
+    assert [one + other for one, other in zip(right, wrong, strict=True)] == pytest.approx([1.0] * len(right))
+    assert right == score(load_classifier(folder, aggregation="last"), groups).scores[0]
+    assert len({*logit} & {*right, *wrong}) == 0
+    with pytest.raises(LocalError, match=r"The label 'softmax:2' does not fit the head of .*, which has 2 logits"):
+        load_classifier(folder, aggregation="last", label="softmax:2")
+
+
 def test_published_ways_that_name_a_reward_need_no_option() -> None:
     named = {name for name, way in PROCESS_REWARDS.items() if way.aggregation}
     assert named == {"math-shepherd", "rlhflow-prm"}

@@ -121,7 +121,8 @@ class ModelKind:
         append: Key in the model's configuration with the id of a token that it expects after a conversation.
         whole_response: Whether all tokens of the response are read, instead of the conversation's last token.
         numbers: Numbers of each conversation, of shape (conversations, labels), from the states that are read.
-        option: What tells its numbers apart: the field `label` or `reference` of `LocalModel`.
+        option: What tells its numbers apart: the field `label` or `reference` of `LocalModel`. step: its head has read
+            `label`, and there is one number.
         precision: Precision of its numbers. Default: that of the weights.
         family: The value heads that it is of; see `pluralbench_local.value_heads`.
         ending: How a conversation continues after the response, up to the position that is read. Default: it ends.
@@ -261,6 +262,7 @@ PROCESS = ModelKind(
     is_process,
     network=load_step_network,
     numbers=step_rewards,
+    option="step",
     ending=step_template,
 )
 """Scores of the steps of an answer, which make one reward, by `pluralbench_local.step_rewards`."""

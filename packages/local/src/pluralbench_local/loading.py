@@ -101,7 +101,7 @@ def load_to_score(model: LocalModel, scoring: ScoringConfig) -> AnyRewardModel:
 
 def _load(kind: ModelKind, files: ModelFiles, options: RunOptions) -> LocalRewardModel:
     model = files.source
-    other = "reference" if kind.option == "label" else "label"
+    other = "label" if kind.option == "reference" else "reference"
     if getattr(model, other) is not None:
         raise LocalError(
             f"A reward model of the kind {kind.name} has no {other}; leave out `{other}=...`, or choose another "
@@ -112,12 +112,13 @@ def _load(kind: ModelKind, files: ModelFiles, options: RunOptions) -> LocalRewar
     network, reference = (network, None) if model.reference is None else _with_reference(kind, model, network)
     config = network.model.config
     outputs = getattr(network.head, "out_features", None)  # without it, the first batch shows the number of labels
+    label = model.rule() if kind.option == "label" else None
     if kind.option == "label" and outputs is not None:
-        check_label(model.name, outputs, model.rule(), config.id2label or {})
+        check_label(model.name, outputs, label, config.id2label or {})
     template = kind.template(model, tokenizer, config, num_embeddings(network.model))
     if settings := kind.settings(network) | quantization_settings(config):
         log_status(f"{model.name}: {'; '.join(f'{name} {value}' for name, value in settings.items())}.")
-    return LocalRewardModel(model.name, kind, network, template, model.rule(), reference, options)
+    return LocalRewardModel(model.name, kind, network, template, label, reference, options)
 
 
 def _with_reference(
