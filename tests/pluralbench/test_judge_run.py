@@ -11,9 +11,12 @@ import polars as pl
 import pytest
 import verbs
 from chat_server import Reply, Script, serve
+from pluralbench.config import JudgeConfig
 from pluralbench.evaluation.judged_items import SIDES, verdict
+from pluralbench.leaderboard.checks import check_submission
 from pluralbench.results import Run
 from pluralbench.results.evaluations import JudgeRunConfig
+from pluralbench_runs.errors import ConfigError
 from verbs import judging, value
 from written_tables import TEXTS, write
 
@@ -87,6 +90,25 @@ def test_a_judge_that_always_chooses_the_first_gets_nothing(data: Path, tmp_path
     assert position(run, "share_of_first") == 1.0
     assert position(run, "accuracy_chosen_first", "accuracy_chosen_second", "position_bias") == (1.0, 0.0, 1.0)
     assert position(run, "asked_in_both_orders", "changed_with_the_order", "verdicts") == (16, 16, 32)
+
+
+def test_further_fields_of_requests_are_sent_and_recorded(data: Path, tmp_path: Path) -> None:
+    extra = {"reasoning_effort": "low", "chat_template_kwargs": {"enable_thinking": False}}
+    plain, asked = judged(prefers("right"), data, tmp_path / "plain", limit=2, concurrency=1)
+    run, requests = judged(prefers("right"), data, tmp_path / "run", limit=2, concurrency=1, extra=extra)
+    assert requests == [body | extra for body in asked]
+    assert isinstance(run.config, JudgeRunConfig)
+    assert (run.config.judging.extra, run.config.model.extra) == (extra, extra)
+    assert not {key for calls in run.items[SIDES[0][1]] for key in calls} & {
+        key for calls in plain.items[SIDES[0][1]] for key in calls
+    }, "another request is another call"
+    assert check_submission(run).accepted
+
+
+@pytest.mark.parametrize("field", ["messages", "temperature", "n"])
+def test_a_field_that_the_program_sets_is_refused_by_name(field: str) -> None:
+    with pytest.raises(ConfigError, match=f"`{field}` is set by the program"):
+        JudgeConfig(extra={field: 1})
 
 
 def test_both_orders_are_asked_about_with_both_texts_in_one_prompt(data: Path, tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from planned_users import people as planned_people
 from pluralbench import ConnectionConfig
-from pluralbench.config import AspectMatchingConfig
+from pluralbench.config import AspectMatchingConfig, PlanConfig
+from pluralbench.downstream.candidates import resolve_policy
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.metrics.plans import aspect_numbers
@@ -151,6 +152,11 @@ def test_what_cannot_be_planned_is_told(tmp_path: Path, people: Callable[..., li
         (both / config).mkdir(parents=True)
         write(both / config / "test.jsonl", people(1))
     refused(DataError, r"The id p0-0 is in the configs .*; plan one config at a time with `configs=\.\.\.`\.", both)
+
+
+def test_a_planner_in_this_process_takes_no_fields_of_requests() -> None:
+    with pytest.raises(EvaluationError, match=r"folder runs in this process, where `extra=\.\.\.` has no effect"):
+        resolve_policy("folder", PlanConfig(extra={"reasoning_effort": "low"}))
 
 
 def test_aspects_that_nobody_knows_are_not_measured(tmp_path: Path) -> None:

@@ -144,6 +144,30 @@ def test_help_shows_what_the_recipes_say(given: Callable[..., Any]) -> None:
     assert "--provider" not in text
 
 
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (['effort="low"', 'more={"deep": [1, true, null]}', "n=1=2"], "--extra n='1=2' is not JSON; text needs quotes"),
+        (['effort="low"', 'more={"deep": [1, true, null]}'], {"effort": "low", "more": {"deep": [1, True, None]}}),
+        (["effort=low"], "--extra effort='low' is not JSON; text needs quotes: --extra 'effort=\"low\"'."),
+        (['a={"x": 1, "x": 2}'], "--extra a: the JSON has a key twice."),
+        (["a=NaN"], "--extra: `a` is not a finite number."),
+        (["a=1", "a=2"], "--extra has a twice"),
+    ],
+)
+def test_a_mapping_to_anything_takes_json(ask: Callable[..., Ask], words: list[str], expected: Any) -> None:
+    class Sent(FrozenModel):
+        extra: dict[str, Any] = Field(default_factory=dict, description="Fields.")
+
+    found: list[Any] = []
+
+    def command(*, sent: Annotated[Sent, Options()]) -> None:
+        found.append(sent.extra)
+
+    shown = ask(command)(*[part for word in words for part in ("--extra", word)])
+    assert found == [expected] if isinstance(expected, dict) else shown.startswith(expected)
+
+
 def test_a_value_that_a_model_refuses_is_named_by_its_option(ask: Callable[..., Ask]) -> None:
     class Pair(FrozenModel):
         both: tuple[int, ...] = Field((), description="Two.", json_schema_extra={"as_text": True, "flag": "--two"})

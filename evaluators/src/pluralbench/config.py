@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pluralbench_calls.chat import LOCAL, MAX_ATTEMPTS, ConnectionConfig
+from pluralbench_calls.chat import LOCAL, MAX_ATTEMPTS, ConnectionConfig, ExtraFields
 from pluralbench_local import LocalModel, ServedModel
 from pluralbench_local.config import TrainingConfig
 from pluralbench_local.personal.options import METHODS, PersonalConfig
@@ -278,6 +278,7 @@ class JudgeConfig(ReplyConfig):
     top_p: TopP = None
     max_tokens: MaxTokens = 512
     attempts: Attempts = 4
+    extra: ExtraFields = Field(default_factory=dict)
 
 
 class PersonaDataConfig(FrozenModel):
@@ -303,6 +304,7 @@ class PersonaJudgeConfig(ReplyConfig):
     top_p: TopP = 0.95
     max_tokens: MaxTokens = 512
     attempts: Attempts = 4
+    extra: ExtraFields = Field(default_factory=dict)
 
 
 class SynthesizeConfig(ReplyConfig, SynthesisConfig):
@@ -312,6 +314,7 @@ class SynthesizeConfig(ReplyConfig, SynthesisConfig):
     top_p: TopP = None
     max_tokens: MaxTokens = 512
     attempts: Attempts = 4
+    extra: ExtraFields = Field(default_factory=dict)
 
 
 # Planners and personalized models: plan, personalize
@@ -326,6 +329,7 @@ class PlanConfig(FrozenModel):
     temperature: Temperature = 0.1
     top_p: TopP = 0.95
     max_tokens: MaxTokens = 512
+    extra: ExtraFields = Field(default_factory=dict)
 
 
 class AspectMatchingConfig(FrozenModel):

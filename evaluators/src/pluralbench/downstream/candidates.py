@@ -98,7 +98,7 @@ def resolve_policy(
         EvaluationError: The connection asks for batches from a model in this process, or the policy is unreachable.
     """
     connection = connection or ConnectionConfig()
-    options: dict[str, Any] = sampling.model_dump(include={"temperature", "top_p", "max_tokens"})
+    options: dict[str, Any] = sampling.model_dump(include={"temperature", "top_p", "max_tokens", "extra"})
     if isinstance(name, LocalModel) or (str(name) != LOCAL and connection.base_url is None):
         model = name if isinstance(name, LocalModel) else LocalModel(name=str(name))
         if connection.batch:
@@ -106,6 +106,8 @@ def resolve_policy(
                 f"The policy {model.name} runs in this process, where batches are not supported; give "
                 "`policy_connection.base_url=...` or leave out `policy_connection.batch=True`."
             )
+        if options.pop("extra", {}):
+            raise EvaluationError(f"{model.name} runs in this process, where `extra=...` has no effect; leave it out.")
         from pluralbench_policies import Generation, chat_model_of
 
         chat = chat_model_of(model, **options)

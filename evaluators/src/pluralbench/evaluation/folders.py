@@ -29,7 +29,7 @@ UNNAMED_FIELDS = {
     "device",
     "token_budget",
 }
-UNNAMED_FIELDS |= {"trust_remote_code", "seed"}
+UNNAMED_FIELDS |= {"trust_remote_code", "seed", "extra"}
 WORD_FORMATS = {
     "oracle": "oracle-{}",
     "profile_size": "{}-posts",

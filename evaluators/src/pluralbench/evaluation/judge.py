@@ -113,7 +113,7 @@ def judge_chat_model(
     seeded: bool = True,
 ) -> tuple[ChatModel, ConnectionConfig]:
     """Resolve a judge's chat model and connection, with the judge's sampling options; see `resolve_chat_model`."""
-    sampling = {name: getattr(judging, name) for name in ("temperature", "top_p", "max_tokens")}
+    sampling = {name: getattr(judging, name) for name in ("temperature", "top_p", "max_tokens", "extra")}
     return resolve_chat_model(model, connection, sampling, "judge", seeded=seeded)
 
 

@@ -29,7 +29,7 @@ OF_TEXTS = pl.col("baseline").is_not_null() | (pl.col("metric") == "accuracy_wit
 OF_THE_PLACE = {"title", "location", "revision", "license", "reference", "ignored_columns"}
 """Fields of the records of benchmark and data that a copy of the data elsewhere need not share."""
 
-SAMPLING = ("temperature", "top_p", "max_tokens")
+SAMPLING = ("temperature", "top_p", "max_tokens", "extra")
 """Settings of a judge that are also those of its requests."""
 
 NOT_RULES = {"columns", "required", "sample", "sections", "strata", "train_split"}

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pluralbench_runs import FrozenModel, RecipeError, rng_for
 from pluralbench_runs.recipe_options import Overrides
-from pydantic import Field, field_validator
+from pydantic import AfterValidator, Field, field_validator
 
 from pluralbench_calls.ask import Limits, Price
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES, provider_of
@@ -24,8 +24,29 @@ MAX_TIMEOUT = 86_400.0
 MAX_ATTEMPTS = 100
 """Maximum number of attempts at one sample of a reply; see `chat_request`."""
 
+OWN_FIELDS = ("model", "messages", "temperature", "top_p", "max_tokens", "seed", "response_format", "n", "stream")
+"""Request fields that the program sets, or whose replies it could not read."""
+
 Message = dict[str, str]
 """A message with `role` and `content`."""
+
+
+def _check_extra(extra: dict[str, Any]) -> dict[str, Any]:
+    own = next((name for name in OWN_FIELDS if name in extra), None)
+    if own is not None:
+        raise ValueError(f"the request field `{own}` is set by the program; use its own option if there is one")
+    return extra
+
+
+ExtraFields = Annotated[
+    dict[str, Any],
+    AfterValidator(_check_extra),
+    Field(
+        description="Further field of each request, as JSON; repeatable. Recorded with the run.",
+        json_schema_extra={"metavar": "KEY=JSON", "example": "reasoning_effort='\"low\"'"},
+    ),
+]
+"""Additional fields of requests, such as `{"reasoning_effort": "low"}`."""
 
 
 class ChatModel(FrozenModel):

@@ -8,6 +8,7 @@ is marked by `Flag`. Fields with one flag share an option, which sets all of the
 
 import ast
 import inspect
+import json
 import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -290,4 +291,23 @@ def _parse_option(place: Place, value: Any) -> Any:
             raise RecipeError(f"{place.flag} {text!r} is not of the form {form or 'NAME=VALUE'}{hint}.")
         if [other for other, _, _ in pairs].count(key) > 1:
             raise RecipeError(f"{place.flag} has {key} twice; give each its own name.")
-    return {key: own for key, _, own in pairs}
+    is_json = any(get_args(kind)[1:] == (Any,) for kind in _kinds(place.info.annotation))
+    return {key: _parse_json(place.flag, key, own) if is_json else own for key, _, own in pairs}
+
+
+def _parse_json(flag: str, key: str, text: str) -> Any:
+    """Parse a value of a mapping from names to any JSON."""
+
+    def unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise RecipeError(f"{flag} {key}: the JSON has a key twice.")
+        return dict(pairs)
+
+    try:
+        value = json.loads(text, object_pairs_hook=unique_keys)
+    except (ValueError, RecursionError):
+        hint = f"; text needs quotes: {flag} '{key}={json.dumps(text)}'" if text.isprintable() else ""
+        raise RecipeError(f"{flag} {key}={text!r} is not JSON{hint}.") from None
+    if problem := value_error({key: value}):
+        raise RecipeError(f"{flag}: {problem}.")
+    return value
