@@ -21,7 +21,8 @@ from pluralbench_local.personal.backbones import load_backbone
 from pluralbench_local.personal.embedding import embed
 from pluralbench_rewards import Mode, ScoringConfig
 from pretended_card import CARD, Card, pretended_card
-from reward_models import Folders, make_groups, work_of
+from process_models import PROCESS_MODELS, answers_in_steps, save_process_model
+from reward_models import Folders, make_groups, save_adapter, work_of
 from value_heads import save_value_head
 
 pytestmark = pytest.mark.heavy
@@ -96,6 +97,33 @@ def test_a_token_reward_scores(folders: Folders, architecture: str) -> None:
             check_waits(card, "classifier")
             assert work_of(scored).strategy == (mode if architecture in PACKABLE else "padded")
             assert [len(values) for values in scored.scores] == [len(group.responses) for group in GROUPS]
+
+
+@pytest.mark.parametrize("form", ["qwen", "rlhflow", "trl-encoder"])
+def test_a_process_reward_scores(tmp_path: Path, form: str) -> None:
+    modes: tuple[Mode, ...] = ("fast", "exact")
+    folder, groups = save_process_model(tmp_path / "model", form, dtype="bfloat16"), answers_in_steps(1, number=3)
+    with pretended_card() as card:
+        model = load(folder, kind="process", **PROCESS_MODELS[form].options, device="cuda")
+        for mode in modes:
+            card.forget()
+            scored = score(model, groups, mode=mode)
+            check_waits(card, "classifier")
+            assert work_of(scored).strategy == ("padded" if form == "trl-encoder" else mode)
+            assert [len(values) for values in scored.scores] == [len(group.responses) for group in groups]
+
+
+@pytest.mark.filterwarnings("ignore::FutureWarning")  # peft 0.21 uses a name that transformers 5.23 deprecates
+def test_an_adapter_is_merged_and_scores(tmp_path: Path, folders: Folders) -> None:
+    pytest.importorskip("peft", reason="needs the extra `lora`")
+    folder = save_adapter(tmp_path / "adapter", folders("llama", "implicit"), task_type="SEQ_CLS")
+    with pretended_card() as card:
+        model = load(str(folder), device="cuda", dtype="bfloat16")
+        card.forget()
+        scored = score(model, GROUPS)
+        check_waits(card, "classifier")
+    assert work_of(scored).strategy == "fast"
+    assert [len(values) for values in scored.scores] == [len(group.responses) for group in GROUPS]
 
 
 @pytest.mark.parametrize(("capability", "dtype"), [((7, 5), "float16"), ((8, 0), "float16"), ((12, 0), "bfloat16")])
