@@ -32,7 +32,8 @@ def _once(root: Path, save: Folders) -> Folders:
     made: dict[str, str] = {}
 
     def folder(architecture: str = "llama", **settings: Any) -> str:
-        key = repr((architecture, sorted(settings.items())))
+        template = getattr(settings.get("tokenizer"), "chat_template", None)  # which is not in a tokenizer's repr
+        key = repr((architecture, sorted(settings.items()), template))
         if key not in made:
             made[key] = save(root / str(len(made)), architecture, **settings)
         return made[key]
