@@ -298,6 +298,25 @@ def test_best_of_n_by_all_pairs_with_the_share_of_cycles(tmp_path: Path, people:
     assert "rewards do not follow" in "".join(one.text for one in compare_rewards(changed))
 
 
+@pytest.mark.heavy
+def test_the_command_takes_reward_models_with_their_options(
+    run: Callable[..., tuple[int, str, str]], tmp_path: Path, people: Callable[..., Any]
+) -> None:
+    folder, data = save_general_preference(tmp_path / "my gpm"), write(tmp_path / "people.jsonl", people(1))
+    words = ["best-of-n", "--policy", "p", "--data", str(data), "--n", "4", "--device", "cpu", "--profile", "none"]
+    with serve(World()) as server:
+        words += ["--policy-base-url", server.base_url, "--out", str(tmp_path / "run")]
+        status, _, error = run(*words, "--reward", f"gpm={folder}")
+        assert (status, "name the way of the program that trained it as `--label` (scaled: " in error) == (2, True)
+        status, _, error = run(*words, "--reward", f"gpm={folder} --label normalized", "--fresh")
+    assert (status, "vectors of length 1" in error) == (0, True)
+    made = pluralbench.load_run(tmp_path / "run")
+    assert made.config.model_dump()["rewards"]["gpm"]["label"] == "normalized"
+    shown = {(one, other): value for one, other, value in made.frame("comparisons")[:, -3:].iter_rows()}
+    assert shown.keys() == {*permutations(range(4), 2)}
+    assert all(value + shown[other, one] == pytest.approx(1) for (one, other), value in shown.items())
+
+
 @given(
     st.integers(1, 6).flatmap(lambda n: st.lists(st.sampled_from([0.1, 0.4, 0.5, 0.9]), min_size=n * n, max_size=n * n))
 )

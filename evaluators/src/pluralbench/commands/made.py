@@ -1,5 +1,6 @@
 """Arguments of verbs that are made of several options, or of text."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from pluralbench_local import LocalModel, ServedModel
 from pluralbench_local.served.config import described
 from pluralbench_runs import check_output
+from pluralbench_runs.command import model_from_words
 from pluralbench_runs.options import Flag, Options
 from pydantic import Field
 
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from pluralbench.evaluation.without import ItemList
 
 Policy = Annotated[str, Flag("--policy", "MODEL", "Policy")]
-Reward = Annotated[str, Flag("--reward", "[NAME=]MODEL", "Reward model")]
+Reward = Annotated[str, Flag("--reward", "[NAME=]MODEL", "Reward model", model=LocalModel)]
 Runtime = Annotated[RuntimeConfig, Options("Models in this process")]
 
 
@@ -114,28 +116,42 @@ def local_policy(policy: Policy, *, running: Runtime) -> LocalModel:
 
 
 def rewards(
-    reward: Annotated[list[str], Flag("--reward", "[NAME=]MODEL", "Reward models")], *, running: Runtime
+    reward: Annotated[list[str], Flag("--reward", "[NAME=]MODEL", "Reward models", model=LocalModel)],
+    *,
+    running: Runtime,
 ) -> Mapping[str, LocalModel]:
     """Return reward models by name.
 
     Args:
-        reward: Reward model: directory or ORG/NAME on the Hub; repeatable.
+        reward: Reward model: directory or ORG/NAME on the Hub, in quotes with those options of `score` that it needs,
+            such as "gpm=./gpm --label scaled"; repeatable.
     """
-    pairs = [name.partition("=") if "=" in name else (Path(name).name, "=", name) for name in reward]
-    if any(not name or not model for name, _, model in pairs):
-        raise EvaluationError("A reward model has an empty name; write MODEL or NAME=MODEL.")
-    models = {name: LocalModel(name=model, **running.model_dump()) for name, _, model in pairs}
-    for name in models:
-        if [pair[0] for pair in pairs].count(name) > 1:
+    models: dict[str, LocalModel] = {}
+    for text in reward:
+        model, dashes, options = text.partition(" --")
+        name, _, model = model.partition("=") if "=" in model else (Path(model).name, "", model)
+        if not name or not model:
+            raise EvaluationError("A reward model has an empty name; write MODEL or NAME=MODEL.")
+        if name in models:
             raise EvaluationError(DUPLICATE_NAME.format(name=name))
+        own = model_from_words(LocalModel, [model, *_split(dashes + options)], "pluralbench score")
+        models[name] = LocalModel(**(running.model_dump() | own.model_dump(exclude_defaults=True)))
     return models
+
+
+def _split(options: str) -> list[str]:
+    try:
+        return shlex.split(options)
+    except ValueError as error:  # a quotation mark that is not closed
+        raise EvaluationError(f"The options{options} of a reward model cannot be read: {error}.") from None
 
 
 def reward(reward: Reward, *, running: Runtime) -> Mapping[str, LocalModel]:
     """Return the reward model by its name.
 
     Args:
-        reward: Reward model: directory or ORG/NAME on the Hub.
+        reward: Reward model: directory or ORG/NAME on the Hub, in quotes with those options of `score` that it needs,
+            such as "./my-model --label mean".
     """
     return rewards([reward], running=running)
 

@@ -22,6 +22,7 @@ from pluralbench_runs.errors import RecipeError, UserError
 from pluralbench_runs.guard import run
 from pluralbench_runs.meters import log_status
 from pluralbench_runs.options import CommandLine, name_options
+from pluralbench_runs.recipe import Model
 from pluralbench_runs.regular_files import noted_inputs
 
 SECTION = re.compile(r"^(Args|Returns|Raises|Examples):\n", re.MULTILINE)
@@ -147,6 +148,27 @@ def command_of(program: Program) -> Any:
     for option in made.params:
         option.hidden = option.name in {"install_completion", "show_completion"}
     return made
+
+
+def model_from_words(kind: type[Model], words: Sequence[str], command: str) -> Model:
+    """Return a model from words as of a command line: a required field, and options of the others.
+
+    Args:
+        kind: Type of the model.
+        words: The words.
+        command: Command whose --help lists the options, for errors.
+
+    Raises:
+        RecipeError: A value is not valid. The message names the option.
+        UsageError: A word is no option.
+    """
+    parameter = inspect.Parameter("model", inspect.Parameter.KEYWORD_ONLY, annotation=kind)
+    options = CommandLine({"model": parameter}, {})
+    app = typer.Typer(add_completion=False)
+    app.command()(_with_signature(lambda **values: None, options.typer_parameters()))
+    context = get_command(app).make_context(command, [*words])
+    model: Model = options.arguments(context.params)["model"]
+    return model
 
 
 def read_docstring(text: str) -> tuple[str, Mapping[str, str], str]:

@@ -65,12 +65,14 @@ class Flag(NamedTuple):
         metavar: Placeholder of the value in --help.
         panel: Heading in --help.
         example: A value, for the error about one of another form.
+        model: A model whose options may be part of the value; see `pluralbench_runs.command.model_from_words`.
     """
 
     name: str = ""
     metavar: str = ""
     panel: str = ""
     example: str = ""
+    model: type[FrozenModel] | None = None
 
 
 class CommandLine:
@@ -87,7 +89,9 @@ class CommandLine:
         for parameter in parameters.values():
             for place in _places(parameter, texts):
                 self.options.setdefault(place.flag, []).append(place)
-        self.flags = _field_flags([place for places in self.options.values() for place in places])
+        marks = (_mark(parameter, Flag) for parameter in parameters.values())
+        inner = [place for mark in marks if mark and mark.model for place in model_places("", mark.model)]
+        self.flags = _field_flags(inner) | _field_flags([place for places in self.options.values() for place in places])
 
     def typer_parameters(self) -> list[inspect.Parameter]:
         """Return the parameters of a function that typer makes a command of."""
