@@ -1,6 +1,6 @@
 """SmolLM2-135M as transformers folders.
 
-Reading the 4-bit file takes ten seconds, so a session does it once, in `CACHE`. They show that real weights go
+Reading the 4-bit file takes a few seconds, so a session does it once, in `CACHE`. They show that real weights go
 through.
 """
 

@@ -152,7 +152,7 @@ def as_local_model(model: Scorable) -> LocalModel | None:
 def base_model_path(name: str) -> str:
     """Return the directory or name of a model; "local" is the embedded model's directory in the user's cache.
 
-    The first use writes its weights there, which takes ten seconds (`pluralbench_policies.embedded_folder`).
+    The first use writes its weights there, which takes a few seconds (`pluralbench_policies.embedded_folder`).
     """
     if name != LOCAL:
         return name
