@@ -12,7 +12,7 @@ import pytest
 import verbs
 from chat_server import Reply, Script, serve
 from pluralbench.config import JudgeConfig
-from pluralbench.evaluation.judged_items import SIDES, verdict
+from pluralbench.data.votes import SIDES, verdict
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.results import Run
 from pluralbench.results.evaluations import JudgeRunConfig

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from made_runs import by
 from pluralbench import compare, find_benchmark
 from pluralbench.data.decisions import JUDGED
-from pluralbench.evaluation.judged_items import SIDES, verdict
+from pluralbench.data.votes import SIDES, verdict
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.metrics import measure
 from pluralbench.metrics.metric import MetricKey

@@ -65,7 +65,7 @@ class Benchmark(FrozenModel):
         strata: Drawn items by subset, whose weights pooled numbers use; empty if all items are scored.
         vote: How a judge's verdicts on both orders of a pair count. "unanimous": right if both are right. "signed":
             JudgeBench's vote, by which a right verdict and a tie or an invalid one are right
-            (`pluralbench.evaluation.verdicts.signed_vote`). "mean": the share of the two that are right (LLMBar,
+            (`pluralbench.data.votes.signed_vote`). "mean": the share of the two that are right (LLMBar,
             PersonalRewardBench).
     """
 

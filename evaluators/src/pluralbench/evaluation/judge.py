@@ -14,8 +14,9 @@ from pluralbench_runs import Seed
 from pluralbench.arguments import ShardText
 from pluralbench.config import DataConfig, JudgeConfig, PersonaJudgeConfig, Profile, PromptConfig, SynthesizeConfig
 from pluralbench.data.decisions import decisions_of
+from pluralbench.data.votes import SIDES
 from pluralbench.evaluation.folders import run_folder
-from pluralbench.evaluation.judged_items import SIDES, JudgeContexts, JudgeVerdicts, check_protocol, judge_items
+from pluralbench.evaluation.judged_items import JudgeContexts, JudgeVerdicts, check_protocol, judge_items
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import resolve_chat_model
 from pluralbench.evaluation.verdicts import export_calls, judge_of, judge_result

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -13,24 +13,16 @@ from pluralbench_rewards.contract import Group, Scored
 from pluralbench_rewards.judge import Comparison, Judge, scores_of
 from pluralbench_runs import rng_for
 
-from pluralbench.config import JudgeConfig, Orders, Vote
+from pluralbench.config import JudgeConfig, Orders
 from pluralbench.data.column_types import schema_of
 from pluralbench.data.decisions import BASE, JUDGED, decide, lists_pairs, score_items
 from pluralbench.data.layouts import records_responses
 from pluralbench.data.prompts import judge_context, language_context
+from pluralbench.data.votes import SIDES, verdict
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.loading import LoadedBenchmark
-from pluralbench.evaluation.verdicts import CHANGED, INVALID, Columns, combined_verdict, record_replies, signed_vote
+from pluralbench.evaluation.verdicts import record_replies
 
-SIDES: Columns = (("verdict_chosen_first", "calls_chosen_first"), ("verdict_rejected_first", "calls_rejected_first"))
-VERDICTS = {
-    "A": ("chosen", "win"),
-    "B": ("rejected", "loss"),
-    "C": ("tie", "tie"),
-    CHANGED: ("tie", "tie"),
-    INVALID: (INVALID, INVALID),
-}
-"""Verdict and outcome by the combined letter of the replies; A is the chosen response."""
 BEST_AND_OTHERS = 2  # ranks of an item that a pick of the best response can rank
 
 
@@ -238,14 +230,3 @@ def _compare_items(
         letters = parse_with_all_rules(reply.answer.text)
         counts.update({rule: int(letter is not None) for rule, letter in letters.items()})
     return JudgeVerdicts(frame, frame["reason"].drop_nulls().to_list(), dict(counts))
-
-
-def verdict(row: Mapping[str, Any], vote: Vote = "unanimous") -> tuple[str, str]:
-    """Combine the replies in a row into a verdict ("chosen", "rejected", "tie" or "invalid") and an outcome.
-
-    Args:
-        row: The row, with the letters of `SIDES`.
-        vote: How the verdicts of both orders combine; see `Benchmark.vote`.
-    """
-    letters = {name: row.get(name) for name, _ in SIDES}
-    return VERDICTS[(signed_vote if vote == "signed" else combined_verdict)(letters, SIDES)]

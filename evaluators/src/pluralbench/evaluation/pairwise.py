@@ -13,9 +13,8 @@ from pluralbench_rewards import Cached, Group, OnScored, Pairs, PairwiseRewardMo
 from pluralbench.config import Vote
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import BASE, COMPARED, lists_pairs
+from pluralbench.data.votes import INVALID, verdict
 from pluralbench.errors import EvaluationError
-from pluralbench.evaluation.judged_items import verdict
-from pluralbench.evaluation.verdicts import INVALID
 
 EVEN = 0.5
 """Probability at which neither response is better."""

@@ -36,19 +36,11 @@ from pluralbench.data.persona_items import (
 from pluralbench.data.persona_prompts import VERSION, persona_digest, persona_messages, persona_sentences, reply_schema
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.verdict_tables import check_verdicts
+from pluralbench.data.votes import CHANGED, INVALID, Columns, combined_verdict
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import judge_chat_model
 from pluralbench.evaluation.loading import benchmark_record, run_directory
-from pluralbench.evaluation.verdicts import (
-    CHANGED,
-    INVALID,
-    Columns,
-    combined_verdict,
-    export_calls,
-    judge_of,
-    judge_result,
-    record_replies,
-)
+from pluralbench.evaluation.verdicts import export_calls, judge_of, judge_result, record_replies
 from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics import measure
 from pluralbench.metrics.frame import metrics_frame

@@ -1,6 +1,6 @@
 """Replies of a judge in one or both orders, as rows and verdicts; shared by `judge` and `judge-personas`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,6 +11,7 @@ from pluralbench_rewards.judge import Judge
 from pluralbench_runs import Output
 
 from pluralbench.config import JudgeConfig
+from pluralbench.data.votes import INVALID, Columns
 from pluralbench.evaluation.work import cost_of_calls
 from pluralbench.results.evaluations import EvaluationRunConfig, JudgeRunConfig, PersonaJudgeRunConfig
 from pluralbench.results.plans import SynthesizeRunConfig
@@ -18,11 +19,6 @@ from pluralbench.results.record import UsageRecord
 from pluralbench.results.run_files import LEDGER_FILE
 
 Value = TypeVar("Value")
-Columns = tuple[tuple[str, str], tuple[str, str]]
-"""Columns of the letter and the calls of a reply: in the data's order, and with the responses swapped."""
-
-INVALID, CHANGED = "invalid", "changed"
-SWAPPED = {"A": "B", "B": "A", "C": "C"}
 
 
 def record_replies(
@@ -54,38 +50,6 @@ def record_replies(
         if reply.value is not None:
             valid[place].append(reply.value)
     return valid
-
-
-def combined_verdict(row: Mapping[str, Any], columns: Columns) -> str:
-    """Combine the replies of a row into a letter, `INVALID` or `CHANGED`, with A and B in the order of the data.
-
-    One invalid reply makes the verdict invalid. `CHANGED` is a verdict that changes with the order. It is not the
-    answer C (a tie): otherwise a judge that always chooses the first response would be right about every tie.
-    """
-    (first, _), (second, _) = columns
-    letters = {row[first], SWAPPED.get(row[second], row[second])} - {None}
-    if INVALID in letters:
-        return INVALID
-    return str(letters.pop()) if len(letters) == 1 else CHANGED
-
-
-def signed_vote(row: Mapping[str, Any], columns: Columns) -> str:
-    """Combine the replies of a row by JudgeBench's vote over both orders, with A and B in the order of the data.
-
-    A reply for A counts +1, one for B -1, a tie or an invalid reply 0, and the sign of the sum decides: A and a tie are
-    A, unlike in `combined_verdict`; A and B are `CHANGED`. Source: JudgeBench's code, `utils/metrics.py`.
-
-    Returns:
-        "A" or "B"; else `INVALID` if a reply is invalid, "C" if all are ties, or `CHANGED`.
-    """
-    (first, _), (second, _) = columns
-    letters = [letter for letter in (row[first], SWAPPED.get(row[second], row[second])) if letter is not None]
-    total = letters.count("A") - letters.count("B")
-    if total:
-        return "A" if total > 0 else "B"
-    if INVALID in letters:
-        return INVALID
-    return "C" if set(letters) == {"C"} else CHANGED
 
 
 def export_calls(judge: Judge, output: Output) -> UsageRecord:
