@@ -1,6 +1,7 @@
 """Asking again until an answer is valid, and replays, which ask nothing."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from pluralbench_calls import (
     Request,
     ask,
     ask_until_valid,
+    strip_thinking,
 )
 
 
@@ -145,6 +147,51 @@ def test_one_readable_reply_of_the_first_is_enough_to_go_on(tmp_path: Path) -> N
         settled = ask_until_valid(items, question, number, ledger, OpenAIChat(server.base_url), attempts=2)
         assert len(server.requests) == 14 + 13
     assert [one.attempts for one in settled] == [1 if place == 0 else 2 for place in range(14)]
+
+
+@pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
+def test_thinking_is_no_part_of_a_reply_wherever_a_server_puts_it(tmp_path: Path, field: str) -> None:
+    replies = {
+        "beside": Reply("7", message={field: "8 or 9"}),
+        "only": Reply(None, message={field: "8"}),
+        "tags": Reply("<think>8</think>7"),
+        "closed": Reply("8 or 9\n</think>\n7"),
+        "brackets": Reply("[THINK]8[/THINK]7"),
+        "open": Reply("<thinking>8"),
+    }
+    with (
+        serve(lambda body, _: replies[body["messages"][0]["content"]]) as server,
+        Ledger(tmp_path / "ledger") as ledger,
+    ):
+        chat = OpenAIChat(server.base_url)
+
+        def parse(item: str, text: str) -> int:
+            return number(item, strip_thinking(text).strip())
+
+        read = ask_until_valid(list(replies), question, parse, ledger, chat, attempts=1)
+    assert [one.value for one in read] == [7, None, 7, 7, 7, None]
+    assert (read[1].reason, read[5].reason) == ("empty answer", "thinking without an answer")
+
+
+@pytest.mark.parametrize(("cut", "of", "noticed"), [(4, 5, False), (5, 20, True), (9, 11, True), (5, 120, False)])
+def test_replies_that_the_token_limit_cuts_are_noticed_once_as_they_come(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], cut: int, of: int, noticed: bool
+) -> None:
+    def limited(item: str, attempt: int) -> Request:
+        first = question(item, attempt)
+        return replace(first, body={**first.body, "max_tokens": 64})
+
+    def reply(body: dict[str, Any], number: int) -> Reply:
+        return Reply("7", finish_reason="length" if of - 1 - cut <= number < of - 1 or body["seed"] else "stop")
+
+    items = [f"{place:03}" for place in range(of)]
+    with serve(reply) as server, Ledger(tmp_path / "ledger") as ledger:
+        ask_until_valid(
+            items, limited, number, ledger, OpenAIChat(server.base_url), attempts=2, limits=Limits(concurrency=1)
+        )
+    lines = [line for line in capsys.readouterr().err.splitlines() if "cut off at the limit of 64 tokens" in line]
+    assert len(lines) == noticed
+    assert all("--max-tokens" in line and line.startswith("5 of ") for line in lines)
 
 
 def test_it_gives_up_after_so_many_attempts_and_says_why(tmp_path: Path) -> None:

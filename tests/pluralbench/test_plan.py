@@ -154,6 +154,16 @@ def test_what_cannot_be_planned_is_told(tmp_path: Path, people: Callable[..., li
     refused(DataError, r"The id p0-0 is in the configs .*; plan one config at a time with `configs=\.\.\.`\.", both)
 
 
+def test_the_thinking_of_a_planner_is_no_plan(data: Path, tmp_path: Path) -> None:
+    def thinking(body: dict[str, Any], number: int) -> Reply:
+        return Reply("<think>- much" if number == 3 else "<think>- much</think>\n- to the point")
+
+    with serve(thinking) as server:
+        done = planned(data, tmp_path / "plans", server.base_url)
+    rows = sorted(done.items.select("text", "aspects", "reason").rows(), key=str)
+    assert rows == [("\n- to the point", ["to the point"], None)] * 3 + [(None, [], "thinking without an answer")]
+
+
 def test_a_planner_in_this_process_takes_no_fields_of_requests() -> None:
     with pytest.raises(EvaluationError, match=r"folder runs in this process, where `extra=\.\.\.` has no effect"):
         resolve_policy("folder", PlanConfig(extra={"reasoning_effort": "low"}))

@@ -17,6 +17,8 @@ class Reply:
     """What the server sends back; a status other than 200 sends `text` as the error's message.
 
     error: what the error says besides, such as its `param` and its `code`.
+    message: further fields of the message, such as its `reasoning_content`.
+    logprobs: those of the choice, as they are sent.
     """
 
     text: str | None = "fine"
@@ -28,6 +30,8 @@ class Reply:
     cached: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     error: dict[str, Any] = field(default_factory=dict)
+    message: dict[str, Any] = field(default_factory=dict)
+    logprobs: dict[str, Any] | None = None
     delay: float = 0.0
     hang_up: bool = False
 
@@ -106,13 +110,14 @@ def serve(script: Script) -> Iterator[ChatServer]:
 
 def completion(reply: Reply) -> dict[str, Any]:
     """The JSON of a chat completion that says this."""
-    message = {"role": "assistant", "content": reply.text, "refusal": reply.refusal}
+    message = {"role": "assistant", "content": reply.text, "refusal": reply.refusal, **reply.message}
+    choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 1,
         "model": reply.model,
-        "choices": [{"index": 0, "message": message, "finish_reason": reply.finish_reason}],
+        "choices": [choice if reply.logprobs is None else choice | {"logprobs": reply.logprobs}],
         "usage": {
             "prompt_tokens": reply.tokens[0],
             "completion_tokens": reply.tokens[1],

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import polars as pl
-from pluralbench_calls import Ledger, ask, chat_request, working_ledger
+from pluralbench_calls import InvalidAnswer, Ledger, ask, chat_request, strip_thinking, working_ledger
 from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_local import LocalModel
 from pluralbench_policies.planner_options import PLANNER_FILE, planner_prompts_digest, read_plan
@@ -176,6 +176,10 @@ def _write_plans(loaded: LoadedBenchmark, planner: Policy, ledger: Ledger, seed:
         for row, answer in zip(items.iter_rows(named=True), answers, strict=True)
     ]
     for row in rows:
+        try:
+            row["text"] = None if row["text"] is None else strip_thinking(row["text"])
+        except InvalidAnswer as error:
+            row |= {"text": None, "reason": str(error)}
         row["aspects"] = [] if row["text"] is None else read_plan(row["text"])
     plans = pl.DataFrame(rows, schema=PLANNED)
     if plans["text"].null_count() == plans.height:

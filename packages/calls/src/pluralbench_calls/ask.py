@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from aiolimiter import AsyncLimiter
-from pluralbench_runs import FrozenModel, Json, Meter, one_line, progress
+from pluralbench_runs import FrozenModel, Json, Meter, log_status, one_line, progress
 from pydantic import Field
 
 from pluralbench_calls.batches.backend import OpenAIBatches
@@ -15,12 +15,21 @@ from pluralbench_calls.errors import CallsError, Interrupted
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
 from pluralbench_calls.prefixes import PrefixQueue
-from pluralbench_calls.records import Answer, Backend, PackingBackend, Request, max_prompt_tokens, prompt_texts
+from pluralbench_calls.records import (
+    TOO_LONG,
+    Answer,
+    Backend,
+    PackingBackend,
+    Request,
+    max_prompt_tokens,
+    prompt_texts,
+)
 
 BYTES_PER_TOKEN = 4  # on average, for rate limits; the spending ceiling assumes one byte per token
 MAX_MESSAGE_LENGTH = 300  # characters of a server's message
 MAX_REJECTIONS = 3  # rejections without any answer that stop a run, because all requests share the problem
 TOO_LARGE = "413"  # HTTP status for a request that is too long for the server
+FEW_CUTS, SHARE_OF_CUTS = 4, 0.05  # more answers than both of them that end at the token limit are noticed
 BAD_REQUEST = {"400", "422", TOO_LARGE}  # HTTP statuses that reject the content of a request
 
 
@@ -74,7 +83,8 @@ def ask(
     share only once (see `PrefixQueue`). Each new answer is recorded before the next message of its worker is sent.
     After an error that concerns every request, such as a wrong key, the requests in flight are finished and recorded,
     and the error is raised. The same happens if the first requests are all rejected. Inside a running event loop, such
-    as a notebook's, the work runs in its own thread.
+    as a notebook's, the work runs in its own thread. If more than a few answers are cut off at the token limit, a line
+    says so at once.
 
     Args:
         requests: The requests. If the backend packs several into a message, each still has its own key and answer.
@@ -83,7 +93,7 @@ def ask(
         limits: Rates and cost. Default: `Limits()`.
         label: Name of the requests in messages, in the plural.
         answered: Whether the server has answered requests of this form before. If so, a rejection concerns only that
-            request.
+            request, and answers that are cut off are not noticed again.
         check: Gets the recorded answers if some are missing, then new ones as they come. If it raises a `CallsError`,
             nothing more is sent.
 
@@ -98,6 +108,8 @@ def ask(
     outcomes = ledger.outcomes(unique)
     missing = sorted((request for key, request in unique.items() if key not in outcomes), key=prompt_texts)
     if missing:
+        if not answered:
+            check = _notice_cuts(check, label, max(_max_completion_tokens(request.body) for request in missing))
         try:
             with progress(label, len(unique), done=len(unique) - len(missing)) as meter:
                 answered = answered or any(outcome != "error" for outcome in outcomes.values())
@@ -119,6 +131,27 @@ def ask(
             raise type(error)(f"{error} {recorded}{hint}.") from (None if error is cause else cause)
     answers = ledger.find(unique)
     return [answers[request.key] for request in requests]
+
+
+def _notice_cuts(
+    check: Callable[[Sequence[Answer]], None], label: str, limit: int
+) -> Callable[[Sequence[Answer]], None]:
+    """Return a check that also prints a line, once, when more than a few answers are cut off at the token limit."""
+    cut, total, noticed = 0, 0, False
+
+    def counting_check(answers: Sequence[Answer]) -> None:
+        nonlocal cut, total, noticed
+        total += len(answers)
+        cut += sum(answer.outcome == "length" and answer.finish_reason != TOO_LONG for answer in answers)
+        if not noticed and cut > max(FEW_CUTS, SHARE_OF_CUTS * total):
+            noticed = True
+            log_status(
+                f"{cut:,} of {total:,} {label} so far ({cut / total:.0%}) are cut off at the limit of {limit:,} "
+                "tokens; raise it (max_tokens, --max-tokens)."
+            )
+        check(answers)
+
+    return counting_check
 
 
 def _answer_from_files(

@@ -30,11 +30,22 @@ class InvalidAnswer(Exception):
     """A parser cannot use an answer, for the reason in the message. Another sample may be valid."""
 
 
+THINKING = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+)
+"""Marks before and after a model's thinking, if the server leaves it in the text. Some templates write the first."""
+
+
 def strip_thinking(text: str) -> str:
     """Remove the model's thinking from a reply. Raises `InvalidAnswer` if the thinking does not end."""
-    if "<think>" in text and "</think>" not in text:
-        raise InvalidAnswer("thinking without an answer")
-    return text.rpartition("</think>")[2]
+    for begin, end in THINKING:
+        if begin in text and end not in text:
+            raise InvalidAnswer("thinking without an answer")
+        text = text.rpartition(end)[2]
+    return text
 
 
 @dataclass(frozen=True)
