@@ -163,6 +163,12 @@ def _quantiles(outputs: int, config: Mapping[str, Any], tensors: Mapping[str, Te
     return [QuantileMeans(number)], outputs // number
 
 
+def _openrlhf_facts(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Whether to normalize is an argument of OpenRLHF's programs, false by default; the files do not tell."""
+    given = [f"{name} {config[name]}" for name in ("mean", "std") if config.get(name) is not None]
+    return {"normalization": f"none (config.json has {' and '.join(given)})"} if given else {}
+
+
 OPENRLHF = HeadFamily(
     "OpenRLHF",
     "value_head",
@@ -170,7 +176,7 @@ OPENRLHF = HeadFamily(
     head_key="value_head_prefix",
     reads="eos, which ends each conversation",
     ends_with_eos=True,
-    facts=lambda config: {name: config[name] for name in ("mean", "std") if config.get(name) is not None},
+    facts=_openrlhf_facts,
 )
 FAMILIES = (
     HeadFamily(
@@ -237,9 +243,8 @@ FAMILIES = (
 """The first family that recognizes a model is its own.
 
 Sources: TRL `modeling_value_head.py`; LLaMA-Factory `valuehead.py`; GRM `grm_utils.py`; DeepSpeed-Chat
-`reward_model.py`; OpenRLHF `model.py` and `reward_dataset.py` (its mean and standard deviation are recorded and not
-applied, since they change no decision); the card of Nexusflow/Athene-RM-8B; and reward-bench's `starling.py`,
-`openbmb.py`, `beaver.py`, `qrm.py` and `inform.py`.
+`reward_model.py`; OpenRLHF `model.py` and `reward_dataset.py`; the card of Nexusflow/Athene-RM-8B; and reward-bench's
+`starling.py`, `openbmb.py`, `beaver.py`, `qrm.py` and `inform.py`.
 """
 
 
