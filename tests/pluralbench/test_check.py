@@ -10,6 +10,7 @@ from typing import Any
 import polars as pl
 import pytest
 import verbs
+from case_marks import heavy
 from chat_server import Reply, serve
 from downstream_runs import World, sampled
 from made_personalize import made_items, made_personalized
@@ -306,9 +307,16 @@ def test_a_loaded_model_is_scored_again(classifiers: Callable[..., str], tmp_pat
     assert "its parameters is " in texts(check(tmp_path / "run", rescoring=Rescoring(3, seed=0)), "note")
 
 
-def test_a_token_reward_is_scored_again_as_it_was_read(tmp_path: Path) -> None:
-    fields: dict[str, Any] = {"positive_token": "y", "negative_token": "n", "question": "Good (y or n)?"}
-    model = LocalModel(name=save_language_model(tmp_path / "model"), kind="token", **fields)
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"kind": "token", "positive_token": "y", "negative_token": "n", "question": "Good (y or n)?"},
+        *heavy({"kind": "process", "process_reward": "rlhflow-prm", "aggregation": "product"}),
+    ],
+    ids=lambda fields: fields["kind"],
+)
+def test_a_reward_is_scored_again_as_it_was_read(tmp_path: Path, fields: dict[str, Any]) -> None:
+    model = LocalModel(name=save_language_model(tmp_path / "model"), **fields)
     verbs.score(model, benchmark="pairs", data=write(tmp_path / "pairs.jsonl", rows()), out=tmp_path / "run")
     checked = check(tmp_path / "run", rescoring=Rescoring(5, seed=0))
     assert (checked.state, texts(checked)) == ("verified", "")

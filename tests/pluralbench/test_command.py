@@ -16,7 +16,7 @@ from pluralbench import ConnectionConfig, DataConfig, JudgeConfig, LocalModel, P
 from pluralbench.commands.app import program
 from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, ScoringConfig
 from pluralbench_calls import Price
-from pluralbench_local.config import STEP_FIELDS
+from pluralbench_local.step_rewards import STEP_FIELDS
 from pluralbench_runs import FrozenModel, PathText, UserError
 from pluralbench_runs import command as command_module
 from written_tables import write

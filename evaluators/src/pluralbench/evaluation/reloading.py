@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
-from pluralbench_local.config import TOKEN_FIELDS
+from pluralbench_local.config import READING_FIELDS
 from pluralbench_rewards import ModelRecord
 from pluralbench_runs import check_recipe, digest
 
@@ -135,9 +135,9 @@ def reload_model(
         RunError: The run is not of a model that can be loaded.
     """
     configured, recorded = config.model, run.result.model
-    if recorded.kind not in {"classifier", "implicit", "token", "pairwise", "personal"}:
+    if recorded.kind not in {"classifier", "implicit", "token", "process", "pairwise", "personal"}:
         raise RunError(f"{run.path} is of {recorded.name}, of the kind {recorded.kind}, which cannot be loaded here.")
-    settings = {name: value for name, value in configured.settings.items() if name in TOKEN_FIELDS}
+    settings = {name: value for name, value in configured.settings.items() if name in READING_FIELDS}
     return check_recipe(
         LocalModel,
         {

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import pluralbench_local
 from pluralbench_local import LocalModel, TrainingConfig
-from pluralbench_local.config import TOKEN_FIELDS
+from pluralbench_local.config import READING_FIELDS
 from pluralbench_runs import rng_for
 from pluralbench_runs.options import Options
 
@@ -24,9 +24,7 @@ Item = TypeVar("Item")
 
 
 def train(
-    base: Annotated[
-        str | Path | LocalModel, Options("Model", ("kind", "base", "reference", "label", "dtype", *TOKEN_FIELDS))
-    ],
+    base: Annotated[str | Path | LocalModel, Options("Model", ("dtype", *READING_FIELDS))],
     out: Out,
     *,
     data: Undrawn = None,

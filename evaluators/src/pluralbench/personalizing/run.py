@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import numpy as np
 import polars as pl
 from pluralbench_local import LocalModel
+from pluralbench_local.config import READING_FIELDS
 from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_rewards import ScoringConfig, model_digest
 from pluralbench_runs import FrozenModel, Output, log_status, plural
@@ -91,7 +92,7 @@ class Model(FrozenModel):
 
 
 def personalize(
-    backbone: Annotated[str | Path | LocalModel, Options("Backbone", ("kind", "base", "reference", "label"))],
+    backbone: Annotated[str | Path | LocalModel, Options("Backbone", READING_FIELDS)],
     *,
     data: Annotated[str | Path | DataConfig | None, Options(left_out=("split", *WITHOUT_DRAW))],
     benchmark: str = "personalized-training",

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pluralbench_local import LocalModel
-from pluralbench_local.config import TOKEN_FIELDS
+from pluralbench_local.config import READING_FIELDS
 from pluralbench_policies.planner_options import PlanExample, PlannerConfig, plan_text
 from pluralbench_runs import log_status
 from pluralbench_runs.options import Flag, Options
@@ -22,7 +22,7 @@ TRAIN = "train"
 
 
 def train_planner(
-    base: Annotated[str | Path | LocalModel, Options("Model", ("kind", "base", "reference", "label", *TOKEN_FIELDS))],
+    base: Annotated[str | Path | LocalModel, Options("Model", READING_FIELDS)],
     out: Out,
     *,
     data: PlannerItems = None,

@@ -1,8 +1,7 @@
 """`LocalModel`: which reward model to load in this process, and how. Imports no torch."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -23,24 +22,29 @@ from pydantic import Field, field_validator, model_validator
 
 from pluralbench_local.adapters import Adapter, find_adapter
 from pluralbench_local.errors import LocalError
-from pluralbench_local.step_rewards import PROCESS_REWARDS, Aggregation, ProcessRewardName, StepForm, StepReading
-from pluralbench_local.token_rewards import TOKEN_REWARDS, TokenPosition, TokenReward, TokenRewardName, TokenScore
+from pluralbench_local.step_rewards import (
+    STEP_FIELDS,
+    Aggregation,
+    ProcessRewardName,
+    StepForm,
+    StepReading,
+    check_step_fields,
+    step_reading,
+)
+from pluralbench_local.token_rewards import (
+    TOKEN_FIELDS,
+    TOKEN_LABELS,
+    TokenPosition,
+    TokenReward,
+    TokenRewardName,
+    TokenScore,
+    check_token_reward,
+    token_reward,
+)
 
 Kind = Literal["classifier", "implicit", "token", "process", "pairwise"]
-TOKEN_FIELDS = (
-    "token_reward",
-    "positive_token",
-    "negative_token",
-    "token_score",
-    "token_position",
-    "question",
-    "prefill",
-)
-"""Fields of `LocalModel` that only a model of the kind "token" has."""
-TOKEN_LABELS: Mapping[TokenScore, str] = {"logit": "logit:0", "log_odds": "0:1,1:-1", "probability": "softmax:0"}
-"""Labels of a classifier whose logits are those of the positive and the negative token."""
-STEP_FIELDS = ("process_reward", "step_mark", "step_form", "step_split", "aggregation")
-"""Fields of `LocalModel` that only a model of the kind "process" has."""
+READING_FIELDS = ("kind", "base", "reference", "label", *TOKEN_FIELDS, *STEP_FIELDS)
+"""Fields of `LocalModel` that say how a reward is read."""
 PERSONAL_FILE, TRAINING_FILE = "personal.json", "training.json"
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 
@@ -133,112 +137,44 @@ class LocalModel(FrozenModel):
     )
 
     @model_validator(mode="after")
-    def _fields_of_tokens(self) -> Self:
-        given = self._given(TOKEN_FIELDS)
+    def _fields_of_a_kind(self) -> Self:
+        given = self._given()
+        own = {*TOKEN_FIELDS} if self.kind == "token" else {*STEP_FIELDS} if self.kind in {None, "process"} else set()
+        own |= {"positive_token", "negative_token"} if self.has_steps() else set()
+        for kind, fields in (("token", TOKEN_FIELDS), ("process", STEP_FIELDS)):
+            name = next((name for name in fields if name in given and name not in own), None)
+            if name is not None:
+                raise ValueError(f'`{name}=...` is for {kind} rewards; set `kind="{kind}"`, or leave it out')
+        if self.kind == "token":
+            check_token_reward(given)
         if self.has_steps():
-            given = {name: value for name, value in given.items() if name not in {"positive_token", "negative_token"}}
-        if self.kind != "token":
-            if given:
-                name = next(iter(given))
-                raise ValueError(f'`{name}=...` is for token rewards; set `kind="token"` too, or leave it out')
-            return self
-        if self.token_reward is None and self.positive_token is None:
-            raise ValueError(
-                '`kind="token"` needs the token of the reward; give `token_reward=...` '
-                f"({', '.join(TOKEN_REWARDS)}) or `positive_token=...`"
-            )
-        if self.label is not None:
-            raise ValueError('`label=...` is for classifiers; with `kind="token"` set `token_score=...`')
-        reading = self.reading()
-        if (reading.negative is None) != (reading.score == "logit"):
-            raise ValueError(
-                f'`token_score="{reading.score}"` '
-                + ("has no use for" if reading.negative else "needs")
-                + " a negative token; change `negative_token=...` or `token_score=...`"
-            )
-        if reading.position == "end" and (reading.prefill or reading.question):
-            name = "prefill" if reading.prefill else "question"
-            raise ValueError(f'`{name}=...` needs a reply; set `token_position="reply"`, or leave it out')
-        if reading.needs_question and not reading.question and self.chat_template is None:
-            raise ValueError(
-                f'`token_reward="{self.token_reward}"` reads the answer to a question about the response; give the '
-                "model's own as `question=...`, or in a file as `chat_template=...`"
-            )
-        return self
-
-    @model_validator(mode="after")
-    def _fields_of_steps(self) -> Self:
-        given = self._given(STEP_FIELDS)
-        if given and self.kind not in {None, "process"}:
-            name = next(iter(given))
-            raise ValueError(f'`{name}=...` is for process rewards; set `kind="process"`, or leave it out')
-        if self.has_steps() and (self.positive_token is None) != (self.negative_token is None):
-            raise ValueError("`positive_token` and `negative_token` require each other; set both, or neither")
-        if self.has_steps() and self.positive_token and self.label:
-            raise ValueError("`label=...` is for a reward head; leave it out, or the tokens")
-        if "" in (self.step_mark, self.step_split):
-            raise ValueError("`step_mark` and `step_split` cannot be empty; leave them out")
+            check_step_fields(given)
         return self
 
     def has_steps(self) -> bool:
         """Return whether its fields say that the steps of an answer are read."""
-        return self.kind == "process" or bool(self._given(STEP_FIELDS))
+        return self.kind == "process" or not self._given().keys().isdisjoint(STEP_FIELDS)
 
     def step_reading(self, known: ProcessRewardName | None = None) -> StepReading | None:
-        """Return how a reward of the kind "process" is read.
-
-        Args:
-            known: The published way that is known from the files.
-
-        Returns:
-            The published way with the fields that change it; None if there is neither such a way nor a mark.
-        """
-        name = self.process_reward or known
-        fields: dict[str, Any] = {
-            "mark": self.step_mark,
-            "form": self.step_form,
-            "split": self.step_split,
-            "label": self.label,
-            "positive": self.positive_token,
-            "negative": self.negative_token,
-            "aggregation": self.aggregation,
-        }
-        changed = {name: value for name, value in fields.items() if value is not None}
-        if self.positive_token is not None:
-            changed["label"] = None
-        if self.label is not None:
-            changed |= {"positive": None, "negative": None}
-        if name is not None:
-            return replace(PROCESS_REWARDS[name], **changed)
-        return StepReading(**changed) if self.step_mark is not None else None
+        """Return how a reward of the kind "process" is read; see `pluralbench_local.step_rewards.step_reading`."""
+        return step_reading(self._given(), known)
 
     def reading(self) -> TokenReward:
         """Return how a reward of the kind "token" is read."""
-        fields: dict[str, Any] = {
-            "positive": self.positive_token,
-            "negative": self.negative_token,
-            "score": self.token_score,
-            "question": self.question,
-            "prefill": self.prefill,
-            "position": self.token_position,
-        }
-        changed = {name: value for name, value in fields.items() if value is not None}
-        if self.token_reward is not None:
-            return replace(TOKEN_REWARDS[self.token_reward], **changed)
-        default: TokenScore = "logit" if self.negative_token is None else "log_odds"
-        return TokenReward(**{"score": default} | changed)
+        return token_reward(self._given())
 
     def rule(self) -> str | None:
         """Return how several logits make a reward: `label`, or that of `token_score`."""
         return TOKEN_LABELS[self.reading().score] if self.kind == "token" else self.label
 
-    def _given(self, names: Sequence[str]) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+    def _given(self) -> dict[str, Any]:
+        return {name: value for name, value in self if value is not None}
 
     def record(self) -> ModelRecord:
         """Return the record of the model before it is loaded: its digest or commit, and its settings."""
         template = self.template()
         trained, adapter = self.personal(), self.adapter()
+        settings = {name: value for name, value in self._given().items() if name in {*TOKEN_FIELDS, *STEP_FIELDS}}
         return ModelRecord(
             name=self.name,
             kind=self.kind or ("classifier" if trained is None else "personal"),
@@ -255,7 +191,7 @@ class LocalModel(FrozenModel):
             device=self.device,
             dtype=self.dtype,
             trust_remote_code=self.trust_remote_code,
-            settings=self._given((*TOKEN_FIELDS, *STEP_FIELDS)) if trained is None else _settings(trained),
+            settings=settings if trained is None else _settings(trained),
         )
 
     def personal(self) -> dict[str, Any] | None:
@@ -267,7 +203,7 @@ class LocalModel(FrozenModel):
         path = Path(self.name) / PERSONAL_FILE
         if not path.is_file():
             return None
-        for option in {"kind", "base", "reference", "label"} & self.model_dump(exclude_defaults=True).keys():
+        for option in {*READING_FIELDS} & self.model_dump(exclude_defaults=True).keys():
             raise LocalError(
                 f"{self.name} is a personalized reward model, which has no {option}; leave out `{option}=...`."
             )

@@ -4,9 +4,9 @@ Imports no torch.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 StepForm = Literal["token", "text", "turn"]
 Aggregation = Literal["min", "product", "mean", "last"]
@@ -79,3 +79,40 @@ PROCESS_REWARDS: Mapping[ProcessRewardName, StepReading] = MappingProxyType(
     }
 )
 """Published ways to read process rewards by name. A new one is an entry here."""
+
+_PARTS = {"step_mark": "mark", "step_form": "form", "step_split": "split", "aggregation": "aggregation"}
+_SHARED_PARTS = {"label": "label", "positive_token": "positive", "negative_token": "negative"}
+STEP_FIELDS = ("process_reward", *_PARTS)
+"""Fields of `LocalModel` that only a model of the kind "process" has."""
+
+
+def step_reading(fields: Mapping[str, Any], known: ProcessRewardName | None = None) -> StepReading | None:
+    """Return how the steps of an answer are read.
+
+    Args:
+        fields: Fields of `LocalModel` that are given.
+        known: The published way that is known from the files.
+
+    Returns:
+        The published way with the fields that change it; None if there is neither such a way nor a mark.
+    """
+    changed = {part: fields[name] for name, part in (_PARTS | _SHARED_PARTS).items() if name in fields}
+    if "positive" in changed:
+        changed["label"] = None
+    if changed.get("label") is not None:
+        changed |= {"positive": None, "negative": None}
+    name: ProcessRewardName | None = fields.get("process_reward", known)
+    if name is not None:
+        return replace(PROCESS_REWARDS[name], **changed)
+    return StepReading(**changed) if "mark" in changed else None
+
+
+def check_step_fields(fields: Mapping[str, Any]) -> None:
+    """Raise `ValueError` if the fields of a model of the kind "process" contradict one another."""
+    tokens = {"positive_token", "negative_token"} & fields.keys()
+    if len(tokens) == 1:
+        raise ValueError("`positive_token` and `negative_token` require each other; set both, or neither")
+    if tokens and "label" in fields:
+        raise ValueError("`label=...` is for a reward head; leave it out, or the tokens")
+    if "" in (fields.get("step_mark"), fields.get("step_split")):
+        raise ValueError("`step_mark` and `step_split` cannot be empty; leave them out")

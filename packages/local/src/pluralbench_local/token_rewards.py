@@ -1,9 +1,9 @@
 """Rewards that are read from the logits of a language model's next token: the published ways. Imports no torch."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Literal
+from typing import Any, Literal
 
 TokenScore = Literal["logit", "log_odds", "probability"]
 TokenPosition = Literal["reply", "end"]
@@ -70,3 +70,55 @@ TOKEN_REWARDS: Mapping[TokenRewardName, TokenReward] = MappingProxyType(
     }
 )
 """Published ways to read a reward by name. A new one is an entry here."""
+
+_PARTS = {
+    "positive_token": "positive",
+    "negative_token": "negative",
+    "token_score": "score",
+    "token_position": "position",
+    "question": "question",
+    "prefill": "prefill",
+}
+TOKEN_FIELDS = ("token_reward", *_PARTS)
+"""Fields of `LocalModel` that only a model of the kind "token" has."""
+TOKEN_LABELS: Mapping[TokenScore, str] = {"logit": "logit:0", "log_odds": "0:1,1:-1", "probability": "softmax:0"}
+"""Labels of a classifier whose logits are those of the positive and the negative token."""
+
+
+def token_reward(fields: Mapping[str, Any]) -> TokenReward:
+    """Return how a reward is read.
+
+    Args:
+        fields: Fields of `LocalModel` that are given, such as a published way and what changes it.
+    """
+    changed = {part: fields[name] for name, part in _PARTS.items() if name in fields}
+    if "token_reward" in fields:
+        return replace(TOKEN_REWARDS[fields["token_reward"]], **changed)
+    default: TokenScore = "logit" if changed.get("negative") is None else "log_odds"
+    return TokenReward(**{"score": default} | changed)
+
+
+def check_token_reward(fields: Mapping[str, Any]) -> None:
+    """Raise `ValueError` if the fields of a model of the kind "token" do not say how its reward is read."""
+    if not {"token_reward", "positive_token"} & fields.keys():
+        raise ValueError(
+            '`kind="token"` needs the token of the reward; give `token_reward=...` '
+            f"({', '.join(TOKEN_REWARDS)}) or `positive_token=...`"
+        )
+    if "label" in fields:
+        raise ValueError('`label=...` is for classifiers; with `kind="token"` set `token_score=...`')
+    reading = token_reward(fields)
+    if (reading.negative is None) != (reading.score == "logit"):
+        raise ValueError(
+            f'`token_score="{reading.score}"` '
+            + ("has no use for" if reading.negative else "needs")
+            + " a negative token; change `negative_token=...` or `token_score=...`"
+        )
+    if reading.position == "end" and (reading.prefill or reading.question):
+        name = "prefill" if reading.prefill else "question"
+        raise ValueError(f'`{name}=...` needs a reply; set `token_position="reply"`, or leave it out')
+    if reading.needs_question and not reading.question and "chat_template" not in fields:
+        raise ValueError(
+            f'`token_reward="{fields["token_reward"]}"` reads the answer to a question about the response; give the '
+            "model's own as `question=...`, or in a file as `chat_template=...`"
+        )
