@@ -15,6 +15,7 @@ DIFFERENT = {
     "--learning-rate": "the rate of a reward model falls, that of a policy does not",
     "--limit": "builders count what their source has, `show` the items of all configs",
     "--max-length": "what is trained has a limit of its own, what is scored the model's",
+    "--max-tokens": "the prompt of a judge may have its own",
     "--on-overflow": "training cannot truncate a response",
     "--out": "what is written is a run, a release, a model, a folder of tasks or a file",
     "--policy": "a policy that answers may be served, one that is trained may not",

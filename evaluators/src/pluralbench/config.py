@@ -15,6 +15,7 @@ from pluralbench_local.personal.options import METHODS, PersonalConfig
 from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.planner_options import PlannerConfig
 from pluralbench_rewards import ScoringConfig
+from pluralbench_rewards.prompts import JudgePrompt, load_prompt
 from pluralbench_rewards.served.engine import ServingConfig
 from pluralbench_rewards.synthesize_me import SynthesisConfig
 from pluralbench_runs import ClusterConfig, FrozenModel, PathText, Seed, did_you_mean
@@ -250,12 +251,19 @@ class JudgeConfig(ReplyConfig):
 
     The oracle of Personalized RewardBench (appendix A.4) sees the posts too: `PromptConfig(profile="raw")`. With
     `orders="both"` two verdicts that disagree count as a tie; the paper judges one order (section 4.1).
+
+    `prompt` takes a name or a path, too. What it says about protocol and sampling applies to fields that are None.
     """
 
-    protocol: Protocol = Field(
-        "pairwise",
+    prompt: JudgePrompt | None = Field(
+        None,
+        description="Prompt and verdict of another reward model: a shipped name or a TOML file. Default: ours.",
+        json_schema_extra={"as_text": True, "metavar": "NAME|FILE.toml"},
+    )
+    protocol: Protocol | None = Field(
+        None,
         description="pairwise: compare two responses; pointwise: rate each by itself, from 1 to 10; listwise: pick the "
-        "best of all, in an order drawn by the seed.",
+        "best of all, in an order drawn by the seed. Default: pairwise, or that of --prompt.",
     )
     orders: Orders = Field("both", description=ORDERS)
     criterion: Criterion = Field(
@@ -275,11 +283,46 @@ class JudgeConfig(ReplyConfig):
         "target",
         description="multilingual: language the judge expects responses in; english is the authors' prompt.",
     )
-    temperature: Temperature = 0.0
+    temperature: float | None = Field(
+        None, ge=0, description="Sampling temperature; 0 is greedy. Default: 0, or that of --prompt."
+    )
     top_p: TopP = None
-    max_tokens: MaxTokens = 512
+    max_tokens: int | None = Field(
+        None, ge=1, description="Maximum tokens per reply. Default: 512, or that of --prompt."
+    )
     attempts: Attempts = 4
     extra: ExtraFields = Field(default_factory=dict)
+
+    @field_validator("prompt", mode="before")
+    @classmethod
+    def _load(cls, prompt: object) -> object:
+        return load_prompt(prompt) if isinstance(prompt, str | Path) else prompt
+
+    @model_validator(mode="after")
+    def _fits_prompt(self) -> Self:
+        if self.prompt is not None:
+            if self.protocol not in {None, self.prompt.protocol}:
+                raise ValueError(
+                    f'the prompt {self.prompt.name} is {self.prompt.protocol}; leave out `protocol="{self.protocol}"`'
+                )
+            for name in ("reply_format", "criterion", "verdict_parsing", "answer_language"):
+                if getattr(self, name) != type(self).model_fields[name].default:
+                    raise ValueError(f"`{name}=...` changes our own prompt; leave it out with `prompt=...`")
+        return self
+
+    def for_model(self, model: str) -> Self:
+        """Return a copy in which every field that is None has the prompt's or the model's default."""
+        own = None if self.prompt is None else self.prompt.sampling
+        defaults: dict[str, Any] = {
+            "protocol": "pairwise" if self.prompt is None else self.prompt.protocol,
+            "temperature": 0.0 if own is None or own.temperature is None else own.temperature,
+            "top_p": None if own is None else own.top_p,
+            "max_tokens": 512 if own is None or own.max_tokens is None else own.max_tokens,
+        }
+        chosen = self if self.prompt is not None else super().for_model(model)
+        return chosen.model_copy(
+            update={name: value for name, value in defaults.items() if getattr(self, name) is None}
+        )
 
 
 class PersonaDataConfig(FrozenModel):

@@ -8,7 +8,6 @@ from pluralbench_calls import Choice, read_ledger
 from pluralbench_calls.chat import ChatModel, ConnectionConfig
 from pluralbench_calls.verdicts import legacy_score
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_rewards.judge_prompts import prompts_digest
 from pluralbench_runs import Seed
 
 from pluralbench.arguments import ShardText
@@ -19,7 +18,7 @@ from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judged_items import JudgeContexts, JudgeVerdicts, check_protocol, judge_items
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import resolve_chat_model
-from pluralbench.evaluation.verdicts import export_calls, judge_of, judge_result
+from pluralbench.evaluation.verdicts import export_calls, judge_of, judge_prompts_digest, judge_result
 from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.metric import MetricKey
@@ -87,7 +86,7 @@ def judge(
     config = JudgeRunConfig(
         **loaded.records(),
         model=chat,
-        prompts_digest=prompts_digest(listwise=judging.protocol == "listwise"),
+        prompts_digest=judge_prompts_digest(judging),
         judging=judging,
         seed=seed,
         connection=connection,

@@ -8,6 +8,7 @@ from pluralbench_calls import Backend, Ledger, ParsedReply, working_ledger
 from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import ModelRecord
 from pluralbench_rewards.judge import Judge
+from pluralbench_rewards.judge_prompts import prompts_digest
 from pluralbench_runs import Output
 
 from pluralbench.config import JudgeConfig
@@ -70,6 +71,13 @@ def usage_of(ledger: Ledger) -> UsageRecord:
     )
 
 
+def judge_prompts_digest(judging: JudgeConfig) -> str:
+    """Return the digest of the prompts that a judge sees: that of `JudgeConfig.prompt`, or of ours."""
+    if judging.prompt is not None:
+        return judging.prompt.digest
+    return prompts_digest(listwise=judging.protocol == "listwise")
+
+
 def judge_of(
     config: EvaluationRunConfig,
     ledger: Path | Ledger,
@@ -94,6 +102,10 @@ def judge_of(
         if isinstance(judging, JudgeConfig)
         else {"seed": config.seed, "temperature_step": 0.0}  # a retry samples again at the same temperature
     )
+    if isinstance(judging, JudgeConfig) and judging.prompt is not None:
+        own["prompt"] = judging.prompt
+        if config.model.temperature > 0:  # the model's own, at which a retry samples again
+            own["temperature_step"] = 0.0
     form = (judging.attempts, judging.chosen_format)
     return Judge(config.model, connection or config.connection, ledger, *form, **own, backend=backend)
 

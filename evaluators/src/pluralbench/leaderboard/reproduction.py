@@ -15,7 +15,6 @@ import polars as pl
 from pluralbench_calls import Backend, Ledger, Replay
 from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import Scored
-from pluralbench_rewards.judge_prompts import prompts_digest
 
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.persona_items import SampledItems
@@ -32,7 +31,7 @@ from pluralbench.evaluation.personas import (
 )
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
 from pluralbench.evaluation.score import result_of_scores, scored_items
-from pluralbench.evaluation.verdicts import judge_of, usage_of
+from pluralbench.evaluation.verdicts import judge_of, judge_prompts_digest, usage_of
 from pluralbench.metrics import measure
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.personalize import method_numbers
@@ -138,10 +137,7 @@ def judge_from_ledger(
         DataError: The data does not give the prompts; `OtherPrompts` if these cannot be reproduced here.
     """
     assert isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig)  # noqa: S101 - only a judge has calls
-    is_personas = isinstance(config, PersonaJudgeRunConfig)
-    current = (
-        persona_digest() if is_personas else prompts_digest(listwise=config.judge_setting("protocol") == "listwise")
-    )
+    current = persona_digest() if isinstance(config, PersonaJudgeRunConfig) else judge_prompts_digest(config.judging)
     if config.prompts_digest != current:
         raise OtherPrompts("The judge's prompts differ from those of this version of pluralbench.")
     judge = judge_of(config, ledger, connection, backend)

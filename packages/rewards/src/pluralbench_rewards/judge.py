@@ -24,7 +24,7 @@ from pluralbench_calls import (
 )
 from pluralbench_calls.chat import MAX_ATTEMPTS
 from pluralbench_calls.retry import KEEP_TO_FORM
-from pluralbench_calls.verdicts import Choice, parse_choice, parse_pick, parse_rating
+from pluralbench_calls.verdicts import Verdict, parse_choice, parse_pick, parse_rating
 from pluralbench_runs import Json
 
 from pluralbench_rewards.contract import Cached, Group, Message, ModelRecord, OnScored, Scored
@@ -47,10 +47,13 @@ from pluralbench_rewards.judge_prompts import (
     prompt_text,
     schema_of,
 )
+from pluralbench_rewards.prompts.prompt import JudgePrompt, question_values
+from pluralbench_rewards.prompts.reading import read_pair
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
 
+PROMPT_REPLIES = "choose the prompt that belongs to this model"
 JSON_REPLIES = ', or let the server enforce it with `reply_format="structured"`'
 TEMPERATURE_STEP = 0.2  # added at each retry, because the same request at 0 would get the same reply
 
@@ -94,6 +97,7 @@ class Judge:
         seed: Seed in the requests, if the model is `seeded`.
         temperature_step: Increase of the temperature at each retry.
         backend: Backend that answers instead of the connection, such as `Replay`.
+        prompt: Prompt from a file, in place of ours; `reply`, `criterion` and `rule` then have no effect.
 
     Raises:
         CallsError: The connection does not fit the model.
@@ -109,6 +113,7 @@ class Judge:
     seed: int = 0
     temperature_step: float = TEMPERATURE_STEP
     backend: Backend | None = None
+    prompt: JudgePrompt | None = None
     kind = "generative"
 
     def __post_init__(self) -> None:
@@ -126,13 +131,24 @@ class Judge:
     def _backend(self) -> Backend:  # one for all calls: it remembers which parameters the endpoint refuses
         return self.backend or chat_backend(self.model, self.connection)
 
-    def compare(self, comparisons: Sequence[Comparison], *, samples: int = 1) -> list[ParsedReply[Choice]]:
-        """Decide which response is better, "A" or "B", in the order of the comparisons.
+    def compare(self, comparisons: Sequence[Comparison], *, samples: int = 1) -> list[ParsedReply[Verdict]]:
+        """Decide which response is better, "A" or "B", in the order of the comparisons; a prompt may allow a tie, "C".
 
         Args:
             comparisons: The comparisons.
             samples: Number of replies to each: first one to each, then the second ones, and so on.
         """
+        prompt = self.prompt
+        if prompt is not None:
+
+            def values(item: Comparison) -> dict[str, str]:
+                question = question_values(item.prompt, item.context, item.language)
+                return question | {"response_a": item.first, "response_b": item.second}
+
+            def read(_: Comparison, reply: str) -> Verdict:
+                return read_pair(prompt.verdict, reply).verdict
+
+            return self._ask_prompt(comparisons, values, read, "verdicts", samples)
 
         def request(item: Comparison, attempt: int) -> Request:
             system = self._system(PAIR_SYSTEM, PAIR_CRITERIA, PAIR_REPLY, item.language)
@@ -140,7 +156,10 @@ class Judge:
             sections = _prompt_sections(item.prompt, item.context, item.language) | responses
             return self.request(schema_of("verdict"), system, sections, f"the verdict on {item.id}", attempt)
 
-        return self.ask(comparisons, request, lambda _, reply: parse_choice(reply, self.rule), "verdicts", samples)
+        def parse(_: Comparison, reply: str) -> Verdict:
+            return parse_choice(reply, self.rule)
+
+        return self.ask(comparisons, request, parse, "verdicts", samples)
 
     def rate(
         self,
@@ -211,6 +230,30 @@ class Judge:
 
         return self.ask(items, request, parse, "picks", samples)
 
+    def _ask_prompt(
+        self,
+        items: Sequence[Item],
+        values: Callable[[Item], Mapping[str, str]],
+        parse: Callable[[Item, str], Value],
+        label: str,
+        samples: int,
+    ) -> list[ParsedReply[Value]]:
+        """Send the messages of `Judge.prompt` with the values of each item, until `parse` accepts the replies."""
+        prompt = self.prompt
+        assert prompt is not None  # noqa: S101 - the callers have one
+
+        def request(item: Item, attempt: int) -> Request:
+            return chat_request(
+                self.model,
+                prompt.render(values(item)),
+                seed=self.seed,
+                label=label,
+                attempt=attempt,
+                temperature_step=self.temperature_step,
+            )
+
+        return self.ask(items, request, parse, label, samples)
+
     def _system(
         self, system: str, criteria: Mapping[str, Json], replies: Mapping[str, Json], language: str, count: int = 0
     ) -> str:
@@ -263,8 +306,14 @@ class Judge:
                 attempts=self.attempts,
                 limits=self.connection.limits(),
                 label=label,
-                fix=KEEP_TO_FORM + ("" if self.reply == "structured" else JSON_REPLIES),
+                fix=self._fix(),
             )
+
+    def _fix(self) -> str:
+        """What to do if no reply can be read."""
+        if self.prompt is not None:
+            return PROMPT_REPLIES
+        return KEEP_TO_FORM + ("" if self.reply == "structured" else JSON_REPLIES)
 
     def request(
         self,
