@@ -96,7 +96,7 @@ def test_the_sentence_alone_may_name_the_parameter(tmp_path: Path, message: str)
     [
         ("Invalid 'temperature': decimal above maximum value. Expected a value <= 2, but got 3.", "temperature", 1),
         ("max_tokens is too large: 100000. This model supports at most 16384 completion tokens.", "max_tokens", 1),
-        ("Unsupported parameter: 'logprobs' is not supported with this model.", "logprobs", 1),
+        ("Unsupported parameter: 'presence_penalty' is not supported with this model.", "presence_penalty", 1),
         ("Images are not supported.", None, 1),
         ("Unsupported parameter: 'temperature' is not supported.", None, 2),  # also once it is left out
     ],
@@ -106,7 +106,7 @@ def test_a_value_or_another_parameter_that_is_wrong_is_not_left_out(
 ) -> None:
     reply = Reply(message, status=400, error={"param": parameter, "code": "invalid_value"})
     with serve(lambda *_: reply) as server, Ledger(tmp_path / "ledger") as ledger:
-        request = question("a", **SAMPLING, logprobs=True)
+        request = question("a", **SAMPLING, presence_penalty=True)
         rejected(message, [request], ledger, OpenAIChat(server.base_url))
     assert len(server.requests) == times
 

@@ -16,15 +16,18 @@ from pluralbench_calls.backends.openai import OpenAIChat
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.errors import CallsError
+from pluralbench_calls.logprobs import TOP
 from pluralbench_calls.records import Backend, Request
 
 LOCAL = "local"
 OPENAI = "https://api.openai.com/v1"
 MAX_TIMEOUT = 86_400.0
+BYTES_PER_LOGPROB = 160  # of a token in JSON, with some room
 MAX_ATTEMPTS = 100
 """Maximum number of attempts at one sample of a reply; see `chat_request`."""
 
-OWN_FIELDS = ("model", "messages", "temperature", "top_p", "max_tokens", "seed", "response_format", "n", "stream")
+OWN_FIELDS = {"model", "messages", "temperature", "top_p", "max_tokens", "seed", "response_format", "logprobs"}
+OWN_FIELDS |= {"n", "stream"}
 """Request fields that the program sets, or whose replies it could not read."""
 
 Message = dict[str, str]
@@ -32,7 +35,7 @@ Message = dict[str, str]
 
 
 def _check_extra(extra: dict[str, Any]) -> dict[str, Any]:
-    own = next((name for name in OWN_FIELDS if name in extra), None)
+    own = next((name for name in extra if name in OWN_FIELDS), None)
     if own is not None:
         raise ValueError(f"the request field `{own}` is set by the program; use its own option if there is one")
     return extra
@@ -235,11 +238,16 @@ def chat_backend(model: ChatModel, connection: ConnectionConfig) -> Backend:
     if model.provider == LOCAL:
         return EmbeddedModel()
     options = connection.model_dump(include={"api_key_env", "timeout", "max_retries", "max_answer_bytes"})
+    if model.extra.get("logprobs"):
+        options["max_answer_bytes"] += model.max_tokens * (TOP + 1) * BYTES_PER_LOGPROB
     online = (OpenAIBatches if connection.batch else OpenAIChat)(connection.base_url or "", **options)
     if connection.pending is None and not connection.results:
         return online
     return FileBackend(
-        online, pending=connection.pending, results=connection.results, max_answer_bytes=connection.max_answer_bytes
+        online,
+        pending=connection.pending,
+        results=connection.results,
+        max_answer_bytes=options["max_answer_bytes"],
     )
 
 

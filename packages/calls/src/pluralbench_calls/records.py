@@ -9,6 +9,8 @@ from typing import Literal, Protocol, Self, runtime_checkable
 from pluralbench_runs import Json, canonical_json, digest
 from pluralbench_runs.secrets import redact
 
+from pluralbench_calls.errors import PermanentError
+
 Outcome = Literal["answer", "empty", "refusal", "content_filter", "length", "error"]
 """Outcome of a request. Only "answer" is complete; "length" was truncated, and "error" has the server's message."""
 
@@ -71,6 +73,7 @@ class Answer:
         adapted: How the request was changed because the model refuses a parameter, such as "without temperature".
         cached_tokens: Number of the prompt tokens that the server took from its prefix cache; 0 if it does not report
             it.
+        logprobs: Probabilities of the labels in the text, if the request asks for them; see `logprobs.record_labels`.
     """
 
     key: str
@@ -86,6 +89,7 @@ class Answer:
     recorded_at: str
     adapted: str = ""
     cached_tokens: int = 0
+    logprobs: str = ""
 
     @classmethod
     def to(
@@ -99,6 +103,7 @@ class Answer:
         tokens: tuple[int, int] = (0, 0),
         cached_tokens: int = 0,
         adapted: str = "",
+        logprobs: str = "",
         secrets: Sequence[str] = (),
     ) -> Self:
         """Create the answer to a request, recorded now.
@@ -114,8 +119,17 @@ class Answer:
             tokens: Number of prompt tokens and of completion tokens.
             cached_tokens: Number of the prompt tokens from the server's prefix cache.
             adapted: How the request was changed for the model.
+            logprobs: Probabilities of the labels in the text.
             secrets: Further environment variables with secrets; see `pluralbench_runs.secrets`.
+
+        Raises:
+            PermanentError: The request asks for logprobs, and the answer has none.
         """
+        if request.body.get("logprobs") and outcome == "answer" and not logprobs:
+            raise PermanentError(
+                f"{request.model} at {request.provider} answers without logprobs; use a server that sends them with "
+                "chat completions, or leave out `logprobs=True`."
+            )
 
         def clean(value: str) -> str:
             return redact(value.encode(errors="replace").decode(), *secrets) if value else ""
@@ -134,6 +148,7 @@ class Answer:
             recorded_at=datetime.now(UTC).isoformat(timespec="milliseconds"),
             adapted=adapted,
             cached_tokens=cached_tokens,
+            logprobs=logprobs,
         )
 
 

@@ -9,6 +9,7 @@ from pluralbench_runs import one_line
 from pluralbench_calls.ask import Limits, ask
 from pluralbench_calls.errors import PermanentError
 from pluralbench_calls.ledger import Ledger
+from pluralbench_calls.logprobs import SoftVerdict, soft_verdict
 from pluralbench_calls.records import TOO_LONG, Answer, Backend, Request
 
 Item = TypeVar("Item")
@@ -57,12 +58,15 @@ class ParsedReply(Generic[Value]):
         answer: The last answer.
         reason: Why there is no value; "" if there is one.
         calls: Keys of all answers in the order of the attempts.
+        soft: Probabilities of the values that the token of the verdict could have given, if the answer has logprobs;
+            None also if no single token decides the value.
     """
 
     value: Value | None
     answer: Answer
     reason: str
     calls: tuple[str, ...]
+    soft: SoftVerdict[Value] | None = None
 
     @property
     def attempts(self) -> int:
@@ -169,6 +173,10 @@ def _parse_answer(
         too_long = answer.finish_reason == TOO_LONG
         return ParsedReply(None, answer, UNPARSED_REPLY if too_long else INCOMPLETE_REPLY[answer.outcome], calls)
     try:
-        return ParsedReply(parse(item, answer.text), answer, "", calls)
+        value = parse(item, answer.text)
     except InvalidAnswer as invalid:
         return ParsedReply(None, answer, str(invalid) or "invalid", calls)
+    soft = None
+    if answer.logprobs:
+        soft = soft_verdict(answer.text, answer.logprobs, lambda text: parse(item, text), InvalidAnswer)
+    return ParsedReply(value, answer, "", calls, soft)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pluralbench_runs import Json
 
+from pluralbench_calls.logprobs import record_labels
 from pluralbench_calls.records import TOO_LONG, Answer, Outcome, Request
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 REPLACEMENTS: dict[str, str | None] = {"max_tokens": "max_completion_tokens", "temperature": None, "top_p": None}
 REFUSED = re.compile(r"\bunsupported\b|\bnot support|\bdeprecated\b", re.IGNORECASE)
 SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "guided_json", "guided decoding")
+NO_LOGPROBS = 'leave out `logprobs=True`, or ask for fewer tokens with `extra={"top_logprobs": 5}`'
 MAX_MESSAGE_LENGTH = 1_000  # characters of a server's message that are recorded
 MAX_TOKENS = 100_000_000  # of one answer; a larger number is not plausible
 
@@ -30,6 +32,7 @@ class CompletionReply(NamedTuple):
         model: Model name from the server; None if it sends none.
         tokens: Number of prompt tokens and of completion tokens; 0 if the server sends no plausible number.
         cached_tokens: Number of the prompt tokens from the server's prefix cache; 0 likewise.
+        logprobs: Probabilities of the labels in the text; "" if the server sends none.
     """
 
     outcome: Outcome
@@ -38,6 +41,7 @@ class CompletionReply(NamedTuple):
     model: str | None = None
     tokens: tuple[int, int] = (0, 0)
     cached_tokens: int = 0
+    logprobs: str = ""
 
     def answer(self, request: Request, refused: Collection[str], secrets: Sequence[str] = ()) -> Answer:
         """Create the answer to a request.
@@ -46,6 +50,9 @@ class CompletionReply(NamedTuple):
             request: The request.
             refused: Parameters that the model refuses, without which the request was sent.
             secrets: Further environment variables with secrets.
+
+        Raises:
+            PermanentError: The request asks for logprobs, and the reply has none.
         """
         return Answer.to(
             request,
@@ -56,6 +63,7 @@ class CompletionReply(NamedTuple):
             tokens=self.tokens,
             cached_tokens=self.cached_tokens,
             adapted=describe_adaptation(request, refused),
+            logprobs=self.logprobs if request.body.get("logprobs") else "",
             secrets=secrets,
         )
 
@@ -83,6 +91,7 @@ def parse_completion(completion: Any) -> CompletionReply | None:
         model=_text(getattr(completion, "model", None)) or None,
         tokens=(prompt_tokens, _count(getattr(usage, "completion_tokens", None))),
         cached_tokens=min(prompt_tokens, _count(getattr(details, "cached_tokens", None))),
+        logprobs=record_labels(getattr(getattr(choice, "logprobs", None), "content", None), content or ""),
     )
 
 
@@ -128,6 +137,10 @@ class Rejection(NamedTuple):
     def concerns_schema(self, request: Request) -> bool:
         """Whether the rejection is about the JSON schema of the request, which some servers do not support."""
         return "response_format" in request.body and any(word in self.message.lower() for word in SCHEMA_WORDS)
+
+    def concerns_logprobs(self, request: Request) -> bool:
+        """Whether the rejection is about the logprobs that the request asks for."""
+        return bool(request.body.get("logprobs")) and "logprob" in self.message.lower()
 
     def to_reply(self, message: str) -> CompletionReply:
         """Create the reply that is recorded. Some endpoints reject a filtered text, others stop the answer."""

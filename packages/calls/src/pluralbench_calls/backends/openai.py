@@ -5,13 +5,14 @@ from typing import Any, cast
 
 from pluralbench_calls.backends.completions import (
     MAX_MESSAGE_LENGTH,
+    NO_LOGPROBS,
     TOO_LONG_REPLY,
     Rejection,
     drop_parameters,
     parse_completion,
 )
 from pluralbench_calls.backends.endpoint import Endpoint
-from pluralbench_calls.errors import CallsError
+from pluralbench_calls.errors import CallsError, PermanentError
 from pluralbench_calls.records import Answer, Request
 
 
@@ -50,8 +51,10 @@ class OpenAIChat(Endpoint):
                 return await self.send(request)
             return self._rejected(request, rejection, refused)
         except openai.APIError as error:
-            if isinstance(error, openai.APIStatusError) and error.status_code == 413:
-                return self._rejected(request, Rejection.from_error(error), refused)
+            if isinstance(error, openai.APIStatusError):
+                rejection = Rejection.from_error(error)
+                if error.status_code == 413 or rejection.concerns_logprobs(request):
+                    return self._rejected(request, rejection, refused)
             raise self.failure(error, f"has no model {request.model!r} at this base URL") from None
         except Exception as error:  # noqa: BLE001 - parsing raises errors of several libraries
             raise self._no_completion(str(error)) from None
@@ -71,6 +74,8 @@ class OpenAIChat(Endpoint):
             reason = self.clean(rejection.message)
             raise CallsError(f"{self.host} does not accept the key in {self._key_env} ({reason}).") from None
         message = self.clean(rejection.message, MAX_MESSAGE_LENGTH)
+        if rejection.concerns_logprobs(request):
+            raise PermanentError(f"{self.host} refuses logprobs ({self.clean(message)}); {NO_LOGPROBS}.") from None
         if rejection.concerns_schema(request):
             raise CallsError(
                 f"{self.host} does not support JSON schemas ({self.clean(message)}); set `structured_output=False` for "

@@ -12,6 +12,7 @@ from pluralbench_runs.secrets import redact
 
 from pluralbench_calls.backends.completions import (
     MAX_MESSAGE_LENGTH,
+    NO_LOGPROBS,
     REPLACEMENTS,
     TOO_LONG_REPLY,
     Rejection,
@@ -152,6 +153,8 @@ def _rejected(request: Request, rejection: Rejection, without: frozenset[str], s
         )
     if rejection.concerns_key:
         return BatchResult(request.key, None, f"the key is not accepted ({message})")
+    if rejection.concerns_logprobs(request):
+        return BatchResult(request.key, None, f"logprobs are refused ({_clean(message)}); {NO_LOGPROBS}")
     if rejection.concerns_schema(request):
         return BatchResult(
             request.key,
