@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 import samples
+from build_chinese.tables import pairs_of
 from chat_server import Reply, serve
 from chinese_project import (
     FIVE,
@@ -25,7 +26,8 @@ from pluralbench_release import LEDGER, RECIPE, content_digest
 from releases import digests_of
 
 Run = Callable[..., tuple[int, str]]
-SPLITS = {"open": "test", "human": "test", "preference": "train"}
+RANKED = ("open", "human", "preference")
+SPLITS = {"open": "test", "human": "test", "preference": "train", "preference_pairs": "train"}
 NAME = "chinese-rewardbench"
 
 # What the sample is, for good: change a text, a mark, a reward or a judge's prompt, and these change with it.
@@ -33,6 +35,7 @@ DIGESTS = {
     "open": "31519f6238e48d998958c73609517085a4380aeb7d365401c83c42ee8a763fe8",
     "human": "d2f28a2102c43743a4b4fbfeddc74e46d24c4f4d99b99a3b4cce3de6c6b64618",
     "preference": "7f59cc3306623d09e3345c4ae3b84d080211fc4125c24b9f4c71d56875136dac",
+    "preference_pairs": "6d38302de4b02a58de2a02d16d101755e262bec6f8c545e52f19267207787b89",
 }
 
 
@@ -73,7 +76,7 @@ def test_all_four_steps_leave_their_files(sample: tuple[Path, str]) -> None:
         "figures/longer_response_wins.png",
         *(f"provenance/{name}" for name in ("dropped.parquet", "ledger.parquet", "manifest.json", "recipe.toml")),
         *(f"provenance/{name}" for name in ("row_digests.parquet", "statistics.json")),
-        *sorted(f"published/{config}.jsonl" for config in SPLITS),
+        *sorted(f"published/{config}.jsonl" for config in RANKED),
     ]
 
 
@@ -87,7 +90,7 @@ def test_its_digests_repeat(sample: tuple[Path, str]) -> None:
 def test_the_release_has_the_ranks_that_resolve_gave(sample: tuple[Path, str]) -> None:
     dist = sample[0]
     ranked = {row["id"]: row for row in read_rows(dist / f"{NAME}-ranked.jsonl")}
-    for config in SPLITS:
+    for config in RANKED:
         for row in rows(dist / NAME, config).filter(annotated_by="people").iter_rows(named=True):
             own = ranked.pop(row["id"])
             assert {entry["id"]: entry["rank"] for entry in row["rank"]} == own["rank"]
@@ -97,7 +100,7 @@ def test_the_release_has_the_ranks_that_resolve_gave(sample: tuple[Path, str]) -
 
 
 def test_the_published_files_hold_the_same_as_the_tables(sample: tuple[Path, str]) -> None:
-    for config in SPLITS:
+    for config in RANKED:
         published = read_rows(sample[0] / NAME / "published" / f"{config}.jsonl")
         table = rows(sample[0] / NAME, config).to_dicts()
         assert len(published) == len(table)
@@ -105,6 +108,39 @@ def test_the_published_files_hold_the_same_as_the_tables(sample: tuple[Path, str
             assert one.keys() == {"input", "responses", "annotations", "rank", "category"}
             assert one.pop("rank") == {entry["id"]: entry["rank"] for entry in other["rank"]}
             assert one == {name: other[name] for name in one}
+
+
+def test_the_pairs_are_the_annotations_that_agree_with_the_ranks(sample: tuple[Path, str]) -> None:
+    pairs = rows(sample[0] / NAME, "preference_pairs")
+    expected = []
+    for row in rows(sample[0] / NAME, "preference").to_dicts():
+        rank = {entry["id"]: entry["rank"] for entry in row["rank"]}
+        texts = {response["id"]: response["content"] for response in row["responses"]}
+        kept = {(a, b) if mark == "1" else (b, a) for a, b, mark in row["annotations"] if mark != "s"}
+        expected += [
+            (row["input"], texts[better], texts[worse], row["annotated_by"])
+            for better, worse in kept
+            if rank[better] < rank[worse]
+        ]
+    read = [
+        (prompt[-1]["content"], chosen[0]["content"], rejected[0]["content"], annotator)
+        for prompt, chosen, rejected, annotator in pairs.select("prompt", "chosen", "rejected", "annotated_by").rows()
+    ]
+    assert sorted(read) == sorted(expected)
+    # Those of the judge are all that were left: the better response is as often the longer one as the shorter one.
+    by_judge = [len(chosen) - len(rejected) for _, chosen, rejected, annotator in read if annotator != "people"]
+    assert len(by_judge) == 70
+    assert sum(gap > 0 for gap in by_judge) == sum(gap < 0 for gap in by_judge)
+
+
+def test_a_pair_without_two_different_texts_is_left_out() -> None:
+    responses = [{"id": name, "content": text, "model": ""} for name, text in zip("abcd", "xx y", strict=True)]
+    row = {"id": "q", "input": "问", "sys_prompt": "短。", "responses": responses, "annotated_by": "people"}
+    row |= {"annotations": [["a", "b", "1"], ["c", "a", "2"], ["d", "b", "2"], ["b", "d", "1"]]}
+    row |= {"order": [["a", "b"], ["a", "c"], ["b", "d"]]}
+    [pair] = pairs_of(pl.DataFrame([row])).to_dicts()
+    assert (pair["id"], pair["chosen"][0]["content"], pair["rejected"][0]["content"]) == ("q/b/d", "x", "y")
+    assert [message["role"] for message in pair["prompt"]] == ["system", "user"]
 
 
 def test_every_vote_and_reward_is_in_the_ledger(sample: tuple[Path, str]) -> None:
@@ -152,7 +188,7 @@ def test_a_project_of_ones_own_through_the_four_verbs(run: Run, project: Path) -
         assert (status, "60 recorded calls, 60 of them new" in said) == (0, True), said
         assert len(server.requests) == 60
     release = project / "dist/mine"
-    assert {config: rows(release, config).height for config in SPLITS} == {"open": 2, "human": 2, "preference": 8}
+    assert {config: rows(release, config).height for config in RANKED} == {"open": 2, "human": 2, "preference": 8}
     texts = {row["id"]: row["content"] for row in rows(release, "preference")["responses"].explode()}
     for row in rows(release, "preference").filter(annotated_by="gpt").iter_rows(named=True):
         assert {entry["id"]: entry["rank"] for entry in row["rank"]} == ranked_truly(row)
@@ -161,7 +197,7 @@ def test_a_project_of_ones_own_through_the_four_verbs(run: Run, project: Path) -
 
 
 def test_a_judge_whose_votes_cannot_be_read_makes_no_release(run: Run, project: Path) -> None:
-    write_rows(project / "annotated.jsonl", [annotated(number, name) for number, name in enumerate(SPLITS)])
+    write_rows(project / "annotated.jsonl", [annotated(number, name) for number, name in enumerate(RANKED)])
     with serve(lambda *_: Reply("都好")) as server:
         status, said = run(*VOTE, "--base-url", server.base_url, "--out", "dist/mine")
     assert (status, "None of the first 12 votes" in said) == (2, True), said
@@ -169,7 +205,7 @@ def test_a_judge_whose_votes_cannot_be_read_makes_no_release(run: Run, project: 
 
 
 def test_the_ranked_file_is_as_good_as_the_annotated_one(run: Run, project: Path) -> None:
-    write_rows(project / "annotated.jsonl", [annotated(number, name) for number, name in enumerate(SPLITS)])
+    write_rows(project / "annotated.jsonl", [annotated(number, name) for number, name in enumerate(RANKED)])
     assert run("resolve", "annotated.jsonl", "--out", "ranked.jsonl")[0] == 0
     for name in ("annotated", "ranked"):
         assert run("preference", "--annotated", f"{name}.jsonl", "--out", name)[0] == 0

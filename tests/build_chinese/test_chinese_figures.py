@@ -247,7 +247,8 @@ def test_the_card_without_a_judge(card: Built, own: Path) -> None:
         ("preference", 1, 10),
     ]
     front: Any = read_card(folder_of(own))
-    assert [config["config_name"] for config in front["configs"]] == ["open", "human", "preference"]
+    configs = [config["config_name"] for config in front["configs"]]
+    assert configs == ["open", "human", "preference", "preference_pairs"]
     assert front["language"] == ["zh"]
 
 

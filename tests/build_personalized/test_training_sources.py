@@ -99,9 +99,15 @@ def test_what_is_no_pair_is_left_out_and_counted(tmp_path: Path) -> None:
     ]
 
 
+def test_a_release_can_be_the_source_of_another(tmp_path: Path) -> None:
+    result = read(table(tmp_path, [OWN | {"chosen": [{"role": "assistant", "content": "Green."}]}]))
+    assert result.pairs["chosen"].to_list() == ["Green."]
+
+
 @pytest.mark.parametrize(
     ("rows", "settings", "message"),
     [
+        ([OWN | {"chosen": [{"role": "assistant", "content": "x"}] * 2}], {}, "row 1: `chosen` is neither a text nor"),
         ([{"who": "a"} | OWN], {"columns": {"user": "whom"}}, "has no column `whom`; it has who, user, prompt, chosen"),
         ([OWN | {"id": "x"}, OWN | {"id": "x", "chosen": "Black."}], {}, "has the id 'x' more than once"),
         ([OWN | {"order": 1}, OWN | {"order": None}], {}, "the column `order` has rows without a value"),

@@ -118,8 +118,8 @@ ROWS: dict[str, Values] = {
     "PersonalizedPreferences": {
         "user_id": "a",
         "prompt": [chat_message("user", "Which tea?")],
-        "chosen": "Green.",
-        "rejected": "Any.",
+        "chosen": [chat_message("assistant", "Green.")],
+        "rejected": [chat_message("assistant", "Any.")],
         "profile": [post("a-2", "When to harvest?")],
         "persona": "Grows tea.",
         "persona_call": KEY,
@@ -127,6 +127,15 @@ ROWS: dict[str, Values] = {
         "chosen_source": None,
         "rejected_source": "x",
         "original_split": None,
+    },
+    "RankedPairs": {
+        "prompt": [chat_message("user", "喝什么茶？")],
+        "chosen": [chat_message("assistant", "绿茶。")],
+        "rejected": [chat_message("assistant", "随便。")],
+        "prompt_id": "q",
+        "chosen_id": "a",
+        "rejected_id": "b",
+        "annotated_by": "people",
     },
 }
 NUMBERED = {"MultilingualPairs", "TranslationPairs"}
@@ -283,7 +292,14 @@ RULES: list[tuple[list[str], str, Any, str]] = [
     ),
     (["PersonalizedPreferences"], "prompt", [chat_message("assistant")], "must end with a message of the user"),
     (["PersonalizedPreferences"], "prompt", [], "must end with a message of the user"),
-    (["PersonalizedPreferences"], "rejected", "Green.", DIFFERENT),
+    (["PersonalizedPreferences"], "rejected", [chat_message("assistant", "Green.")], DIFFERENT),
+    *(
+        ([name], "chosen", value, "must be one message of the assistant")
+        for name in ("PersonalizedPreferences", "RankedPairs")
+        for value in ([], [chat_message("user", "x")], [chat_message("assistant", "x")] * 2)
+    ),
+    (["RankedPairs"], "rejected", [chat_message("assistant", " ")], MESSAGES),
+    *((["RankedPairs"], column, " ", TEXT) for column in ("prompt_id", "chosen_id", "rejected_id", "annotated_by")),
     (["PersonalizedPreferences"], "profile", [post("p", "")], POSTS),
     (
         ["PersonalizedPreferences"],

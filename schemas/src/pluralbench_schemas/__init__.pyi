@@ -13,7 +13,7 @@ from .personalized import (
     evidence_in_narrative,
     normalized,
 )
-from .preferences import MESSAGE, ROLES, PersonalizedPreferences
+from .preferences import MESSAGE, RANKED_PAIRS, ROLES, PersonalizedPreferences, RankedPairs
 from .profiles import POST, RUBRIC_ASPECT, render_posts, render_profile
 from .validation import validate
 
@@ -24,6 +24,7 @@ __all__ = [
     "MESSAGE",
     "POST",
     "RANK",
+    "RANKED_PAIRS",
     "RANKED_RESPONSES",
     "RESPONSE",
     "ROLES",
@@ -36,6 +37,7 @@ __all__ = [
     "PersonalizedPairs",
     "PersonalizedPreferences",
     "PersonalizedQuestions",
+    "RankedPairs",
     "RankedResponses",
     "TableError",
     "TranslationPairs",

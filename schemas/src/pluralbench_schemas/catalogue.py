@@ -11,7 +11,7 @@ from pluralbench_schemas.personalized import (
     VerbatimPersonalizedPairs,
     VerbatimPersonalizedQuestions,
 )
-from pluralbench_schemas.preferences import PersonalizedPreferences
+from pluralbench_schemas.preferences import PersonalizedPreferences, RankedPairs
 from pluralbench_schemas.rules import Rows
 
 SCHEMAS: dict[str, type[Rows]] = {
@@ -22,6 +22,7 @@ SCHEMAS: dict[str, type[Rows]] = {
         PersonalizedPairs,
         PersonalizedPreferences,
         PersonalizedQuestions,
+        RankedPairs,
         RankedResponses,
         TranslationPairs,
         VerbatimPersonalizedPairs,

@@ -1,4 +1,4 @@
-"""Preferences of users with their other questions: training data of personalized reward models."""
+"""Pairs to train reward models on, with prompt and answers as messages, which trainers read as they are."""
 
 import pandera.polars as pa
 import polars as pl
@@ -10,15 +10,73 @@ MESSAGE = pl.Struct({"role": pl.String, "content": pl.String})
 ROLES = ("system", "user", "assistant")
 
 
-class PersonalizedPreferences(Rows):
-    """Pairs of answers with a user's preference. The rows of a user are in chronological order.
+def _ends_with(role: str, column: str) -> pl.Expr:
+    return (pl.col(column).list.last().struct.field("role") == role).fill_null(value=False)
+
+
+class MessagePairs(Rows):
+    """Pairs of answers. Conversation and answers are lists of structs of `role` and `content`.
 
     Attributes:
         id: Unique id.
+        prompt: The conversation up to the answer, ending with a user message.
+        chosen: The preferred answer, one message.
+        rejected: The other answer, one message.
+    """
+
+    id: str = pa.Field(unique=True)
+    prompt: pl.List = pa.Field(dtype_kwargs={"inner": MESSAGE})
+    chosen: pl.List = pa.Field(dtype_kwargs={"inner": MESSAGE})
+    rejected: pl.List = pa.Field(dtype_kwargs={"inner": MESSAGE})
+
+    _id_text = non_blank("id")
+    _messages = rule(
+        "must have text in each message, of the role system, user or assistant",
+        "prompt",
+        "chosen",
+        "rejected",
+        holds=lambda name: each(
+            name,
+            pl.element().struct.field("content").str.contains(r"\S") & pl.element().struct.field("role").is_in(ROLES),
+        ),
+    )
+    _last_message = rule("must end with a message of the user", "prompt", holds=lambda name: _ends_with("user", name))
+    _answer = rule(
+        "must be one message of the assistant",
+        "chosen",
+        "rejected",
+        holds=lambda name: (pl.col(name).list.len() == 1) & _ends_with("assistant", name),
+    )
+    _differ = differs("rejected", "chosen")
+
+
+class RankedPairs(MessagePairs):
+    """Pairs that annotations of ranked responses prefer; see `RankedResponses`.
+
+    Attributes:
+        prompt_id: Id of the prompt in the rankings.
+        chosen_id: Id of the chosen response there.
+        rejected_id: Id of the rejected response there.
+        annotated_by: "people" or the name of a judge model.
+    """
+
+    prompt_id: str
+    chosen_id: str
+    rejected_id: str
+    annotated_by: str
+
+    _text = non_blank("prompt_id", "chosen_id", "rejected_id", "annotated_by")
+
+
+RANKED_PAIRS = RankedPairs.row_types()
+"""Column names and types of `RankedPairs`, to create a table."""
+
+
+class PersonalizedPreferences(MessagePairs):
+    """Pairs of answers with a user's preference. The rows of a user are in chronological order.
+
+    Attributes:
         user_id: Id of the user.
-        prompt: The conversation up to the answer: structs of `role` and `content`, ending with a user message.
-        chosen: The preferred answer.
-        rejected: The other answer.
         profile: The user's other questions, the most recent first.
         persona: Summary of the user; null if none was requested.
         persona_call: Key of the recorded call of the persona.
@@ -28,11 +86,7 @@ class PersonalizedPreferences(Rows):
         original_split: Split of the row in the source; null if it has none.
     """
 
-    id: str = pa.Field(unique=True)
     user_id: str
-    prompt: pl.List = pa.Field(dtype_kwargs={"inner": MESSAGE})
-    chosen: str
-    rejected: str
     profile: pl.List = pa.Field(dtype_kwargs={"inner": POST})
     persona: str = pa.Field(nullable=True)
     persona_call: str = pa.Field(nullable=True)
@@ -41,21 +95,7 @@ class PersonalizedPreferences(Rows):
     rejected_source: str = pa.Field(nullable=True)
     original_split: str = pa.Field(nullable=True)
 
-    _text = non_blank("id", "user_id", "chosen", "rejected", "persona", "source_id")
-    _messages = rule(
-        "must have text in each message, of the role system, user or assistant",
-        "prompt",
-        holds=lambda name: each(
-            name,
-            pl.element().struct.field("content").str.contains(r"\S") & pl.element().struct.field("role").is_in(ROLES),
-        ),
-    )
-    _last_message = rule(
-        "must end with a message of the user",
-        "prompt",
-        holds=lambda name: (pl.col(name).list.last().struct.field("role") == "user").fill_null(value=False),
-    )
-    _differ = differs("rejected", "chosen")
+    _text = non_blank("user_id", "persona", "source_id")
     _posts = have_fields("must have an id and a text in each post", "profile", "id", "text")
     _others = rule(
         "must not contain the row's own question (`source_id`)",

@@ -27,12 +27,13 @@ from build_chinese.preference_set import JudgedPart, build_preference_set, pairs
 from build_chinese.rankings import Row, ranked_pairs, resolve_rows
 from build_chinese.recipe import SAMPLE, ChineseRecipe
 from build_chinese.steps import annotate_sample
-from build_chinese.tables import frame_of, published_rows
+from build_chinese.tables import frame_of, pairs_of, published_rows
 from build_chinese.votes import NO_RECORDED_VOTE, recorded_votes, votes
 
 BUILDER = Builder("chinese", "build-chinese")
 SAMPLE_LEDGER = source.FOLDER / "ledger.parquet"
 PREFERENCE = "preference"
+PAIRS = "preference_pairs"
 
 
 def build(
@@ -75,6 +76,7 @@ def build(
 
         figures = figures_of(annotated, dropped, judged)
         figures |= _audit(resolved, judged, recipe)
+        figures["pairs"] = sum(table.frame.height for table in tables if table.config == PAIRS)
         contents = Contents(
             tables=tables,
             sources=[part.source for part in (loaded, judged) if part is not None],
@@ -188,7 +190,7 @@ def _judge(recipe: ChineseRecipe) -> Backend:
 def _tables(
     resolved: Mapping[str, Sequence[Row]], judged: JudgedPart | None, recipe: ChineseRecipe
 ) -> list[ReleaseTable]:
-    """One table per benchmark, and the preference set: the human part, then the judge's."""
+    """One table per benchmark, and the preference set (the human part, then the judge's) as rankings and as pairs."""
     tables = [
         ReleaseTable(config, "test", frame_of(rows, PEOPLE), "RankedResponses")
         for config, rows in resolved.items()
@@ -201,6 +203,8 @@ def _tables(
     preference = pl.concat(parts) if parts else pl.DataFrame(schema=RANKED_RESPONSES)
     if preference.height:
         tables.append(ReleaseTable(PREFERENCE, "train", preference, "RankedResponses"))
+        pairs = pairs_of(preference)
+        tables += [ReleaseTable(PAIRS, "train", pairs, "RankedPairs")] if pairs.height else []
     if not tables:
         raise BuildError("No prompt is left: every prompt was dropped, or there were none.")
     return tables
@@ -231,11 +235,12 @@ def _audit(resolved: Mapping[str, Sequence[Row]], judged: JudgedPart | None, rec
 
 
 def _write_published(tables: Sequence[ReleaseTable], folder: Path) -> dict[str, Path]:
-    """Write each table to `folder` as JSONL in the published fields; return the files by their path in the release."""
+    """Write the rankings to `folder` as JSONL in the published fields; return the files by their release paths."""
     folder.mkdir(exist_ok=True)
-    for table in tables:
+    rankings = [table for table in tables if table.config != PAIRS]
+    for table in rankings:
         write_jsonl(published_rows(table.frame), folder / f"{table.config}.jsonl")
-    return {f"published/{table.config}.jsonl": folder / f"{table.config}.jsonl" for table in tables}
+    return {f"published/{table.config}.jsonl": folder / f"{table.config}.jsonl" for table in rankings}
 
 
 def _draw_figure(figures: Mapping[str, Any], work: Path) -> dict[str, Path]:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import polars as pl
 import pyarrow as pa
-from pluralbench_schemas import RANKED_RESPONSES
+from pluralbench_schemas import RANKED_PAIRS, RANKED_RESPONSES
 
 from build_chinese.rankings import Row
 
@@ -41,6 +41,39 @@ def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.Data
         keys = recorded.group_by(id="prompt", maintain_order=True).agg(pl.col("call").alias(name))
         frame = frame.join(keys, on="id", how="left", maintain_order="left").with_columns(pl.col(name).fill_null([]))
     return frame
+
+
+def pairs_of(rankings: pl.DataFrame) -> pl.DataFrame:
+    """Convert rankings to the pairs to train on (`pluralbench_schemas.RankedPairs`).
+
+    A pair is an annotation that prefers one response and that the ranks do not contradict; a repeated one is one pair.
+    Pairs with an empty response or with equal ones are left out, since a reward model learns nothing from them.
+
+    Args:
+        rankings: Columns of `pluralbench_schemas.RankedResponses`.
+    """
+    rows = []
+    for row in rankings.iter_rows(named=True):
+        texts = {response["id"]: response["content"] for response in row["responses"]}
+        system = [{"role": "system", "content": row["sys_prompt"]}] if (row["sys_prompt"] or "").strip() else []
+        kept = [(a, b) if mark == "1" else (b, a) for a, b, mark in row["annotations"] if mark != "s"]
+        order = set(map(tuple, row["order"]))
+        rows += [
+            {
+                "id": f"{row['id']}/{better}/{worse}",
+                "prompt": [*system, {"role": "user", "content": row["input"]}],
+                "chosen": [{"role": "assistant", "content": texts[better]}],
+                "rejected": [{"role": "assistant", "content": texts[worse]}],
+                "prompt_id": row["id"],
+                "chosen_id": better,
+                "rejected_id": worse,
+                "annotated_by": row["annotated_by"],
+            }
+            for better, worse in dict.fromkeys(kept)
+            if (better, worse) in order and texts[better].strip() and texts[worse].strip()
+            if texts[better] != texts[worse]
+        ]
+    return pl.DataFrame(rows, schema=RANKED_PAIRS)
 
 
 def published_rows(frame: pl.DataFrame) -> Iterator[Row]:

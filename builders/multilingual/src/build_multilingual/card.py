@@ -4,7 +4,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from pluralbench_release import Card, card_from
-from pluralbench_schemas import ENGLISH, MultilingualPairs, TranslationPairs, language_of
+from pluralbench_schemas import ENGLISH, language_of
 
 from build_multilingual.figures import figures_tables
 from build_multilingual.recipe import MultilingualRecipe
@@ -24,11 +24,9 @@ def card(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: bool)
     """
     pairs, rated = bool(recipe.languages or recipe.english), bool(recipe.translation.rated)
     made = card_from(TEXTS, figures_tables(figures), recipe=recipe, figures=figures, numbered=numbered)
-    names = {*(MultilingualPairs.row_types() if pairs else ()), *(TranslationPairs.row_types() if rated else ())}
     changes = {
         "languages": _languages(recipe, figures),
         "tasks": [*made.tasks, *["translation"] * rated],
-        "columns": {name: text for name, text in made.columns.items() if name in names},
     }
     return made.model_copy(update=changes).of(
         {_origin(table.location) for table in (recipe.source, *recipe.translation.rated) if table is not None},

@@ -49,7 +49,7 @@ class Card(Entry):
         languages: BCP 47 codes.
         tasks: The Hub's task categories.
         tags: The Hub's tags.
-        columns: Meaning of each column, by name.
+        columns: Meaning of each column, by name; the card lists those that a table has.
         sections: Further sections.
         citation: What to cite, in a sentence. Default: what applies to any data.
         papers: BibTeX entries of the papers. The entries of the release and of PluralBench are added.

@@ -114,5 +114,8 @@ def first_users(pairs: pl.DataFrame, limit: int | None) -> pl.DataFrame:
 
 
 def tables(pairs: pl.DataFrame) -> list[ReleaseTable]:
-    """Return one table per config and split."""
-    return [ReleaseTable(config, split, rows.select(COLUMNS), SCHEMA) for config, split, rows in parts(pairs)]
+    """Return one table per config and split, with each answer as a list of one message, as trainers read them."""
+    answers = pairs.with_columns(
+        pl.concat_list(pl.struct(role=pl.lit("assistant"), content=side)).alias(side) for side in ("chosen", "rejected")
+    )
+    return [ReleaseTable(config, split, rows.select(COLUMNS), SCHEMA) for config, split, rows in parts(answers)]

@@ -197,11 +197,12 @@ def _is_message(part: Any) -> bool:
 
 
 def _answer(cell: Any, where: str) -> str:
+    cell = cell[0] if isinstance(cell, list) and len(cell) == 1 else cell
     text = cell.get("content", 0) if isinstance(cell, dict) else cell
     if text is None:
         return ""
     if not isinstance(text, str):
-        raise SourceError(f"{where} is neither a text nor a message with `role` and `content`.")
+        raise SourceError(f"{where} is neither a text nor one message with `role` and `content`.")
     return text
 
 

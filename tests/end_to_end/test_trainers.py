@@ -1,0 +1,78 @@
+"""What the trainers of other libraries make of releases that train reward models."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from reward_models import save_classifier, save_language_model
+from samples import sample
+
+RELEASES = {
+    "personalized": (("build-personalized", "training"), "everyday_questions"),
+    "chinese": (("build-chinese",), "preference_pairs"),
+}
+ROLES = ("<|system|>", "<|user|>", "<|assistant|>")
+
+
+def settings(out: Path) -> dict[str, Any]:
+    """One step on the CPU that writes nothing but its result."""
+    return {
+        "output_dir": str(out),
+        "max_steps": 1,
+        "per_device_train_batch_size": 2,
+        "use_cpu": True,
+        "bf16": False,
+        "report_to": "none",
+        "save_strategy": "no",
+        "disable_tqdm": True,
+        "max_length": 1024,
+        "gradient_checkpointing": False,
+    }
+
+
+@pytest.fixture(params=RELEASES)
+def release(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    """The rows to train on, as `load_dataset` gives them; its own cache would give those of an earlier build."""
+    from datasets import load_dataset
+
+    builder, config = RELEASES[request.param]
+    return load_dataset(str(sample(*builder).release), config, split="train", cache_dir=str(tmp_path))
+
+
+def in_order(text: str, *parts: str) -> bool:
+    """Whether a text has these parts, each after the one before."""
+    places = [text.find(part) for part in parts]
+    return -1 not in places and places == sorted(places)
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore")  # of the library
+def test_trl_trains_a_reward_model_on_a_release_as_it_is(release: Any, tmp_path: Path) -> None:
+    from trl.trainer.reward_config import RewardConfig
+    from trl.trainer.reward_trainer import RewardTrainer
+
+    model = save_classifier(tmp_path / "model")
+    trainer: Any = RewardTrainer(model=model, args=RewardConfig(**settings(tmp_path)), train_dataset=release)
+    assert len(trainer.train_dataset) == len(release)
+    first, row = trainer.train_dataset[0], release[0]
+    for side in ("chosen", "rejected"):
+        text = trainer.processing_class.decode(first[f"{side}_ids"])
+        question, answer = row["prompt"][-1]["content"], row[side][0]["content"]
+        assert in_order(text, *ROLES[1:2], question, ROLES[2], answer), text
+    assert trainer.train().training_loss > 0
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore")
+def test_trl_trains_a_policy_on_a_release_as_it_is(release: Any, tmp_path: Path) -> None:
+    from trl.trainer.dpo_config import DPOConfig
+    from trl.trainer.dpo_trainer import DPOTrainer
+
+    model = save_language_model(tmp_path / "model")
+    trainer: Any = DPOTrainer(model=model, args=DPOConfig(**settings(tmp_path)), train_dataset=release)
+    first, row = trainer.train_dataset[0], release[0]
+    decode = trainer.processing_class.decode
+    assert in_order(decode(first["prompt_ids"]), ROLES[1], row["prompt"][-1]["content"], ROLES[2])
+    for side in ("chosen", "rejected"):
+        assert row[side][0]["content"] in decode(first[f"{side}_ids"])
+    assert trainer.train().training_loss > 0
