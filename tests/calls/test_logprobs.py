@@ -1,7 +1,6 @@
 """Probabilities of verdicts: labels as servers send them, and the one token that decides a reply."""
 
 import json
-import math
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -31,21 +30,9 @@ from pluralbench_calls import (
 )
 from pluralbench_calls.logprobs import FIELDS, record_labels, soft_verdict
 from pluralbench_calls.verdicts import parse_certain_choice
+from token_logprobs import sent, token
 
 ASKED = ChatModel(provider="127.0.0.1", model="m", temperature=0.0, extra=FIELDS)
-
-
-def token(text: str, **top: float) -> dict[str, Any]:
-    """A token as vLLM and OpenAI send it, with the probabilities of the tokens in its place."""
-    every = {text: top.pop("own", 0.9), **top}
-    entries = [{"token": one, "logprob": math.log(p), "bytes": [*one.encode()]} for one, p in every.items()]
-    return {**entries[0], "top_logprobs": entries}
-
-
-def sent(pieces: Sequence[str | dict[str, Any]]) -> tuple[str, dict[str, Any]]:
-    """The text of these tokens, and their logprobs as the server sends them."""
-    tokens = [token(piece) if isinstance(piece, str) else piece for piece in pieces]
-    return "".join(one["token"] for one in tokens), {"content": tokens}
 
 
 def verdict(pieces: Sequence[str | dict[str, Any]], parse: Callable[[str], Any] = parse_choice) -> Any:

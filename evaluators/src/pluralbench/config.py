@@ -84,6 +84,10 @@ TopP = Annotated[
     float | None, Field(gt=0, le=1, description="Nucleus sampling: cumulative probability to sample from.")
 ]
 MaxTokens = Annotated[int, Field(ge=1, description="Maximum tokens per reply.")]
+Logprobs = Annotated[
+    bool,
+    Field(description="Record the probability of each verdict; the server must send logprobs with chat completions."),
+]
 Attempts = Annotated[
     int, Field(ge=1, le=MAX_ATTEMPTS, description="Maximum number of requests per item until a reply can be parsed.")
 ]
@@ -292,11 +296,28 @@ class JudgeConfig(ReplyConfig):
     )
     attempts: Attempts = 4
     extra: ExtraFields = Field(default_factory=dict)
+    logprobs: Logprobs = False
+    tie_margin: float | None = Field(
+        None,
+        ge=0,
+        lt=0.5,
+        description="With --logprobs: decide by the mean probability of both orders, with a tie up to this distance "
+        "from 1/2. Default: by the verdicts.",
+    )
 
     @field_validator("prompt", mode="before")
     @classmethod
     def _load(cls, prompt: object) -> object:
         return load_prompt(prompt) if isinstance(prompt, str | Path) else prompt
+
+    @model_validator(mode="after")
+    def _has_probabilities(self) -> Self:
+        protocol = self.protocol or ("pairwise" if self.prompt is None else self.prompt.protocol)
+        if self.logprobs and protocol != "pairwise":
+            raise ValueError(f'`logprobs=True` applies to `protocol="pairwise"`, not to {protocol}')
+        if self.tie_margin is not None and not self.logprobs:
+            raise ValueError("`tie_margin=...` requires `logprobs=True`")
+        return self
 
     @model_validator(mode="after")
     def _fits_prompt(self) -> Self:
@@ -349,6 +370,7 @@ class PersonaJudgeConfig(ReplyConfig):
     max_tokens: MaxTokens = 512
     attempts: Attempts = 4
     extra: ExtraFields = Field(default_factory=dict)
+    logprobs: Logprobs = False
 
 
 class SynthesizeConfig(ReplyConfig, SynthesisConfig):

@@ -8,11 +8,26 @@ CALLS = pl.List(pl.String)
 """Type of columns with a judge's calls: keys in `ledger.parquet`, one per attempt, in order."""
 
 _INTEGERS = (
-    *("row", "rank", "turn", "sample", "k", "seed", "pair", "n", "clusters", "attempts", "sentences", "position"),
+    *(
+        "row",
+        "rank",
+        "turn",
+        "sample",
+        "k",
+        "seed",
+        "pair",
+        "n",
+        "clusters",
+        "attempts",
+        "sentences",
+        "position",
+        "bounds",
+    ),
     *("tokens", "tokens_chosen", "tokens_rejected", "tokens_cut", "posts", "words", "other"),
 )
 _FLOATS = (
     *("value", "low", "high", "margin", "certainty", "reward", "distance", "probability"),
+    "probability_swapped",
     *("score", "score_chosen", "score_rejected", "probability_chosen_first", "probability_rejected_first"),
 )
 _CALLS = ("calls", "calls_swapped", "calls_chosen", "calls_rejected", "calls_chosen_first", "calls_rejected_first")

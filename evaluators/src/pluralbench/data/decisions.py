@@ -28,7 +28,12 @@ _ANSWERS = ("task", "row", "user", "truth", "answer", "certainty", "verdict", "c
 COMPARED = schema_of(
     *DECISIONS, *_VERDICTS[:3], "probability_chosen_first", "probability_rejected_first", "tokens_cut", "reason"
 )
+SOFT = schema_of("probability_chosen_first", "probability_rejected_first", "bounds")
+"""Columns of a judge with logprobs: in each order, the probability that the response that the judge sees first is
+better, and the number of orders in which it is a bound, since a verdict is not among the likeliest tokens."""
 JUDGED_PERSONAS = schema_of(*DECISIONS, *_ANSWERS, "sentences", "attempts", "reason", "calls", "calls_swapped")
+SOFT_PERSONAS = schema_of("probability", "probability_swapped", "bounds")
+"""The same columns of a persona judge, of the option that it sees first."""
 _LENGTH = ("truncated", "tokens_cut", "reason")
 SCORED_PAIRED = (*BASE, "score_chosen", "score_rejected", "tokens_chosen", "tokens_rejected", *_LENGTH)
 SCORED_RANKED = (*BASE, "response", "rank", "score", "tokens", *_LENGTH, "outcome")

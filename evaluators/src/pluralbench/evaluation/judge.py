@@ -18,6 +18,7 @@ from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judged_items import JudgeContexts, JudgeVerdicts, check_protocol, judge_items
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import resolve_chat_model
+from pluralbench.evaluation.soft_verdicts import request_fields
 from pluralbench.evaluation.verdicts import export_calls, judge_of, judge_prompts_digest, judge_result
 from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics.frame import metrics_frame
@@ -113,7 +114,8 @@ def judge_chat_model(
     seeded: bool = True,
 ) -> tuple[ChatModel, ConnectionConfig]:
     """Resolve a judge's chat model and connection, with the judge's sampling options; see `resolve_chat_model`."""
-    sampling = {name: getattr(judging, name) for name in ("temperature", "top_p", "max_tokens", "extra")}
+    sampling = {name: getattr(judging, name) for name in ("temperature", "top_p", "max_tokens")}
+    sampling["extra"] = request_fields(judging)
     return resolve_chat_model(model, connection, sampling, "judge", seeded=seeded)
 
 

@@ -13,14 +13,15 @@ from pluralbench_rewards.contract import Group, Scored
 from pluralbench_rewards.judge import Comparison, Judge, scores_of
 from pluralbench_runs import rng_for
 
-from pluralbench.config import JudgeConfig, Orders
+from pluralbench.config import JudgeConfig
 from pluralbench.data.column_types import schema_of
-from pluralbench.data.decisions import BASE, JUDGED, decide, lists_pairs, score_items
+from pluralbench.data.decisions import BASE, JUDGED, SOFT, decide, lists_pairs, score_items
 from pluralbench.data.layouts import records_responses
 from pluralbench.data.prompts import judge_context, language_context
 from pluralbench.data.votes import SIDES, verdict
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.loading import LoadedBenchmark
+from pluralbench.evaluation.soft_verdicts import decide_by_probability, record_probabilities
 from pluralbench.evaluation.verdicts import record_replies
 
 BEST_AND_OTHERS = 2  # ranks of an item that a pick of the best response can rank
@@ -91,7 +92,8 @@ def check_protocol(loaded: LoadedBenchmark, judging: JudgeConfig) -> None:
 
     Raises:
         EvaluationError: The protocol is pairwise, and all responses of every item are tied or a subset counts by the
-            rule `ties`, which needs scores; or it is listwise, and no subset has one best response per item.
+            rule `ties`, which needs scores; or it is listwise, and no subset has one best response per item. Or
+            probabilities are to decide, and the benchmark has its own vote.
     """
     where = loaded.items.location
     if judging.protocol == "pairwise" and not any(pairs_of(rank) for rank in loaded.items.frame["rank"]):
@@ -102,6 +104,11 @@ def check_protocol(loaded: LoadedBenchmark, judging: JudgeConfig) -> None:
         raise EvaluationError(
             f'The subset {scored} of {where} counts by scores, which `protocol="pairwise"` does not give; use '
             '"listwise" or "pointwise".'
+        )
+    if judging.tie_margin is not None and loaded.benchmark.vote != "unanimous":
+        raise EvaluationError(
+            f"{where} counts the verdicts of both orders by the benchmark's own vote, which `tie_margin=...` would "
+            "replace; leave it out."
         )
     if judging.protocol != "listwise":
         return
@@ -132,7 +139,7 @@ def judge_items(
 ) -> JudgeVerdicts:
     """Judge the items of `loaded.frame`; calls that the judge's ledger contains are not repeated."""
     if judging.protocol == "pairwise":
-        return _compare_items(the_judge, loaded, contexts, judging.orders, seed)
+        return _compare_items(the_judge, loaded, contexts, judging, seed)
     listwise = judging.protocol == "listwise"
     items, subsets = loaded.frame, listwise_subsets(loaded) if listwise else set()
     places: dict[bool, list[int]] = {True: [], False: []}
@@ -197,7 +204,7 @@ def _pick(the_judge: Judge, items: pl.DataFrame, contexts: JudgeContexts, seed: 
 
 
 def _compare_items(
-    the_judge: Judge, loaded: LoadedBenchmark, contexts: JudgeContexts, orders: Orders, seed: int
+    the_judge: Judge, loaded: LoadedBenchmark, contexts: JudgeContexts, judging: JudgeConfig, seed: int
 ) -> JudgeVerdicts:
     """Compare each pair of differently ranked responses; a row has the verdict of each order."""
     rows: list[dict[str, Any]] = []
@@ -213,7 +220,7 @@ def _compare_items(
             names = {"chosen": item["response_ids"][better], "rejected": item["response_ids"][worse]}
             rows.append(base | names | {"attempts": 0})
             draw = rng_for(seed, "order", item["config"], item["id"], *names.values()).random()
-            for swapped in (False, True) if orders == "both" else (draw >= 0.5,):
+            for swapped in (False, True) if judging.orders == "both" else (draw >= 0.5,):
                 first, second = (worse, better) if swapped else (better, worse)
                 questions.append((len(rows) - 1, swapped))
                 responses = item["responses"][first], item["responses"][second]
@@ -221,10 +228,14 @@ def _compare_items(
                 comparisons.append(Comparison(name, item["prompt"], *responses, person, language))
     replies = the_judge.compare(comparisons)
     record_replies(rows, questions, replies, [reply.value for reply in replies], SIDES)
+    if judging.logprobs:
+        record_probabilities(rows, questions, replies, str)
     for row in rows:
         if row.get("outcome") != "equal":
             row["verdict"], row["outcome"] = verdict(row, loaded.benchmark.vote)
-    frame = pl.DataFrame(rows, schema=JUDGED)
+            if judging.tie_margin is not None:
+                row.update(decide_by_probability(row, judging.tie_margin))
+    frame = pl.DataFrame(rows, schema={**JUDGED, **SOFT} if judging.logprobs else JUDGED)
     counts: Counter[str] = Counter()
     for reply in replies:
         letters = parse_with_all_rules(reply.answer.text)

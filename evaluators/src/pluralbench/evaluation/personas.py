@@ -24,7 +24,7 @@ from pluralbench.arguments import ShardText
 from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, Setting, Variables
 from pluralbench.data.benchmarks import known_benchmarks
 from pluralbench.data.clusters import Shard, parse_shard
-from pluralbench.data.decisions import JUDGED_PERSONAS
+from pluralbench.data.decisions import JUDGED_PERSONAS, SOFT_PERSONAS
 from pluralbench.data.persona_items import (
     PERSONA_JUDGE,
     TIE,
@@ -40,6 +40,7 @@ from pluralbench.data.votes import CHANGED, INVALID, Columns, combined_verdict
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import judge_chat_model
 from pluralbench.evaluation.loading import benchmark_record, run_directory
+from pluralbench.evaluation.soft_verdicts import PERSONA_COLUMNS, record_probabilities
 from pluralbench.evaluation.verdicts import export_calls, judge_of, judge_result, record_replies
 from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics import measure
@@ -296,13 +297,18 @@ def _to_rows(
         )
     places = [(question.place, question.swapped) for question in questions]
     valid = record_replies(rows, places, replies, [reply.value and reply.value.letter for reply in replies], COLUMNS)
+    if judging.logprobs:
+        record_probabilities(rows, places, replies, lambda reply: reply.letter, PERSONA_COLUMNS)
+        for row in rows:
+            signs = {"A": row["margin"], "B": row["margin"] and -row["margin"]}
+            row["margin"] = signs.get(row["truth"])  # a tie is no side
     for row, valid_replies in zip(rows, valid, strict=True):
         row["verdict"], row["outcome"] = verdict(row)
         if row["verdict"] not in {INVALID, CHANGED}:
             certainties = [reply.certainty for reply in valid_replies if reply.certainty is not None]
             mean = sum(certainties) / len(certainties) if certainties else None
             row |= {"answer": row["verdict"], "certainty": mean}
-    return pl.DataFrame(rows, schema=JUDGED_PERSONAS)
+    return pl.DataFrame(rows, schema={**JUDGED_PERSONAS, **SOFT_PERSONAS} if judging.logprobs else JUDGED_PERSONAS)
 
 
 def verdict(row: Mapping[str, Any]) -> tuple[str, str]:

@@ -10,6 +10,7 @@ from pluralbench.data.benchmarks import Benchmark, known_benchmarks
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
+from pluralbench.evaluation.soft_verdicts import request_fields
 from pluralbench.leaderboard.reproduction import Reproduced
 from pluralbench.metrics.frame import KEY, key_text
 from pluralbench.results.checks import Finding
@@ -29,7 +30,7 @@ OF_TEXTS = pl.col("baseline").is_not_null() | (pl.col("metric") == "accuracy_wit
 OF_THE_PLACE = {"title", "location", "revision", "license", "reference", "ignored_columns"}
 """Fields of the records of benchmark and data that a copy of the data elsewhere need not share."""
 
-SAMPLING = ("temperature", "top_p", "max_tokens", "extra")
+SAMPLING = ("temperature", "top_p", "max_tokens")
 """Settings of a judge that are also those of its requests."""
 
 NOT_RULES = {"columns", "required", "sample", "sections", "strata", "train_split"}
@@ -113,6 +114,7 @@ def compare_records(run: Run, data: RunData, *, moved: bool) -> Findings:
         pairs = {"name": (config.model.name, run.result.model.name)}
     elif isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig):
         pairs = {name: (getattr(config.judging, name), getattr(config.model, name)) for name in SAMPLING}
+        pairs["extra"] = (request_fields(config.judging), config.model.extra)
     for name, (one, other) in pairs.items():
         if one != other:
             yield Finding("error", f"{RUN_FILE} records two values of the model's {name}: {one} and {other}.")

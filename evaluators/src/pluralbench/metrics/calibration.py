@@ -8,7 +8,7 @@ from pluralbench_measures.intervals import linearize
 from pluralbench_rewards import ModelRecord
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.metrics.decided import Decided
+from pluralbench.metrics.decided import Decided, in_overall
 from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
 
 LOG_ODDS = {"classifier", "implicit", "personal"}
@@ -22,18 +22,48 @@ def scores_log_odds(model: ModelRecord) -> bool:
 
 
 def calibration_numbers(decided: Decided) -> Numbers:
-    """Yield the calibration of all scored pairs and of each config, for benchmarks of rankings by category.
+    """Yield the calibration of all scored pairs and of each config.
 
-    Only nonempty bins have numbers. The largest difference is in the last bin; the legacy rules drop it.
-    Intervals keep the bins of the data fixed.
+    Only benchmarks of rankings by category have it, and judges whose verdicts have probabilities: their difference is
+    the log-odds of the mean probability over both orders. Only nonempty bins have numbers. The largest difference is in
+    the last bin; the legacy rules drop it. Intervals keep the bins of the data fixed.
     """
     benchmark = decided.benchmark
-    ours = decided.decisions.filter(~pl.col("config").is_in(sorted(benchmark.outside_overall)))
-    if not benchmark.by_category or ours["margin"].null_count() == ours.height:
+    ours = decided.decisions.filter(in_overall(benchmark))
+    if is_soft := "bounds" in ours.columns:
+        yield from _counts_of_probabilities(ours)
+        ours = ours.with_columns(
+            margin=_log_odds(pl.col("margin")),
+            outcome=pl.when(pl.col("margin") > 0).then(pl.lit("win")).otherwise(pl.lit("loss")),
+        )
+    if not (benchmark.by_category or is_soft) or ours["margin"].null_count() == ours.height:
         return
     yield from _calibration(benchmark, ours, None)
     for (config,), part in ours.partition_by("config", as_dict=True).items():
         yield from _calibration(benchmark, part, str(config))
+
+
+def _log_odds(margin: pl.Expr) -> pl.Expr:
+    """Return the log-odds of a probability, given less 1/2; a probability of 0 or 1 counts as the nearest other one."""
+    probability = (margin + 0.5).clip(np.finfo(np.float64).eps, 1 - np.finfo(np.float64).eps)
+    return (probability / (1 - probability)).log()
+
+
+def _counts_of_probabilities(decisions: pl.DataFrame) -> Numbers:
+    """Yield how many verdicts of a judge have a bound in place of a probability, and how many valid ones have none."""
+    pairs = (
+        ("verdict_chosen_first", "probability_chosen_first"),
+        ("verdict_rejected_first", "probability_rejected_first"),
+        ("choice", "probability"),
+        ("choice_swapped", "probability_swapped"),
+    )
+    missing = sum(
+        decisions.filter(pl.col(letter) != "invalid", pl.col(probability).is_null()).height
+        for letter, probability in pairs
+        if letter in decisions.columns
+    )
+    yield MetricKey("probability_bounds"), Estimate(float(decisions["bounds"].sum()))
+    yield MetricKey("without_probability"), Estimate(float(missing))
 
 
 def _calibration(benchmark: Benchmark, decisions: pl.DataFrame, config: str | None) -> Numbers:
@@ -65,6 +95,8 @@ _BINS = ("bin", "config bin")
 METRICS = computed_by(
     calibration_numbers,
     Metric("ece", "number", "Expected calibration error of sigmoids of score differences, in bins.", ("", "config")),
+    Metric("probability_bounds", "count", "Verdicts of which a probability is a bound, as no likely token says it."),
+    Metric("without_probability", "count", "Valid verdicts without a probability, as no single token decides them."),
     Metric("bin_accuracy", "share", "Accuracy of a calibration bin.", _BINS),
     Metric("bin_difference", "number", "Mean difference of scores in a bin of calibration.", _BINS),
     Metric("bin_probability", "share", "Sigmoid of the mean difference of a bin of calibration.", _BINS),

@@ -18,7 +18,7 @@ from pluralbench.reports.sheets import Sheet
 from pluralbench.reports.tables import Row
 from pluralbench.results.evaluations import PersonaJudgeResult, ScoreRunConfig
 from pluralbench.results.numbers import with_interval
-from pluralbench.results.runs import Run, items_text
+from pluralbench.results.runs import MISSING, Run, items_text
 
 MAX_TITLES = 2  # of benchmarks with one rule in a note; more are "the others"
 LONGEST = 44  # columns of a name in a sentence
@@ -151,6 +151,11 @@ def _items(count: int) -> str:
     return items_text([count], count) if count else ""
 
 
+def _verdicts(run: Run, metric: str) -> str:
+    count = run.count(metric)
+    return plural(count, "verdict") if count else ""
+
+
 def _counts(run: Run, nouns: Mapping[str, str]) -> str:
     """The counts of a run by nouns, "singular|plural"."""
     counts = {metric: run.count(metric) for metric in nouns}
@@ -231,7 +236,15 @@ def _judge_notes(run: Run) -> dict[str, str]:
     picks = ""
     if share.value is not None and chance.value is not None:
         picks = f"{share.value:.0%} of {share.n:,} valid picks ({chance.value:.0%} by chance)"
+    calibration = run.estimate("ece") if run.config.judge_setting("logprobs") else MISSING
     return {
+        "Expected calibration error of the probabilities": ""
+        if calibration.value is None
+        else f"{calibration.value:.3f}",
+        "Probability is a bound, because a verdict is not among the likeliest tokens": _verdicts(
+            run, "probability_bounds"
+        ),
+        "No probability, because no single token decides the verdict": _verdicts(run, "without_probability"),
         "Verdicts in both orders": vote
         if run.config.judge_setting("orders") == "both" or (run.scored and both)
         else "",

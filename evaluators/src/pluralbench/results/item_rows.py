@@ -16,6 +16,8 @@ from pluralbench.data.decisions import (
     SCORED,
     SCORED_PAIRED,
     SCORED_RANKED,
+    SOFT,
+    SOFT_PERSONAS,
 )
 from pluralbench.data.layouts import records_responses
 from pluralbench.errors import RunError
@@ -35,11 +37,11 @@ def item_columns(config: EvaluationRunConfig, items: pl.DataFrame) -> pl.Schema:
         config: Config of the run.
         items: The frame, whose verdicts tell a run of `score` with a model that only compares responses.
     """
-    protocol = config.judge_setting("protocol")
+    protocol, soft = config.judge_setting("protocol"), config.judge_setting("logprobs")
     if config.verb == "judge-personas":
-        return JUDGED_PERSONAS
+        return pl.Schema({**JUDGED_PERSONAS, **SOFT_PERSONAS}) if soft else JUDGED_PERSONAS
     if protocol == "pairwise":
-        return JUDGED
+        return pl.Schema({**JUDGED, **SOFT}) if soft else JUDGED
     if config.verb == "score" and "verdict" in items.columns:
         return COMPARED
     ranked = records_responses(config.benchmark.description)

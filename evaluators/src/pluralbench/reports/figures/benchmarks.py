@@ -129,10 +129,15 @@ def categories(models: Sequence[RunSeries], config: str) -> Chart:
     return Chart(f"Accuracy and exact match (%) by category, {labels[config]}, {which(models)}", panels, note, 2)
 
 
+def is_soft(run: Run) -> bool:
+    """Return whether a run is of a judge whose verdicts have probabilities."""
+    return bool(run.config.judge_setting("logprobs"))
+
+
 def calibration(models: Sequence[RunSeries]) -> Chart:
-    """Make a panel of each model whose scores are log-odds: accuracy by predicted probability."""
+    """Make a panel of each model with log-odds, as scores or of verdicts: accuracy by predicted probability."""
     scored = [one for one in models if one.run.names("bin", "bin_accuracy")]
-    shown = [one for one in scored if scores_log_odds(one.run.result.model)]
+    shown = [one for one in scored if is_soft(one.run) or scores_log_odds(one.run.result.model)]
     panels = []
     for one in shown:
         marks = [Mark(float(end), Point(float(end)), EQUAL) for end in (50, 100)]

@@ -59,6 +59,11 @@ def _charts(runs: Sequence[Run], families: Mapping[str, str], among: Sequence[Ru
         for name in sorted({run.config.benchmark.name for run in runs}):
             models = series_of([run for run in runs if run.config.benchmark.name == name], among)
             yield stem(kind, _file(name)), entry(models)
+    for name in sorted({run.config.benchmark.name for run in runs if _has_own_calibration(run)}):
+        models = series_of(
+            [run for run in runs if run.config.benchmark.name == name and _has_own_calibration(run)], among
+        )
+        yield stem("calibration", _file(name)), benchmarks.calibration(models)
     _check_families(families, [run.name for run in runs])
     for sheet in sheets_of(runs):
         if sheet.modes:
@@ -76,6 +81,11 @@ def _charts(runs: Sequence[Run], families: Mapping[str, str], among: Sequence[Ru
         title = title_of([run for run in runs if run.verb == "judge-personas"])
         rows = [row | {"title": title} for row in verdict_rows(table)]
         yield from verdicts.figures_of(rows, among=[run.name for run in among]).items()
+
+
+def _has_own_calibration(run: Run) -> bool:
+    """Whether the verdicts of a run have probabilities, and its benchmark no figure of calibration for all models."""
+    return benchmarks.is_soft(run) and not run.config.benchmark.description.by_category
 
 
 def _file(benchmark: str) -> str:
