@@ -70,7 +70,7 @@ def test_a_language_model_is_no_classifier(language_models: Folders) -> None:
         load(language_models(), device="cpu")
     assert str(failed.value) == (
         f"{language_models()} has no weights for score.weight, so what it computes would be random; a language model "
-        'scores with `kind="implicit"`, or judges.'
+        'scores with `kind="implicit"`, token, process or pairwise, or judges.'
     )
 
 

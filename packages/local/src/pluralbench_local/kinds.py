@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 from pluralbench_rewards import Mode
+from pluralbench_runs import plural
 from torch import Tensor, nn
 from transformers import (
     AutoModel,
@@ -212,8 +213,8 @@ def _classifier(files: ModelFiles) -> ReadableNetwork:
     rows, labels = files.shapes.get("score.weight", (0,))[0], files.config.num_labels
     if rows and rows != labels:
         raise LocalError(
-            f"The head of {files.source.name} has {rows} rows (score.weight), but config.json names {labels} labels; "
-            "correct `id2label` there."
+            f"The head of {files.source.name} has {plural(rows, 'row')} (score.weight), but config.json names "
+            f"{plural(labels, 'label')}; correct `id2label` there."
         )
     return _network(files, AutoModelForSequenceClassification)
 

@@ -209,7 +209,9 @@ def load_model(kind: Any, source: LocalModel, **options: Any) -> PreTrainedModel
         )
     missing = sorted(info["missing_keys"])
     if missing:
-        hint = '; a language model scores with `kind="implicit"`, or judges' if "score.weight" in missing else ""
+        hint = ""
+        if "score.weight" in missing:
+            hint = '; a language model scores with `kind="implicit"`, token, process or pairwise, or judges'
         if hint and not source.trust_remote_code and kind.__name__ in (getattr(model.config, "auto_map", None) or {}):
             hint = (
                 "; it comes with Python code of its own, which computes its rewards: read it, and if you trust it set "
