@@ -112,7 +112,6 @@ NOT_RUN = {
     "pairs.jsonl": "test_process_rewards scores such models",
     "pluralbench score peiyi9979/math-shepherd-mistral-7b-prm --process-reward math-shepherd "
     "--benchmark pairs --data pairs.jsonl": "test_process_rewards scores such models",
-    "pluralbench score ./my-adapter --benchmark personalized": "test_adapters makes and scores such adapters",
     "pluralbench score ./my-adapter --kind implicit --reference ./base --benchmark "
     "personalized": "test_adapters makes and scores such adapters",
     "uv pip install bitsandbytes": "it changes the environment of the tests",

@@ -36,6 +36,12 @@ LOADED_BY: dict[str, Any] = {
     "sequence classifier": AutoModelForSequenceClassification,
     "implicit reward": AutoModelForCausalLM,
     "token reward": AutoModelForCausalLM,
+    "pair preference": AutoModelForCausalLM,
+}
+COMPARING = {
+    "PairRM": "load_pairrm",
+    "pair preference": "load_pair_preference",
+    "general preference model": "load_general_preference",
 }
 
 
@@ -79,7 +85,7 @@ def save_shape(folder: Path, shape: list[str], *, code: bool) -> None:
 
 def options_of(words: str) -> dict[str, Any]:
     """Fields of `LocalModel` by options of the command."""
-    given = iter(shlex.split(words.strip("`")))
+    given = iter(shlex.split(words.removeprefix("`").partition("`")[0]))
     fields: dict[str, Any] = {}
     for option in given:
         name = option.removeprefix("--").replace("-", "_")
@@ -95,6 +101,8 @@ def has_kind(kind: ModelKind, said: str, fields: dict[str, Any]) -> bool:
         return kind.append == "reward_token_id"
     if said in {"sequence classifier", "own code"}:
         return kind is CLASSIFIER and fields.get("trust_remote_code", False) == (said == "own code")
+    if said in COMPARING:
+        return kind.loader.endswith(f":{COMPARING[said]}")
     return kind is OTHERS[said]
 
 

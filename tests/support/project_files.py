@@ -52,6 +52,7 @@ def write(folder: Path) -> None:
     save_language_model(folder / "qwen3-0.6b", **TINY)
     for seed, name in enumerate(("policy", "base", "path/to/policy")):
         save_language_model(folder / name, seed=seed, **SIZES)
+    my_adapter(folder)
     downstream(folder)
     published(folder / "CheemsBench/data/cheems_bench")
     chinese.write_rows(folder / "pairs.jsonl", PAIRS)
@@ -98,6 +99,23 @@ def labeled(folder: Path) -> None:
 def my_model(folder: Path) -> None:
     """A small classifier, which stands for the reader's model."""
     save_classifier(folder / "my-model", **SIZES)
+
+
+def my_adapter(folder: Path) -> None:
+    """An adapter of `base` with a head, written without PEFT, whose import takes seconds."""
+    import torch
+    from safetensors.torch import load_file, save_file
+
+    name, body = "model.layers.0.self_attn.q_proj", load_file(folder / "base/model.safetensors")
+    rows, width = body[f"{name}.weight"].shape
+    tensors = {f"{name}.lora_A": torch.ones(1, width), f"{name}.lora_B": torch.ones(rows, 1)}
+    tensors["score"] = torch.linspace(-1, 1, width).unsqueeze(0)
+    (folder / "my-adapter").mkdir()
+    saved = {f"base_model.model.{place}.weight": tensor for place, tensor in tensors.items()}
+    save_file(saved, folder / "my-adapter/adapter_model.safetensors")
+    adapter = {"peft_type": "LORA", "task_type": "SEQ_CLS", "base_model_name_or_path": "base", "r": 1}
+    adapter |= {"target_modules": [name], "modules_to_save": ["score"]}
+    (folder / "my-adapter/adapter_config.json").write_text(json.dumps(adapter), encoding="utf-8")
 
 
 def downstream(folder: Path) -> None:
