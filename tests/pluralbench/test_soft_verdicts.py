@@ -8,18 +8,22 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import numpy as np
 import pytest
 import verbs
 from chat_server import Reply, Script, serve
+from llamacpp_server import serve_states, write_gguf
 from persona_tables import release, rows
 from pluralbench import JudgeConfig
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.reports.figures.report import figures_of
 from pluralbench.reports.runs import overview
 from pluralbench.results import Run
-from pluralbench_calls import CallsError
+from pluralbench_calls import CallsError, ChatModel, Ledger, OpenAIChat, ask_until_valid, chat_request, parse_choice
+from pluralbench_calls.logprobs import FIELDS
 from pluralbench_runs.errors import ConfigError
+from reward_models import save_language_model
 from token_logprobs import sent, token
 from verbs import value
 from written_tables import write
@@ -168,3 +172,46 @@ def test_probabilities_of_choices_for_personas(tmp_path: Path) -> None:
     assert run.items["margin"].to_list() == [0.0] * run.items.height
     assert value(run, "ece") == 0.5  # half sure of each, and right nowhere
     assert check_submission(run).accepted
+
+
+@pytest.mark.heavy
+def test_llamacpp_gives_the_probability_that_transformers_computes(tmp_path: Path) -> None:
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = save_language_model(tmp_path / "model", tie_word_embeddings=True)
+    choice = {"type": "object", "properties": {"verdict": {"enum": ["A", "B"]}}, "required": ["verdict"]}
+    messages = [{"role": "user", "content": "Which one: A or B? 哪个？"}]
+    requests = []
+    for top in (20, 500):  # few of the tokens, and all
+        fields = FIELDS | {"top_logprobs": top}
+        chat = ChatModel(provider="127.0.0.1", model="tiny", temperature=0.0, max_tokens=60, extra=fields)
+        schema = {"name": "verdict", "schema": choice}
+        requests.append(chat_request(chat, messages, seed=0, label="verdict", schema=schema))
+    model = write_gguf(folder, tmp_path / "tiny.gguf")
+    with serve_states(model, embeddings=False) as url, Ledger(tmp_path / "ledger") as ledger:
+        backend = OpenAIChat(f"{url}/v1")
+        replies = ask_until_valid(
+            requests, lambda one, _: one, lambda _, text: parse_choice(text), ledger, backend, attempts=1
+        )
+        raw = httpx2.post(f"{url}/v1/chat/completions", json={**requests[0].body, "model": "tiny"}).json()
+    tokens = raw["choices"][0]["logprobs"]["content"]
+    label = next(place for place, one in enumerate(tokens) if one["token"].strip('" ') == replies[0].value)
+    tokenizer: Any = AutoTokenizer.from_pretrained(folder)
+    prompt = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)["input_ids"]
+    ids = [*prompt, *(one["id"] for one in tokens[:label])]
+    with torch.inference_mode():
+        logits = AutoModelForCausalLM.from_pretrained(folder)(torch.tensor([ids])).logits[0, -1].double()
+    expected: dict[str, float] = {"A": 0.0, "B": 0.0}
+    for place, probability in enumerate(torch.softmax(logits, 0).tolist()):
+        written = re.fullmatch(r"[^0-9A-Za-z]*([ABab])[^0-9A-Za-z]*", tokenizer.decode([place]))
+        if written:
+            expected[written[1].upper()] += probability
+    few, every = (reply.soft for reply in replies)
+    assert few is not None
+    assert every is not None
+    assert dict(zip(every.values, every.probabilities, strict=True)) == pytest.approx(expected, rel=1e-5)
+    assert (few.bounded, every.bounded) == (True, False)
+    bound: dict[str, float] = dict(zip(few.values, few.probabilities, strict=True))
+    other = "A" if replies[0].value == "B" else "B"
+    assert bound[other] >= expected[other]

@@ -46,6 +46,9 @@ def write_gguf(folder: Path | str, path: Path | str) -> Path:
     writer = gguf.GGUFWriter(path, architecture)
     _add_sizes(writer, config)
     _add_tokenizer(writer, tokenizer, config)
+    template = folder / "chat_template.jinja"
+    if template.exists():
+        writer.add_chat_template(template.read_text(encoding="utf-8"))
     names = gguf.get_tensor_name_map(ARCHITECTURES[architecture], config["num_hidden_layers"])
     for name, weights in load_file(folder / "model.safetensors").items():
         if name.startswith(HEADS):
@@ -90,6 +93,7 @@ def _add_tokenizer(writer: gguf.GGUFWriter, tokenizer: dict[str, Any], config: d
     writer.add_bos_token_id(config["bos_token_id"])
     writer.add_eos_token_id(config["eos_token_id"])
     writer.add_pad_token_id(config["pad_token_id"])
+    writer.add_add_bos_token(False)  # the chat template writes it
 
 
 def _interleaved(weights: np.ndarray, heads: int) -> np.ndarray:
