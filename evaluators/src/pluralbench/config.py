@@ -259,10 +259,18 @@ class JudgeConfig(ReplyConfig):
     `prompt` takes a name or a path, too. What it says about protocol and sampling applies to fields that are None.
     """
 
+    runtime_only: ClassVar[frozenset[str]] = frozenset({"rubric_base_url"})
+
     prompt: JudgePrompt | None = Field(
         None,
         description="Prompt and verdict of another reward model: a shipped name or a TOML file. Default: ours.",
         json_schema_extra={"as_text": True, "metavar": "NAME|FILE.toml"},
+    )
+    rubric_model: str | None = Field(
+        None, description="Model that writes the rubric of --prompt, at the judge's endpoint or --rubric-base-url."
+    )
+    rubric_base_url: str | None = Field(
+        None, description="Endpoint of --rubric-model. Default: the judge's.", json_schema_extra={"metavar": "URL"}
     )
     protocol: Protocol | None = Field(
         None,
@@ -321,7 +329,18 @@ class JudgeConfig(ReplyConfig):
 
     @model_validator(mode="after")
     def _fits_prompt(self) -> Self:
+        if self.rubric_model is not None and (self.prompt is None or self.prompt.rubric is None):
+            raise ValueError("`rubric_model=...` requires a `prompt=...` with a rubric")
+        if self.rubric_base_url is not None and self.rubric_model is None:
+            raise ValueError("`rubric_base_url=...` requires `rubric_model=...`")
+        if self.rubric_model is not None and self.oracle is not None:
+            raise ValueError("`rubric_model=...` and `oracle=...` both give the rubric; leave out one")
         if self.prompt is not None:
+            if self.prompt.rubric is not None and self.rubric_model is None and self.oracle is None:
+                raise ValueError(
+                    f"the prompt {self.prompt.name} needs a rubric; name the model that writes it with "
+                    "`rubric_model=...`, or show the data's with `oracle=...`"
+                )
             if self.protocol not in {None, self.prompt.protocol}:
                 raise ValueError(
                     f'the prompt {self.prompt.name} is {self.prompt.protocol}; leave out `protocol="{self.protocol}"`'
@@ -340,10 +359,11 @@ class JudgeConfig(ReplyConfig):
             "top_p": None if own is None else own.top_p,
             "max_tokens": 512 if own is None or own.max_tokens is None else own.max_tokens,
         }
+        changes = {name: value for name, value in defaults.items() if getattr(self, name) is None}
+        if own is not None and own.top_k is not None:
+            changes["extra"] = {"top_k": own.top_k} | self.extra
         chosen = self if self.prompt is not None else super().for_model(model)
-        return chosen.model_copy(
-            update={name: value for name, value in defaults.items() if getattr(self, name) is None}
-        )
+        return chosen.model_copy(update=changes)
 
 
 class PersonaDataConfig(FrozenModel):

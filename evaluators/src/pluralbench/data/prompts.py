@@ -197,10 +197,19 @@ def judge_context(item: Mapping[str, Any], context: UserContext, *, oracle: Orac
     if context.prompt.profile == "persona":
         blocks += map(demonstration_block, _persona(item, context).demonstrations)
     if oracle:
-        if not item["aspects"]:
-            raise DataError(f"The item {item['id']} has no rubric aspects; leave out `oracle=...`.")
-        blocks.append(ORACLE.format(aspects="\n".join(_aspect(aspect, oracle) for aspect in item["aspects"])))
+        blocks.append(ORACLE.format(aspects=rubric_text(item, oracle)))
     return "\n\n".join(text for text in blocks if text)
+
+
+def rubric_text(item: Mapping[str, Any], oracle: Oracle) -> str:
+    """Return the rubric aspects of an item, one per line.
+
+    Raises:
+        DataError: The item has none.
+    """
+    if not item["aspects"]:
+        raise DataError(f"The item {item['id']} has no rubric aspects; leave out `oracle=...`.")
+    return "\n".join(_aspect(aspect, oracle) for aspect in item["aspects"])
 
 
 def language_context(benchmark: Benchmark, config: str, subset: str, answer_language: AnswerLanguage) -> str:

@@ -19,7 +19,13 @@ from pluralbench.evaluation.judged_items import JudgeContexts, JudgeVerdicts, ch
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import resolve_chat_model
 from pluralbench.evaluation.soft_verdicts import request_fields
-from pluralbench.evaluation.verdicts import export_calls, judge_of, judge_prompts_digest, judge_result
+from pluralbench.evaluation.verdicts import (
+    export_calls,
+    judge_of,
+    judge_prompts_digest,
+    judge_result,
+    rubric_connection,
+)
 from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.metric import MetricKey
@@ -87,6 +93,7 @@ def judge(
     config = JudgeRunConfig(
         **loaded.records(),
         model=chat,
+        rubric_model=rubric_chat_model(judging, connection),
         prompts_digest=judge_prompts_digest(judging),
         judging=judging,
         seed=seed,
@@ -101,7 +108,7 @@ def judge(
                 verdicts = judge_items(the_judge, loaded, contexts, judging, seed)
                 usage = export_calls(the_judge, output)
                 result = result_of_verdicts(config, verdicts, usage, seconds())
-                metrics = compute_judge_metrics(loaded, verdicts.frame, read_ledger(output.work / LEDGER_FILE))
+                metrics = compute_judge_metrics(loaded, verdicts.frame, read_ledger(output.work / LEDGER_FILE), judging)
                 write_run(output, config, result, metrics, {"items": verdicts.frame})
     return load_run(target, JudgeRunConfig, part=True)
 
@@ -119,6 +126,17 @@ def judge_chat_model(
     return resolve_chat_model(model, connection, sampling, "judge", seeded=seeded)
 
 
+def rubric_chat_model(judging: JudgeConfig, connection: ConnectionConfig) -> ChatModel | None:
+    """Resolve the model that writes the rubrics of a judge's prompt; None if there is none."""
+    if judging.rubric_model is None or judging.prompt is None or judging.prompt.rubric is None:
+        return None
+    own = judging.prompt.rubric.sampling
+    sampling = {"temperature": own.temperature or 0.0, "top_p": own.top_p, "max_tokens": own.max_tokens or 1024}
+    extra = {"extra": {} if own.top_k is None else {"top_k": own.top_k}}
+    reached = rubric_connection(judging, connection)
+    return resolve_chat_model(judging.rubric_model, reached, sampling | extra, "rubric model", seeded=False)[0]
+
+
 def result_of_verdicts(
     config: JudgeRunConfig, verdicts: JudgeVerdicts, usage: UsageRecord, seconds: float
 ) -> JudgeResult:
@@ -130,36 +148,47 @@ def result_of_verdicts(
     )
 
 
-def compute_judge_metrics(loaded: LoadedBenchmark, frame: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
+def compute_judge_metrics(
+    loaded: LoadedBenchmark, frame: pl.DataFrame, ledger: pl.DataFrame, judging: JudgeConfig
+) -> pl.DataFrame:
     """Compute the metrics of a judge's run; a shard has none.
 
     Args:
         loaded: The benchmark and its items.
         frame: The rows of `items.parquet`.
         ledger: The recorded calls.
+        judging: How it was judged.
     """
     metrics = loaded.compute_metrics(decisions_of(frame), frame)
-    return metrics if loaded.shard is not None else with_legacy(metrics, frame, ledger)
+    return metrics if loaded.shard is not None else with_legacy(metrics, frame, ledger, judging)
 
 
-def with_legacy(metrics: pl.DataFrame, frame: pl.DataFrame, ledger: pl.DataFrame) -> pl.DataFrame:
+def with_legacy(metrics: pl.DataFrame, frame: pl.DataFrame, ledger: pl.DataFrame, judging: JudgeConfig) -> pl.DataFrame:
     """Add M-RewardBench's accuracy, which gives half a point for a verdict that its code cannot read.
 
-    Only runs that compare responses have it.
+    Only runs that compare responses have it. With a prompt of its own, the judge's verdicts are read as that says.
 
     Args:
         metrics: The metrics of the run.
         frame: The rows of `items.parquet`.
         ledger: The recorded calls. The last call of a verdict decides.
+        judging: How it was judged.
     """
     if SIDES[0][1] not in frame.columns:
         return metrics
     texts = dict(ledger.select("key", "text").iter_rows())
     letters: tuple[Choice, ...] = ("A", "B")
-    points = [
-        legacy_score(texts[calls[-1]], letter)
-        for (_, column), letter in zip(SIDES, letters, strict=True)
-        for calls in frame[column].drop_nulls()
-    ]
+    if judging.prompt is None:
+        points = [
+            legacy_score(texts[calls[-1]], letter)
+            for (_, column), letter in zip(SIDES, letters, strict=True)
+            for calls in frame[column].drop_nulls()
+        ]
+    else:
+        points = [
+            float(verdict == letter) if verdict in letters else 0.5
+            for (column, _), letter in zip(SIDES, letters, strict=True)
+            for verdict in frame[column].drop_nulls()
+        ]
     mean = Estimate(sum(points) / len(points) if points else None, n=len(points))
     return pl.concat([metrics, metrics_frame([(MetricKey("accuracy_with_invalid_as_half"), mean)])])

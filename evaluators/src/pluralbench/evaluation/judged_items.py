@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,13 +11,14 @@ from pluralbench_calls.verdicts import parse_with_all_rules
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards.contract import Group, Scored
 from pluralbench_rewards.judge import Comparison, Judge, scores_of
+from pluralbench_rewards.prompts import JudgePrompt
 from pluralbench_runs import rng_for
 
 from pluralbench.config import JudgeConfig
 from pluralbench.data.column_types import schema_of
 from pluralbench.data.decisions import BASE, JUDGED, SOFT, decide, lists_pairs, score_items
 from pluralbench.data.layouts import records_responses
-from pluralbench.data.prompts import judge_context, language_context
+from pluralbench.data.prompts import judge_context, language_context, rubric_text
 from pluralbench.data.votes import SIDES, verdict
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.loading import LoadedBenchmark
@@ -33,7 +34,7 @@ class JudgeVerdicts(NamedTuple):
     Attributes:
         frame: The rows of `items.parquet`.
         reasons: Why verdicts are invalid, one entry each.
-        readings: Number of replies that each parsing rule can read.
+        readings: Number of replies that each parsing rule can read; empty with a prompt of its own.
     """
 
     frame: pl.DataFrame
@@ -47,10 +48,12 @@ class JudgeContexts(NamedTuple):
     Attributes:
         person: User context of each item, "" for none.
         language: Sentence about the languages of question and answer of each item, "" for none.
+        variables: Further variables of the judge's own prompt; empty without one.
     """
 
     person: list[str]
     language: list[str]
+    variables: list[dict[str, str]]
 
     @classmethod
     def for_items(cls, loaded: LoadedBenchmark, judging: JudgeConfig) -> "JudgeContexts":
@@ -61,14 +64,34 @@ class JudgeContexts(NamedTuple):
         """
         items = list(loaded.frame.iter_rows(named=True))
         answers = judging.answer_language
+        # A prompt of its own shows the rubric aspects as its rubric.
+        oracle = judging.oracle if judging.prompt is None else None
         return cls(
-            [judge_context(item, loaded.context, oracle=judging.oracle) for item in items],
+            [judge_context(item, loaded.context, oracle=oracle) for item in items],
             [language_context(loaded.benchmark, item["config"], item["subset"] or "", answers) for item in items],
+            [_variables(item, loaded, judging) for item in items],
         )
 
     def at(self, places: Sequence[int]) -> "JudgeContexts":
         """Return the contexts of some items."""
-        return JudgeContexts(*([texts[place] for place in places] for texts in self))
+        return JudgeContexts(
+            [self.person[place] for place in places],
+            [self.language[place] for place in places],
+            [self.variables[place] for place in places],
+        )
+
+
+def _variables(item: Mapping[str, Any], loaded: LoadedBenchmark, judging: JudgeConfig) -> dict[str, str]:
+    """Return the further variables of a judge's own prompt for an item."""
+    prompt = judging.prompt
+    if prompt is None:
+        return {}
+    values = {}
+    if judging.oracle is not None:
+        values["rubric"] = rubric_text(item, judging.oracle)
+    if "history" in prompt.variables:
+        values["history"] = prompt.history(loaded.context.history.before(item))
+    return values
 
 
 class ScoredResponses(NamedTuple):
@@ -95,7 +118,9 @@ def check_protocol(loaded: LoadedBenchmark, judging: JudgeConfig) -> None:
             rule `ties`, which needs scores; or it is listwise, and no subset has one best response per item. Or
             probabilities are to decide, and the benchmark has its own vote.
     """
-    where = loaded.items.location
+    where, prompt = loaded.items.location, judging.prompt
+    if prompt is not None:
+        _check_prompt(prompt, loaded, judging)
     if judging.protocol == "pairwise" and not any(pairs_of(rank) for rank in loaded.items.frame["rank"]):
         raise EvaluationError(f"{where} has only tied responses, so there is nothing to judge; choose other items.")
     subsets = loaded.items.frame["subset"].unique()
@@ -114,10 +139,39 @@ def check_protocol(loaded: LoadedBenchmark, judging: JudgeConfig) -> None:
         return
     if not records_responses(loaded.benchmark):
         raise EvaluationError(f'{where} has pairs, which `protocol="listwise"` does not judge; use "pairwise".')
-    if not listwise_subsets(loaded):
+    if prompt is not None and prompt.verdict.scale is not None:
+        return
+    fitting = listwise_subsets(loaded)
+    others = {*loaded.items.frame.select("config", "subset").iter_rows()} - fitting
+    if prompt is not None and others:
+        config, subset = min(others, key=str)
+        raise EvaluationError(
+            f"The prompt {prompt.name} picks one response, but not every item of {subset or config} has one best "
+            "response; choose a prompt with a scale, or other items."
+        )
+    if not fitting:
         raise EvaluationError(
             f'`protocol="listwise"` picks one response, but no subset of {where} has one best response per item; use '
             '"pointwise" or "pairwise".'
+        )
+
+
+def _check_prompt(prompt: JudgePrompt, loaded: LoadedBenchmark, judging: JudgeConfig) -> None:
+    """Check that a prompt shows the user context and the rubric that the run chooses.
+
+    Raises:
+        EvaluationError: The prompt would leave out one of them.
+    """
+    profile, shown = loaded.prompt.profile, prompt.variables
+    if profile != "none" and "person" not in shown:
+        raise EvaluationError(
+            f'The prompt {prompt.name} does not show the user context of `profile="{profile}"`; leave it out, or use '
+            "{person} in the prompt."
+        )
+    if judging.oracle is not None and "rubric" not in shown:
+        raise EvaluationError(
+            f"The prompt {prompt.name} does not show the rubric aspects of `oracle=...`; leave it out, or use "
+            "{rubric} in the prompt."
         )
 
 
@@ -142,9 +196,10 @@ def judge_items(
         return _compare_items(the_judge, loaded, contexts, judging, seed)
     listwise = judging.protocol == "listwise"
     items, subsets = loaded.frame, listwise_subsets(loaded) if listwise else set()
+    ranks_all = listwise and judging.prompt is not None and judging.prompt.verdict.scale is not None
     places: dict[bool, list[int]] = {True: [], False: []}
     for place, subset in enumerate(items.select("config", "subset").iter_rows()):
-        places[subset in subsets].append(place)
+        places[ranks_all or subset in subsets].append(place)
     picked = _pick(the_judge, items[places[True]], contexts.at(places[True]), seed)
     rated = _rate(the_judge, items[places[False]], contexts.at(places[False]))
     by_place = dict(zip([*places[True], *places[False]], [*picked, *rated], strict=True))
@@ -170,7 +225,7 @@ def _groups(items: pl.DataFrame) -> list[Group]:
 
 def _rate(the_judge: Judge, items: pl.DataFrame, contexts: JudgeContexts) -> list[ScoredResponses]:
     """Rate each response by itself."""
-    ratings = the_judge.rate(_groups(items), contexts.person, contexts.language)
+    ratings = the_judge.rate(_groups(items), *contexts)
     scores = scores_of(ratings).scores
     return [
         ScoredResponses(
@@ -184,7 +239,7 @@ def _rate(the_judge: Judge, items: pl.DataFrame, contexts: JudgeContexts) -> lis
 
 
 def _pick(the_judge: Judge, items: pl.DataFrame, contexts: JudgeContexts, seed: int) -> list[ScoredResponses]:
-    """Let the judge pick one response of each item, in an order drawn by the seed."""
+    """Let the judge pick one response of each item or score all in one reply, in an order drawn by the seed."""
     orders, groups = [], []
     for config, group in zip(items["config"], _groups(items), strict=True):
         order = list(range(len(group.responses)))
@@ -192,14 +247,12 @@ def _pick(the_judge: Judge, items: pl.DataFrame, contexts: JudgeContexts, seed: 
         orders.append(order)
         groups.append(replace(group, responses=[group.responses[place] for place in order]))
     picked = []
-    for order, pick in zip(orders, the_judge.pick(groups, contexts.person, contexts.language), strict=True):
+    for order, listed in zip(orders, the_judge.score_lists(groups, *contexts), strict=True):
         positions = {place: number for number, place in enumerate(order, 1)}
-        scores = [
-            math.nan if pick.value is None else float(positions[place] == pick.value) for place in range(len(order))
-        ]
-        keys = [list(pick.calls)] * len(order)
         own = [positions[place] for place in range(len(order))]
-        picked.append(ScoredResponses(scores, keys, [*own], [pick.reason] if pick.reason else []))
+        scores = [math.nan if listed.value is None else listed.value[position - 1] for position in own]
+        keys = [list(listed.calls)] * len(order)
+        picked.append(ScoredResponses(scores, keys, [*own], [listed.reason] if listed.reason else []))
     return picked
 
 
@@ -211,7 +264,7 @@ def _compare_items(
     questions: list[tuple[int, bool]] = []  # row, and whether the responses are swapped
     comparisons = []
     listed = lists_pairs(loaded.frame)
-    for item, person, language in zip(loaded.frame.iter_rows(named=True), *contexts, strict=True):
+    for item, person, language, variables in zip(loaded.frame.iter_rows(named=True), *contexts, strict=True):
         base = {name: item[name] for name in BASE} | {"truncated": False}
         pairs = [(better, worse) for better, worse in item["compared"] or ()] if listed else pairs_of(item["rank"])
         if not pairs:
@@ -225,7 +278,7 @@ def _compare_items(
                 questions.append((len(rows) - 1, swapped))
                 responses = item["responses"][first], item["responses"][second]
                 name = f"{item['config']}/{item['id']}"
-                comparisons.append(Comparison(name, item["prompt"], *responses, person, language))
+                comparisons.append(Comparison(name, item["prompt"], *responses, person, language, variables))
     replies = the_judge.compare(comparisons)
     record_replies(rows, questions, replies, [reply.value for reply in replies], SIDES)
     if judging.logprobs:
@@ -237,7 +290,7 @@ def _compare_items(
                 row.update(decide_by_probability(row, judging.tie_margin))
     frame = pl.DataFrame(rows, schema={**JUDGED, **SOFT} if judging.logprobs else JUDGED)
     counts: Counter[str] = Counter()
-    for reply in replies:
+    for reply in replies if the_judge.prompt is None else ():
         letters = parse_with_all_rules(reply.answer.text)
         counts.update({rule: int(letter is not None) for rule, letter in letters.items()})
     return JudgeVerdicts(frame, frame["reason"].drop_nulls().to_list(), dict(counts))

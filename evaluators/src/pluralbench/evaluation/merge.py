@@ -33,6 +33,7 @@ from pluralbench.results.evaluations import (
     EvaluationResult,
     EvaluationRunConfig,
     JudgeResult,
+    JudgeRunConfig,
     PersonaJudgeResult,
     PersonaJudgeRunConfig,
     ScoreResult,
@@ -190,7 +191,10 @@ def _join(
         metrics = compute_persona_metrics(config, frame, items, output.work)
         changes["without_persona"] = without_persona(frame, config.judging.variables)
     else:
-        metrics = with_legacy(measure(config.benchmark.description, decisions_of(frame), items, frame), frame, calls)
+        measured = measure(config.benchmark.description, decisions_of(frame), items, frame)
+        metrics = (
+            with_legacy(measured, frame, calls, config.judging) if isinstance(config, JudgeRunConfig) else measured
+        )
     if isinstance(result, ScoreResult):
         changes["decisions_within_tolerance"] = count_within_tolerance(decisions_of(frame), result.tolerance)
     write_run(output, config, result.model_copy(update=changes), metrics, {"items": frame})

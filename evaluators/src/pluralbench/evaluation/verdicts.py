@@ -1,13 +1,14 @@
 """Replies of a judge in one or both orders, as rows and verdicts; shared by `judge` and `judge-personas`."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pluralbench_calls import Backend, Ledger, ParsedReply, working_ledger
-from pluralbench_calls.chat import ConnectionConfig
+from pluralbench_calls.chat import ChatModel, ConnectionConfig
 from pluralbench_rewards import ModelRecord
-from pluralbench_rewards.judge import Judge
+from pluralbench_rewards.judge import TEMPERATURE_STEP, Judge
 from pluralbench_rewards.judge_prompts import prompts_digest
 from pluralbench_runs import Output
 
@@ -102,12 +103,32 @@ def judge_of(
         if isinstance(judging, JudgeConfig)
         else {"seed": config.seed, "temperature_step": 0.0}  # a retry samples again at the same temperature
     )
-    if isinstance(judging, JudgeConfig) and judging.prompt is not None:
-        own["prompt"] = judging.prompt
-        if config.model.temperature > 0:  # the model's own, at which a retry samples again
-            own["temperature_step"] = 0.0
+    reached = connection or config.connection
     form = (judging.attempts, judging.chosen_format)
-    return Judge(config.model, connection or config.connection, ledger, *form, **own, backend=backend)
+    judge = Judge(config.model, reached, ledger, *form, **own, backend=backend)
+    if not isinstance(judging, JudgeConfig) or judging.prompt is None:
+        return judge
+    judge = replace(judge, prompt=judging.prompt, temperature_step=_step(config.model))
+    writer = config.rubric_model if isinstance(config, JudgeRunConfig) else None
+    if writer is None:
+        return judge
+    other = rubric_connection(judging, reached)
+    return replace(
+        judge,
+        rubric_writer=replace(judge, model=writer, connection=other, prompt=None, temperature_step=_step(writer)),
+    )
+
+
+def _step(model: ChatModel) -> float:
+    """Return the increase of the temperature at a retry: none if the model is sampled at a temperature of its own."""
+    return 0.0 if model.temperature > 0 else TEMPERATURE_STEP
+
+
+def rubric_connection(judging: JudgeConfig, connection: ConnectionConfig) -> ConnectionConfig:
+    """Return the connection to the model that writes rubrics; the judge's key stays with the judge's endpoint."""
+    if judging.rubric_base_url is None:
+        return connection
+    return connection.model_copy(update={"base_url": judging.rubric_base_url, "api_key_env": None})
 
 
 def judge_result(

@@ -106,7 +106,7 @@ def reproduce_run(run: Run, data: RunData) -> Reproduced:
         metrics = compute_persona_metrics(config, verdicts.frame, data.items)
         return Reproduced(rows, metrics, result_of_personas(config, data.source, verdicts.frame, usage, clock), unused)
     assert isinstance(config, JudgeRunConfig)  # noqa: S101 - the only other judge
-    metrics = compute_judge_metrics(data.loaded, verdicts.frame, calls)
+    metrics = compute_judge_metrics(data.loaded, verdicts.frame, calls, config.judging)
     return Reproduced(rows, metrics, result_of_verdicts(config, verdicts, usage, clock), unused)
 
 

@@ -53,11 +53,16 @@ class ScoreRunConfig(EvaluationRunConfig):
 
 
 class JudgeRunConfig(EvaluationRunConfig, ChatRunConfig):
-    """Settings that determine a judge's verdicts."""
+    """Settings that determine a judge's verdicts.
+
+    Attributes:
+        rubric_model: Model that writes the rubrics of the judge's prompt.
+    """
 
     verb = "judge"
     model: ChatModel
     judging: JudgeConfig
+    rubric_model: ChatModel | None = None
 
 
 class PersonaJudgeRunConfig(EvaluationRunConfig, ChatRunConfig):

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -47,8 +47,9 @@ from pluralbench_rewards.judge_prompts import (
     prompt_text,
     schema_of,
 )
-from pluralbench_rewards.prompts.prompt import JudgePrompt, question_values
-from pluralbench_rewards.prompts.reading import read_pair
+from pluralbench_rewards.prompts.asking import ask_prompt
+from pluralbench_rewards.prompts.prompt import JudgePrompt, Question
+from pluralbench_rewards.prompts.reading import read_list, read_pair, read_score
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -69,6 +70,7 @@ class Comparison:
         second: Response B.
         context: User context.
         language: A sentence with the language of the question and the expected language of the answer.
+        variables: Further variables of `Judge.prompt`, such as a rubric.
     """
 
     id: str
@@ -77,6 +79,7 @@ class Comparison:
     second: str
     context: str = ""
     language: str = ""
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,7 @@ class Judge:
         temperature_step: Increase of the temperature at each retry.
         backend: Backend that answers instead of the connection, such as `Replay`.
         prompt: Prompt from a file, in place of ours; `reply`, `criterion` and `rule` then have no effect.
+        rubric_writer: Second model, which writes the rubrics of the prompt.
 
     Raises:
         CallsError: The connection does not fit the model.
@@ -114,6 +118,7 @@ class Judge:
     temperature_step: float = TEMPERATURE_STEP
     backend: Backend | None = None
     prompt: JudgePrompt | None = None
+    rubric_writer: "Judge | None" = None
     kind = "generative"
 
     def __post_init__(self) -> None:
@@ -140,15 +145,19 @@ class Judge:
         """
         prompt = self.prompt
         if prompt is not None:
-
-            def values(item: Comparison) -> dict[str, str]:
-                question = question_values(item.prompt, item.context, item.language)
-                return question | {"response_a": item.first, "response_b": item.second}
-
-            def read(_: Comparison, reply: str) -> Verdict:
-                return read_pair(prompt.verdict, reply).verdict
-
-            return self._ask_prompt(comparisons, values, read, "verdicts", samples)
+            questions = [
+                Question(
+                    item.id,
+                    item.prompt,
+                    (item.first, item.second),
+                    {"person": item.context, "language": item.language, **item.variables},
+                )
+                for item in comparisons
+            ]
+            verdict = prompt.verdict
+            return ask_prompt(
+                self, prompt, questions, lambda _, reply: read_pair(verdict, reply).verdict, "verdicts", samples
+            )
 
         def request(item: Comparison, attempt: int) -> Request:
             system = self._system(PAIR_SYSTEM, PAIR_CRITERIA, PAIR_REPLY, item.language)
@@ -166,17 +175,30 @@ class Judge:
         groups: Sequence[Group],
         contexts: Sequence[str] = (),
         languages: Sequence[str] = (),
+        variables: Sequence[Mapping[str, str]] = (),
         *,
         samples: int = 1,
     ) -> list[list[ParsedReply[float]]]:
-        """Rate each response from 1 to 10.
+        """Rate each response from 1 to 10, or on the scale of the prompt.
 
         Args:
             groups: The groups.
             contexts: User context of each group. Default: none.
             languages: Language sentence of each group (see `Comparison`). Default: none.
+            variables: Further variables of each group (see `Comparison`). Default: none.
             samples: Number of replies; see `compare`.
         """
+        if self.prompt is not None:
+            verdict = self.prompt.verdict
+            single = [
+                replace(question, responses=(response,))
+                for question, group in _questions(groups, contexts, languages, variables)
+                for response in group.responses
+            ]
+            scores = ask_prompt(
+                self, self.prompt, single, lambda _, reply: read_score(verdict, reply), "ratings", samples
+            )
+            return _by_group(scores, groups, samples)
         empty = [""] * len(groups)
         items = [
             (group, number, context, language)
@@ -192,8 +214,7 @@ class Judge:
             return self.request(schema_of("rating"), system, sections, label, attempt)
 
         ratings = self.ask(items, request, lambda _, reply: parse_rating(reply, self.rule), "ratings", samples)
-        remaining = iter(ratings)
-        return [[next(remaining) for _ in group.responses] for _ in range(samples) for group in groups]
+        return _by_group(ratings, groups, samples)
 
     def pick(
         self,
@@ -230,29 +251,41 @@ class Judge:
 
         return self.ask(items, request, parse, "picks", samples)
 
-    def _ask_prompt(
+    def score_lists(
         self,
-        items: Sequence[Item],
-        values: Callable[[Item], Mapping[str, str]],
-        parse: Callable[[Item, str], Value],
-        label: str,
-        samples: int,
-    ) -> list[ParsedReply[Value]]:
-        """Send the messages of `Judge.prompt` with the values of each item, until `parse` accepts the replies."""
+        groups: Sequence[Group],
+        contexts: Sequence[str] = (),
+        languages: Sequence[str] = (),
+        variables: Sequence[Mapping[str, str]] = (),
+        *,
+        samples: int = 1,
+    ) -> list[ParsedReply[list[float]]]:
+        """Score all responses of each group in one call per group.
+
+        Arguments as in `pick`. Without a prompt that asks for scores, the picked response has 1, the others have 0.
+        """
         prompt = self.prompt
-        assert prompt is not None  # noqa: S101 - the callers have one
-
-        def request(item: Item, attempt: int) -> Request:
-            return chat_request(
-                self.model,
-                prompt.render(values(item)),
-                seed=self.seed,
-                label=label,
-                attempt=attempt,
-                temperature_step=self.temperature_step,
-            )
-
-        return self.ask(items, request, parse, label, samples)
+        if prompt is None:
+            picks = self.pick(groups, contexts, languages, samples=samples)
+            counts = [len(group.responses) for group in groups] * samples
+            return [
+                ParsedReply(
+                    None if pick.value is None else [float(place == pick.value) for place in range(1, count + 1)],
+                    pick.answer,
+                    pick.reason,
+                    pick.calls,
+                )
+                for pick, count in zip(picks, counts, strict=True)
+            ]
+        verdict = prompt.verdict
+        return ask_prompt(
+            self,
+            prompt,
+            [question for question, _ in _questions(groups, contexts, languages, variables)],
+            lambda question, reply: read_list(verdict, reply, len(question.responses)),
+            "lists",
+            samples,
+        )
 
     def _system(
         self, system: str, criteria: Mapping[str, Json], replies: Mapping[str, Json], language: str, count: int = 0
@@ -364,6 +397,25 @@ class Judge:
             schema={"name": reply_schema.name, "schema": schema} if structured or self.reply == "structured" else None,
             temperature_step=self.temperature_step,
         )
+
+
+def _questions(
+    groups: Sequence[Group], contexts: Sequence[str], languages: Sequence[str], variables: Sequence[Mapping[str, str]]
+) -> list[tuple[Question, Group]]:
+    """The question of each group for a prompt, with its group."""
+    empty = [""] * len(groups)
+    rows = zip(groups, contexts or empty, languages or empty, variables or [{}] * len(groups), strict=True)
+    return [
+        (Question(group.id, group.prompt, group.responses, {"person": person, "language": language, **own}), group)
+        for group, person, language, own in rows
+    ]
+
+
+def _by_group(
+    ratings: Sequence[ParsedReply[float]], groups: Sequence[Group], samples: int
+) -> list[list[ParsedReply[float]]]:
+    remaining = iter(ratings)
+    return [[next(remaining) for _ in group.responses] for _ in range(samples) for group in groups]
 
 
 def _prompt_sections(prompt: Sequence[Message], context: str, language: str) -> dict[str, str]:

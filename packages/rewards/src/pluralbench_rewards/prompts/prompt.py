@@ -2,36 +2,86 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, pairwise
 from typing import Literal
 
+from pluralbench_calls.retry import InvalidAnswer
 from pluralbench_runs import FrozenModel, did_you_mean, digest
 from pydantic import Field, model_validator
 
-from pluralbench_rewards.contract import Message
+from pluralbench_rewards.contract import EarlierPair, Message
 from pluralbench_rewards.judge_prompts import prompt_text
-from pluralbench_rewards.prompts.reading import Reading
+from pluralbench_rewards.prompts.reading import LETTERS, Reading, read_list, read_pair, read_score
+
+Protocol = Literal["pairwise", "pointwise", "listwise"]
 
 ROLES = ("system", "developer", "user", "assistant")
 # A name in braces is a variable, in double braces itself; other braces, as in JSON or LaTeX, are text.
 _NAME = re.compile(r"\{\{([A-Za-z_]\w*)\}\}|\{([A-Za-z_]\w*)\}")
-SHARED = ("question", "conversation", "person", "language")
-VARIABLES: dict[str, tuple[str, ...]] = {
-    "pairwise": (*SHARED, "response_a", "response_b"),
-    "pointwise": (*SHARED, "response"),
-    "listwise": (*SHARED, "responses", "count"),
+QUESTION = ("question", "conversation")
+OPTIONAL = ("person", "language", "rubric", "reference", "history")
+"""Variables that may be empty; only blocks may use them then."""
+RESPONSES: dict[Protocol, tuple[str, ...]] = {
+    "pairwise": ("response_a", "response_b", "response_1", "response_2", "responses"),
+    "pointwise": ("response",),
+    "listwise": ("responses", "count"),
 }
+SHOWN: dict[Protocol, tuple[set[str], ...]] = {
+    "pairwise": ({"response_a", "response_1", "responses"}, {"response_b", "response_2", "responses"}),
+    "pointwise": ({"response"},),
+    "listwise": ({"responses"},),
+}
+"""Variables of which a prompt needs one each, so that it shows all responses."""
+EACH = {
+    "turn": ("role", "content"),
+    "response": ("number", "letter", "response"),
+    "choice": ("question", "chosen", "rejected"),
+}
+"""Variables of the texts in `Each`."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a prompt shows.
+
+    Attributes:
+        id: Id of the item, for messages.
+        prompt: Messages, the last one by the user.
+        responses: The responses in the order in which the judge reads them.
+        variables: Values of `OPTIONAL`; missing ones are empty.
+    """
+
+    id: str
+    prompt: Sequence[Message]
+    responses: Sequence[str] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 class PromptMessage(FrozenModel):
-    """A message of a prompt.
+    """An entry of a prompt: a message, the turns of the conversation, or a turn that the model writes.
 
     Attributes:
-        role: Its role. One that is not in `ROLES` must be in the prompt's `roles`, as the model's template knows it.
-        text: Its text, with variables in braces.
+        role: Role of the message. One that is not in `ROLES` must be in the prompt's `roles`.
+        text: Text of the message, with variables in braces.
+        conversation: The turns of the conversation, each with its own role.
+        reply: A turn that the model writes before the rest is sent.
     """
 
-    role: str
-    text: str
+    role: str = ""
+    text: str = ""
+    conversation: bool = False
+    reply: bool = False
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> "PromptMessage":
+        if self.conversation + self.reply + bool(self.text) != 1 or (self.conversation and self.role):
+            raise ValueError("a message has a role and a text, or is `conversation = true` or `reply = true`")
+        if self.reply and self.role not in {"", "assistant"}:
+            raise ValueError(f"the model writes as assistant, not as {self.role!r}")
+        if self.text and not self.role:
+            raise ValueError("a message with a text needs a role")
+        return self
 
 
 class Sampling(FrozenModel):
@@ -43,24 +93,59 @@ class Sampling(FrozenModel):
     max_tokens: int | None = Field(None, ge=1)
 
 
+class Each(FrozenModel):
+    """How entries of lists are written.
+
+    Attributes:
+        turn: A turn in `{conversation}`.
+        response: A response in `{responses}`.
+        choice: An earlier choice of the person in `{history}`.
+        choices: Maximum number of earlier choices, the latest ones. Default: all.
+        separator: Text between two entries.
+    """
+
+    turn: str = "{role}: {content}"
+    response: str = "Response {number}:\n{response}"
+    choice: str = "Question: {question}\nChosen answer: {chosen}\nOther answer: {rejected}"
+    choices: int | None = Field(None, ge=1)
+    separator: str = "\n\n"
+
+
+class RubricPrompt(FrozenModel):
+    """The prompt of a second model that writes `{rubric}`, once for each question."""
+
+    messages: tuple[PromptMessage, ...] = Field(min_length=1)
+    sampling: Sampling = Sampling()
+
+
 class JudgePrompt(FrozenModel):
     """A prompt of a judge, from a TOML file.
 
     Attributes:
         name: Name of the shipped prompt, or of the file.
         about: What it is for, in a sentence.
+        source: Where its text is from, if it is not ours.
+        license: License of that text.
         protocol: Whether the judge sees two responses, one, or a list.
         roles: Roles besides `ROLES` that the model's chat template knows.
         messages: The messages in order. A last message of the role assistant is the beginning of the reply.
+        blocks: Texts by name, which messages use like variables; empty if one of their own variables is.
+        each: How entries of lists are written.
+        rubric: Prompt of a second model that writes the rubric.
         verdict: How the verdict is read.
         sampling: Sampling that belongs to the model.
     """
 
     name: str
     about: str = ""
-    protocol: Literal["pairwise", "pointwise", "listwise"] = "pairwise"
+    source: str | None = None
+    license: str | None = None
+    protocol: Protocol = "pairwise"
     roles: tuple[str, ...] = ()
     messages: tuple[PromptMessage, ...] = Field(min_length=1)
+    blocks: dict[str, str] = Field(default_factory=dict)
+    each: Each = Each()
+    rubric: RubricPrompt | None = None
     verdict: Reading
     sampling: Sampling = Sampling()
 
@@ -69,36 +154,147 @@ class JudgePrompt(FrozenModel):
 
     @model_validator(mode="after")
     def _check(self) -> "JudgePrompt":
-        known = VARIABLES[self.protocol]
-        for message in self.messages:
-            if message.role not in {*ROLES, *self.roles}:
-                hint = did_you_mean(message.role, ROLES).strip() or "list it in `roles` if the model's template has it"
-                raise ValueError(f"there is no role {message.role!r}; {hint.rstrip('.')}")
-            for name in _names(message.text):
-                if name not in known:
-                    hint = did_you_mean(name, known).strip() or f"the variables are {', '.join(known)}"
-                    raise ValueError(f"there is no variable {{{name}}} in a {self.protocol} prompt; {hint.rstrip('.')}")
+        known = (*QUESTION, *OPTIONAL, *RESPONSES[self.protocol])
+        for name, text in self.blocks.items():
+            if name in known:
+                raise ValueError(f"the block {name} has the name of a variable")
+            _check_names(text, known, f"in the block {name}")
+        for name, own in EACH.items():
+            _check_names(getattr(self.each, name), own, f"in each.{name}")
+        _check_messages(self.messages, (*known, *self.blocks), self.roles)
+        if not (self.variables & {*QUESTION} or any(message.conversation for message in self.messages)):
+            raise ValueError("the messages do not show the question; use {question} or {conversation}")
+        if not all(self.variables & names for names in SHOWN[self.protocol]):
+            raise ValueError(f"the messages do not show all responses; use {', '.join(RESPONSES[self.protocol])}")
+        if self.rubric is not None:
+            asked = (*QUESTION, "person", "language")
+            fitting = [name for name, text in self.blocks.items() if {*_names(text)} <= {*asked}]
+            _check_messages(self.rubric.messages, (*asked, *fitting), self.roles)
+            if any(message.reply for message in self.rubric.messages):
+                raise ValueError("the model that writes the rubric writes one reply")
+            if not any("rubric" in _names(message.text) for message in self.messages):
+                raise ValueError("the messages do not use {rubric}, which a second model would write")
+        self._check_verdict()
         return self
+
+    def _check_verdict(self) -> None:
+        verdict, meanings = self.verdict, {*self.verdict.values.values()}
+        if self.protocol == "pairwise":
+            if verdict.values and not {"A", "B"} <= meanings <= {"A", "B", "tie"}:
+                raise ValueError("`values` of a pairwise verdict must name A and B, and may name tie")
+            if not verdict.values and verdict.scale is None and verdict.ranges is None:
+                raise ValueError("a pairwise verdict needs `values`, `scale` or `ranges`")
+        elif verdict.ranges is not None or verdict.ranking is not None:
+            raise ValueError(f"a {self.protocol} verdict has no `ranges` and no `ranking`")
+        elif self.protocol == "pointwise":
+            if not verdict.values and verdict.scale is None:
+                raise ValueError("a pointwise verdict needs `scale`, or `values` that are numbers")
+            if any(isinstance(meaning, str) for meaning in meanings):
+                raise ValueError("`values` of a pointwise verdict must be numbers")
+        elif verdict.values:
+            raise ValueError("a listwise verdict has a `scale`, or is the number or letter of the best response")
+        if verdict.by_place and verdict.scale is None:
+            raise ValueError("{number} or {letter} in a verdict reads scores, which need a `scale`")
+        if self.prefill:
+            try:
+                self.read(fill(self.prefill, dict.fromkeys(self.variables, "")), 2)
+            except InvalidAnswer:
+                return
+            raise ValueError("the beginning of the reply already has a verdict")
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all but the name."""
-        return digest(self.model_dump(mode="json", exclude={"name", "about"}, exclude_none=True))
+        """SHA-256 of what the judge sees and how it is read and sampled."""
+        return digest(self.model_dump(mode="json", exclude={"name", "about", "source", "license"}, exclude_none=True))
 
     @property
     def variables(self) -> set[str]:
-        """The variables in the messages."""
-        return {name for message in self.messages for name in _names(message.text)}
+        """The variables in the messages, also those for a rubric, and in the blocks that they use."""
+        messages = (*self.messages, *(self.rubric.messages if self.rubric else ()))
+        used = {*chain.from_iterable(_names(message.text) for message in messages)}
+        return used | {*chain.from_iterable(_names(self.blocks[name]) for name in used & self.blocks.keys())}
 
     @property
     def prefill(self) -> str:
         """The beginning of the reply; "" if the model writes all of it."""
         last = self.messages[-1]
-        return last.text if last.role == "assistant" else ""
+        return last.text if last.role == "assistant" and not last.reply else ""
 
-    def render(self, values: Mapping[str, str]) -> list[Message]:
-        """Return the messages with the values of the variables."""
-        return [{"role": message.role, "content": fill(message.text, values)} for message in self.messages]
+    def parts(self) -> list[tuple[PromptMessage, ...]]:
+        """Return the messages that are sent before each reply of the model."""
+        parts: list[list[PromptMessage]] = [[]]
+        for message in self.messages:
+            if message.reply:
+                parts.append([])
+            else:
+                parts[-1].append(message)
+        return [tuple(part) for part in parts]
+
+    def read(self, reply: str, count: int) -> list[float]:
+        """Read a reply to so many responses; scores of a pair are 1 and 0, or 1/2 for a tie.
+
+        Raises:
+            InvalidAnswer: The reply does not say one verdict.
+        """
+        if self.protocol == "pairwise":
+            return {"A": [1.0, 0.0], "B": [0.0, 1.0], "C": [0.5, 0.5]}[read_pair(self.verdict, reply).verdict]
+        return (
+            [read_score(self.verdict, reply)] if self.protocol == "pointwise" else read_list(self.verdict, reply, count)
+        )
+
+    def values(self, question: Question) -> dict[str, str]:
+        """Return the values of all variables, with the blocks."""
+        each, responses = self.each, question.responses
+        turns = (fill(each.turn, turn) for turn in question.prompt)
+        texts = (
+            fill(each.response, {"number": str(place + 1), "letter": LETTERS[place % len(LETTERS)], "response": text})
+            for place, text in enumerate(responses)
+        )
+        values = {
+            "question": prompt_text(question.prompt),
+            "conversation": each.separator.join(turns),
+            "response": responses[0] if responses else "",
+            "responses": each.separator.join(texts),
+            "count": str(len(responses)),
+            **dict.fromkeys(OPTIONAL, ""),
+            **question.variables,
+        }
+        for place, text in enumerate(responses[:2]):
+            values |= {f"response_{LETTERS[place].lower()}": text, f"response_{place + 1}": text}
+        blocks = {
+            name: fill(text, values) if all(values[one] for one in _names(text)) else ""
+            for name, text in self.blocks.items()
+        }
+        return values | blocks
+
+    def history(self, pairs: Sequence[EarlierPair]) -> str:
+        """Return earlier choices of a person as `{history}`, the oldest first."""
+        latest = pairs if self.each.choices is None else pairs[-self.each.choices :]
+        texts = (
+            fill(
+                self.each.choice,
+                {"question": prompt_text(pair.prompt), "chosen": pair.chosen, "rejected": pair.rejected},
+            )
+            for pair in latest
+        )
+        return self.each.separator.join(texts)
+
+
+def render(messages: Sequence[PromptMessage], question: Question, values: Mapping[str, str]) -> list[Message]:
+    """Return messages with the values of their variables."""
+    rendered: list[Message] = []
+    for message in messages:
+        if message.conversation:
+            rendered += [{"role": turn["role"], "content": turn["content"]} for turn in question.prompt]
+        else:
+            rendered.append({"role": message.role, "content": fill(message.text, values)})
+    return rendered
+
+
+def missing_variables(messages: Sequence[PromptMessage], values: Mapping[str, str]) -> list[str]:
+    """Return the variables of `OPTIONAL` that messages use outside blocks, and that are empty."""
+    used = {*chain.from_iterable(_names(message.text) for message in messages)}
+    return [name for name in OPTIONAL if name in used and not values[name]]
 
 
 def fill(text: str, values: Mapping[str, str]) -> str:
@@ -106,12 +302,33 @@ def fill(text: str, values: Mapping[str, str]) -> str:
     return _NAME.sub(lambda match: f"{{{match[1]}}}" if match[1] else values[match[2]], text)
 
 
+def escape(text: str) -> str:
+    """Write a text so that `fill` gives it back."""
+    return re.sub(r"\{([A-Za-z_]\w*)\}", r"{{\1}}", text)
+
+
 def _names(text: str) -> Iterator[str]:
     """Yield the variables in a text."""
     yield from (match[2] for match in _NAME.finditer(text) if match[2])
 
 
-def question_values(prompt: Sequence[Message], person: str, language: str) -> dict[str, str]:
-    """Return the variables of a question."""
-    turns = "\n\n".join(f"{message['role']}: {message['content']}" for message in prompt)
-    return {"question": prompt_text(prompt), "conversation": turns, "person": person, "language": language}
+def _check_names(text: str, known: Sequence[str], where: str) -> None:
+    for name in _names(text):
+        if name not in known:
+            raise ValueError(
+                f"there is no variable {{{name}}} {where}; there are {', '.join(known)}, and {{{{{name}}}}} is the text"
+            )
+
+
+def _check_messages(messages: Sequence[PromptMessage], known: Sequence[str], roles: Sequence[str]) -> None:
+    for message in messages:
+        if message.text and message.role not in {*ROLES, *roles}:
+            hint = did_you_mean(message.role, ROLES).strip() or "list it in `roles` if the model's chat template has it"
+            raise ValueError(f"there is no role {message.role!r}; {hint.rstrip('.')}")
+        _check_names(message.text, known, f"in the message of the role {message.role}")
+    if messages[0].reply or messages[-1].reply:
+        raise ValueError("a turn that the model writes stands between two other messages")
+    if messages[-1].role in {"system", "developer"}:
+        raise ValueError(f"the last message has the role {messages[-1].role}, which asks for no reply")
+    if any(one.reply and other.reply for one, other in pairwise(messages)):
+        raise ValueError("two turns that the model writes follow each other")

@@ -1,0 +1,162 @@
+"""Ask a judge with a prompt from a file: a rubric by a second model, several turns, and the verdict."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+from pluralbench_calls import ParsedReply, Request, chat_request
+from pluralbench_calls.chat import MAX_ATTEMPTS
+from pluralbench_calls.retry import InvalidAnswer, strip_thinking
+
+from pluralbench_rewards.contract import Message
+from pluralbench_rewards.errors import RewardsError
+from pluralbench_rewards.prompts.prompt import JudgePrompt, PromptMessage, Question, missing_variables, render
+
+if TYPE_CHECKING:
+    from pluralbench_rewards.judge import Judge
+
+Value = TypeVar("Value")
+
+PREFILLED = {"add_generation_prompt": False, "continue_final_message": True}
+"""Request fields by which vLLM and SGLang continue the last message; llama.cpp does so without them."""
+FIXES = {
+    "person": 'choose a `profile="..."`',
+    "language": "choose a benchmark whose languages are known",
+    "rubric": "name the model that writes it with `rubric_model=...`, or show the data's with `oracle=...`",
+    "reference": "name its column in the data with `columns=...`",
+    "history": "choose a benchmark with earlier choices",
+}
+
+
+class _Open(NamedTuple):
+    """A question to which a reply is not complete.
+
+    Attributes:
+        question: The question.
+        attempt: Number of its first attempt; each sample has its own (see `Judge.ask`).
+        messages: What was sent and replied so far.
+        calls: Keys of the calls so far.
+    """
+
+    question: Question
+    attempt: int
+    messages: list[Message]
+    calls: tuple[str, ...]
+
+
+def ask_prompt(
+    judge: "Judge",
+    prompt: JudgePrompt,
+    questions: Sequence[Question],
+    read: Callable[[Question, str], Value],
+    label: str,
+    samples: int = 1,
+) -> list[ParsedReply[Value]]:
+    """Ask a judge each question.
+
+    A turn or rubric that is empty, cut or refused in all attempts makes the reply invalid, with its reason.
+
+    Args:
+        judge: The judge.
+        prompt: Its prompt.
+        questions: The questions.
+        read: Reads the last reply to a question, or raises `InvalidAnswer`.
+        label: Name of the requests in messages, in the plural.
+        samples: Number of replies to each question; see `Judge.compare`.
+
+    Returns:
+        The replies; `calls` has those of the rubric and of all turns.
+
+    Raises:
+        RewardsError: A variable of the prompt has no value.
+    """
+    settled: dict[int, ParsedReply[Value]] = {}
+    entries = [_Open(question, MAX_ATTEMPTS * sample, [], ()) for sample in range(samples) for question in questions]
+    if prompt.rubric is not None and any("rubric" not in question.variables for question in questions):
+        rubrics = _rubrics(judge, prompt, questions) * samples
+        for index, (entry, rubric) in enumerate(zip(entries, rubrics, strict=True)):
+            if rubric.value is None:
+                settled[index] = ParsedReply(None, rubric.answer, f"no rubric: {rubric.reason}", rubric.calls)
+            else:
+                variables = {**entry.question.variables, "rubric": rubric.value}
+                entries[index] = entry._replace(
+                    question=replace(entry.question, variables=variables), calls=rubric.calls
+                )
+    *turns, last = prompt.parts()
+    for number, messages in enumerate(turns, 1):
+        places = [index for index in range(len(entries)) if index not in settled]
+        sent = [_sent(prompt, messages, entries[index]) for index in places]
+        replies = judge.ask(sent, lambda one, attempt: _request(judge, one, label, attempt), _text, f"turns {number}")
+        for index, one, reply in zip(places, sent, replies, strict=True):
+            calls = (*one.calls, *reply.calls)
+            if reply.value is None:
+                settled[index] = ParsedReply(None, reply.answer, f"turn {number}: {reply.reason}", calls)
+            else:
+                turn = {"role": "assistant", "content": reply.value}
+                entries[index] = one._replace(messages=[*one.messages, turn], calls=calls)
+    places = [index for index in range(len(entries)) if index not in settled]
+    sent = [_sent(prompt, last, entries[index]) for index in places]
+    prefilled = bool(prompt.prefill)
+    verdicts = judge.ask(
+        sent,
+        lambda one, attempt: _request(judge, one, label, attempt, prefilled=prefilled),
+        lambda one, reply: read(one.question, _continued(one, reply) if prefilled else reply),
+        label,
+    )
+    for index, one, verdict in zip(places, sent, verdicts, strict=True):
+        settled[index] = replace(verdict, calls=(*one.calls, *verdict.calls))
+    return [settled[index] for index in range(len(entries))]
+
+
+def _rubrics(judge: "Judge", prompt: JudgePrompt, questions: Sequence[Question]) -> list[ParsedReply[str]]:
+    """Let the second model write a rubric for each question; equal questions are asked once."""
+    if judge.rubric_writer is None or prompt.rubric is None:
+        raise RewardsError(f"The prompt {prompt.name} needs a rubric; {FIXES['rubric']}.")
+    writer, messages = judge.rubric_writer, prompt.rubric.messages
+    prefilled = messages[-1].role == "assistant"
+    opened = [_sent(prompt, messages, _Open(question, 0, [], ())) for question in questions]
+    return writer.ask(
+        opened,
+        lambda one, attempt: _request(writer, one, "the rubric", attempt, prefilled=prefilled),
+        _text,
+        "rubrics",
+    )
+
+
+def _sent(prompt: JudgePrompt, messages: Sequence[PromptMessage], entry: _Open) -> _Open:
+    """Return an entry with further messages of the prompt."""
+    values = prompt.values(entry.question)
+    for name in missing_variables(messages, values):
+        raise RewardsError(
+            f"The prompt {prompt.name} shows {{{name}}}, which the item {entry.question.id} does not have; "
+            f"{FIXES[name]}."
+        )
+    return entry._replace(messages=[*entry.messages, *render(messages, entry.question, values)])
+
+
+def _request(judge: "Judge", entry: _Open, label: str, attempt: int, *, prefilled: bool = False) -> Request:
+    model = judge.model
+    if prefilled:
+        model = model.model_copy(update={"extra": PREFILLED | model.extra})
+    return chat_request(
+        model,
+        entry.messages,
+        seed=judge.seed,
+        label=f"{label} on {entry.question.id}",
+        attempt=entry.attempt + attempt,
+        temperature_step=judge.temperature_step,
+    )
+
+
+def _continued(entry: _Open, reply: str) -> str:
+    """Return a reply with the beginning that was sent."""
+    strip_thinking(reply)  # refuses thinking without an end, also where the beginning ends its own
+    return entry.messages[-1]["content"] + reply
+
+
+def _text(_: _Open, reply: str) -> str:
+    """Return what a turn or a rubric says, without thinking."""
+    text = strip_thinking(reply).strip()
+    if not text:
+        raise InvalidAnswer("empty answer")
+    return text
