@@ -13,6 +13,7 @@ from build_chinese.recipe import ChineseRecipe
 from build_multilingual.recipe import MultilingualRecipe
 from build_persona_judge.recipe import PersonaJudgeRecipe
 from build_personalized.recipe import PersonalizedRecipe
+from pluralbench_release import read_card
 from pluralbench_release.manifest import STATISTICS
 from samples import sample
 
@@ -72,3 +73,18 @@ def test_a_card_has_the_papers_title_and_entry_for_its_data_alone(
     assert (made.pretty_name, bool(made.papers)) == (title, is_paper)
     assert made.citation.startswith("Cite the sources above and PluralBench") is not is_paper
     assert ("The method is that of" in made.citation) is is_paper
+
+
+@pytest.mark.parametrize(
+    ("words", "creators"),
+    [
+        (("build-personalized",), ["expert-generated"]),
+        (("build-personalized", "training"), ["expert-generated"]),
+        (("build-multilingual",), ["found"]),
+        (("build-chinese",), ["machine-generated", "other"]),
+        (("build-persona-judge",), ["expert-generated"]),
+    ],
+)
+def test_a_card_says_who_decided_and_what_it_was_made_from(words: tuple[str, ...], creators: list[str]) -> None:
+    card = read_card(sample(*words).release)
+    assert (card["annotations_creators"], card["source_datasets"]) == (creators, ["original"])

@@ -13,7 +13,7 @@ import pytest
 from huggingface_hub import DatasetCard
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_release import LEDGER, RECIPE, ReleaseError, content_digest, read_manifest, verify
+from pluralbench_release import LEDGER, RECIPE, ReleaseError, content_digest, read_manifest, read_tables, verify
 from pluralbench_runs import UserError
 from pluralbench_schemas import TableError
 from releases import files_of
@@ -83,6 +83,7 @@ def test_the_card_is_what_the_hub_reads(release: Make) -> None:
     assert values["size_categories"] == "n<1K"
     assert values["task_categories"] == ["text-generation"]
     assert values["tags"] == ["reward-model"]
+    assert (values["annotations_creators"], values["source_datasets"]) == (["found"], ["somewhere"])
     for part in (
         '# Tiny: "benchmark" 中文\n',
         "मैं चाय पीता हूँ 🍵👨‍👩‍👧",
@@ -94,6 +95,39 @@ def test_the_card_is_what_the_hub_reads(release: Make) -> None:
         "the 12 recorded calls",
     ):
         assert part in card_text(directory)
+
+
+@pytest.mark.parametrize(
+    ("licenses", "values"),
+    [
+        (["cc-by-4.0", "CC-BY-4.0"], {"license": "cc-by-4.0"}),
+        (["mit, cc-by-sa-4.0"], {"license": ["cc-by-sa-4.0", "mit"]}),
+        (
+            ["cc-by-sa-2.5", "mit"],
+            {
+                "license": ["mit", "other"],
+                "license_name": "cc-by-sa-2.5",
+                "license_link": "https://creativecommons.org/licenses/by-sa/2.5/",
+            },
+        ),
+        (
+            ["Terms of Use (2024)", "b"],
+            {
+                "license": "other",
+                "license_name": "b-and-terms-of-use-2024",
+                "license_link": "https://huggingface.co/datasets/somewhere",
+            },
+        ),
+    ],
+)
+def test_a_license_that_the_hub_does_not_know_is_named_beside(
+    release: Make, licenses: list[str], values: dict[str, Any]
+) -> None:
+    directory = release(licenses=licenses)
+    assert {name: value for name, value in front_matter(directory).items() if "license" in name} == values
+    names = values["license"] if isinstance(values["license"], list) else [values["license"]]
+    read = read_tables(str(directory)).license
+    assert read == ", ".join(values["license_name"] if name == "other" else name for name in names)
 
 
 def test_the_card_has_bibtex_of_the_paper_the_release_and_the_software(release: Make) -> None:

@@ -152,6 +152,8 @@ def test_mappings_with_other_keys_in_each_row_stay_small(tmp_path: Path, suffix:
     [
         ("---\nlicense: cc-by-4.0\n---\n", "cc-by-4.0"),
         ("---\nlicense: [mit, cc-by-4.0]\n---\n", "mit, cc-by-4.0"),
+        ("---\nlicense: [mit, other]\nlicense_name: cc-by-sa-2.5\n---\n", "mit, cc-by-sa-2.5"),
+        ("---\nlicense: other\n---\n", "other"),
         ("---\nlanguage: zh\n---\n", None),
         ("A card.\n", None),
         (None, None),

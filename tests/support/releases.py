@@ -44,6 +44,7 @@ def contents_of(
             languages=["en", "zh"],
             tasks=["text-generation"],
             tags=["reward-model"],
+            annotations_creators=("found",),
             columns={"id": "the row", "chosen": "the better answer"},
             sections=[Section(title="Uses", body="Not for {{ training }} <b>&amp;</b>.")],
             citation="Cite it.",

@@ -18,7 +18,11 @@ def card(recipe: ChineseRecipe, figures: dict[str, Any]) -> Card:
     if LENGTHS in tables:
         tables[LENGTHS] = f"![{LENGTHS}]({FIGURE})\n\n{tables[LENGTHS]}"
     distant = recipe.unlabeled is not None and recipe.preference.distant
-    return card_from(TEXTS, tables, recipe=recipe, figures=figures, distant=distant).of(
+    creators = ["machine-generated"] * (recipe.unlabeled is not None)
+    if recipe.annotated is not None:
+        creators.append("other" if recipe.annotated.location == SAMPLE else "crowdsourced")
+    made = card_from(TEXTS, tables, recipe=recipe, figures=figures, distant=distant)
+    return made.model_copy(update={"annotations_creators": tuple(sorted(creators))}).of(
         # Files do not tell whether they are the published ones of CHEEMS; the recipe's title does.
         {
             "sample" if table.location == SAMPLE else "own"

@@ -18,4 +18,6 @@ def card(recipe: PersonaJudgeRecipe, figures: dict[str, Any]) -> Card:
         for name, table in recipe.sources
     }
     made = card_from(TEXTS, figures_tables(figures), recipe=recipe, sample=SAMPLE in origins)
+    if SAMPLE in origins:
+        made = made.model_copy(update={"annotations_creators": ("expert-generated",)})
     return made.of(origins, f"Choices by people of {', '.join(name for name, _ in recipe.sources)}")

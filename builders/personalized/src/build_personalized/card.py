@@ -105,7 +105,8 @@ def card(recipe: PersonalizedRecipe, figures: dict[str, Any]) -> Card:
     tables = figures_tables(figures)
     sections: dict[str, pl.DataFrame | str] = {STATISTICS: tables.pop(STATISTICS), "Audit": audit_section(tables)}
     made = card_from(TEXTS, sections, recipe=recipe, figures=figures, note=origin_note("answers", recipe.llm))
-    made = made.model_copy(update={"languages": [recipe.source.language]})
+    creators = {"annotations_creators": ("expert-generated",)} if recipe.llm.provider == "hand-written" else {}
+    made = made.model_copy(update={"languages": [recipe.source.language], **creators})
     return made.of({_origin(location) for location in recipe.source.locations}, f"Personalized pairs of {configs}")
 
 

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping, Sequence, Set
 from importlib.metadata import version as installed
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import polars as pl
 from jinja2 import Environment, StrictUndefined
@@ -16,7 +16,8 @@ from yaml import YAMLError
 from pluralbench_release.content import ReleaseTable
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.files import read_text
-from pluralbench_release.manifest import CARD, Entry, Manifest, TableEntry
+from pluralbench_release.licenses import license_yaml
+from pluralbench_release.manifest import CARD, Entry, Manifest, Source, TableEntry
 from pluralbench_release.markdown import escape_markdown, markdown_code
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ EXAMPLE = re.compile(r'(load_dataset\()"(?:[^"\\\n]|\\.)*"')
 VERSION = re.compile(r"^Version \S+(?=, [\d,]+ rows?, built by )", re.MULTILINE)
 NOTE = re.compile(r"(?<=  note = \{Version )[^}\n]*(?=\})")
 HOWPUBLISHED = re.compile(r"(  howpublished = \{)(?:\\url\{[^}\n]*\}, )?")
+
+AnnotationsCreator = Literal["found", "crowdsourced", "expert-generated", "machine-generated", "no-annotation", "other"]
+"""How labels came about: in the source, from people paid by the task, from experts, from a model; the Hub's words."""
 
 
 class Section(Entry):
@@ -49,6 +53,7 @@ class Card(Entry):
         languages: BCP 47 codes.
         tasks: The Hub's task categories.
         tags: The Hub's tags.
+        annotations_creators: Who decided which answer is better, in the Hub's words.
         columns: Meaning of each column, by name; the card lists those that a table has.
         sections: Further sections.
         citation: What to cite, in a sentence. Default: what applies to any data.
@@ -60,6 +65,7 @@ class Card(Entry):
     languages: list[str]
     tasks: list[str]
     tags: list[str]
+    annotations_creators: tuple[AnnotationsCreator, ...]
     columns: dict[str, str]
     sections: list[Section]
     citation: str = "Cite the sources above and PluralBench, with the version and the content digests."
@@ -130,11 +136,12 @@ def write_card(
     from huggingface_hub import DatasetCard, DatasetCardData
 
     rows = sum(table.rows for table in manifest.tables)
-    licenses = sorted({source.license for source in manifest.sources})
     data = DatasetCardData(
         pretty_name=card.pretty_name,
-        license=licenses[0] if len(licenses) == 1 else licenses,
+        **license_yaml(manifest.sources),
         language=card.languages,
+        annotations_creators=list(card.annotations_creators),
+        source_datasets=_source_datasets(manifest.sources),
         task_categories=card.tasks,
         tags=card.tags,
         size_categories=next((name for limit, name in SIZES if rows < limit), "n>1M"),
@@ -157,6 +164,11 @@ def write_card(
         project=PROJECT,
     ).content
     (directory / CARD).write_text(content.rstrip() + "\n", encoding="utf-8")
+
+
+def _source_datasets(sources: Sequence[Source]) -> list[str]:
+    """The datasets on the Hub that rows came from; `original` stands for sources elsewhere."""
+    return sorted({source.location if source.revision else "original" for source in sources})
 
 
 def read_card(directory: Path) -> "CardData":

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from huggingface_hub import CardData
 
 BY_HAND = "<!-- Written by hand. What is below this line stays when this is published again. -->"
-OWN_KEYS = ("pretty_name", "license", "language", "task_categories", "tags", "size_categories", "configs")
+OWN_KEYS = (
+    *("pretty_name", "license", "license_name", "license_link", "language", "task_categories", "tags"),
+    *("size_categories", "annotations_creators", "source_datasets", "configs"),
+)
 """The keys of the YAML that a release writes (`card.write_card`)."""
 
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
 from pluralbench_runs import did_you_mean
@@ -14,6 +13,7 @@ from pluralbench_tables import SPREADSHEET, Dialect
 from pluralbench_release.card import read_card
 from pluralbench_release.errors import NoSplit, ReleaseError, TablesError
 from pluralbench_release.hub import Repository, commit_of, file_at, open_repository, read_config
+from pluralbench_release.licenses import license_of
 from pluralbench_release.manifest import CARD, MANIFEST, Manifest, load_manifest
 from pluralbench_release.table_files import (
     ALL,
@@ -26,9 +26,6 @@ from pluralbench_release.table_files import (
     read_files,
     stem_of,
 )
-
-if TYPE_CHECKING:
-    from huggingface_hub import CardData
 
 HUB_REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")
 COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -158,7 +155,7 @@ def _read_hub(repository: Repository, split: str, configs: Sequence[str] | None)
         revision=repository.commit,
         frames=frames,
         paths={config: f"{repository.repo} {config}/{split}" for config in frames},
-        license=_license(repository.card),
+        license=license_of(repository.card),
     )
 
 
@@ -195,7 +192,7 @@ def _read_directory(
         card = read_card(directory) if (directory / CARD).is_file() else CardData()
     except ReleaseError as error:
         raise TablesError(f"{directory}: {error}") from None
-    return Tables(location, None, frames, paths, _license(card))
+    return Tables(location, None, frames, paths, license_of(card))
 
 
 def _select_split(splits: dict[str, list[Path]], split: str) -> dict[str, list[Path]]:
@@ -232,8 +229,3 @@ def _select_configs(available: Iterable[str], wanted: Sequence[str] | None, loca
 
 def _no_split(location: str, split: str, others: Iterable[str]) -> NoSplit:
     return NoSplit(f"{location} has no split {split!r}; it has {', '.join(sorted(set(others)))}.")
-
-
-def _license(card: "CardData") -> str | None:
-    value = card.get("license")
-    return ", ".join(map(str, value)) if isinstance(value, list) else value

@@ -11,6 +11,8 @@ from build_personalized.card import audit_section, drops_table, length_rows, ori
 from build_personalized.training.recipe import TrainingRecipe
 
 TEXTS = Path(__file__).with_name("card.toml")
+CREATORS = {"sample": "expert-generated", "arena": "crowdsourced", "prism": "crowdsourced"}
+"""Who preferred the answers, by the kind of source, in the Hub's words; of others it is known only to the source."""
 
 
 def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
@@ -44,7 +46,9 @@ def card(recipe: TrainingRecipe, figures: dict[str, Any]) -> Card:
     made = card_from(
         TEXTS, {"Audit": audit}, recipe=recipe, figures=figures, note=origin_note("personas", recipe.persona)
     )
-    return made.model_copy(update={"languages": [recipe.source.language]})
+    kinds = {location.partition(":")[0] for location in recipe.source.locations}
+    creators = tuple(sorted({CREATORS.get(kind, "found") for kind in kinds}))
+    return made.model_copy(update={"languages": [recipe.source.language], "annotations_creators": creators})
 
 
 def _contamination_table(contamination: dict[str, Any]) -> pl.DataFrame:
