@@ -17,6 +17,7 @@ from pluralbench_calls import (
     ConnectionConfig,
     InvalidAnswer,
     Ledger,
+    LedgerError,
     OpenAIChat,
     PermanentError,
     Replay,
@@ -143,6 +144,14 @@ def test_what_is_no_list_of_tokens_has_no_labels(text: str, content: Any) -> Non
         {"token": content, "bytes": content, "logprob": content, "top_logprobs": [{"token": "A", "logprob": content}]}
     ]
     assert json.loads(record_labels(odd, text)) is not None
+
+
+@pytest.mark.parametrize(
+    "labels", ["?", "{}", "[1]", '[{"at": -1, "top": {}, "least": -1}]', '[{"at": 0, "top": {"A": 5}, "least": -1}]']
+)
+def test_what_a_ledger_holds_in_place_of_labels_is_refused(labels: str) -> None:
+    with pytest.raises(LedgerError, match="logprobs of another form"):
+        soft_verdict("[[A]]", labels, parse_choice, InvalidAnswer)
 
 
 def request(item: str, attempt: int) -> Request:

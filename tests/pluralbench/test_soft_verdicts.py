@@ -15,12 +15,21 @@ import verbs
 from chat_server import Reply, Script, serve
 from llamacpp_server import serve_states, write_gguf
 from persona_tables import release, rows
-from pluralbench import JudgeConfig
+from pluralbench import JudgeConfig, merge
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.reports.figures.report import figures_of
 from pluralbench.reports.runs import overview
 from pluralbench.results import Run
-from pluralbench_calls import CallsError, ChatModel, Ledger, OpenAIChat, ask_until_valid, chat_request, parse_choice
+from pluralbench_calls import (
+    CallsError,
+    ChatModel,
+    Ledger,
+    OpenAIChat,
+    ask_until_valid,
+    chat_request,
+    parse_choice,
+    read_ledger,
+)
 from pluralbench_calls.logprobs import FIELDS
 from pluralbench_runs.errors import ConfigError
 from reward_models import save_language_model
@@ -119,6 +128,23 @@ def test_verdicts_are_those_of_a_run_without_probabilities_unless_these_decide(d
     ]
     assert decided.headline.value == sum(margin > 0.1 for margin in margins) / ITEMS
     assert check_submission(decided).accepted
+
+
+def test_shards_join_to_the_same_probabilities(data: Path, tmp_path: Path, run: Callable[..., Any]) -> None:
+    whole, _ = judged(soft, data, tmp_path / "whole", limit=6)
+    for number in (1, 2):
+        judged(soft, data, tmp_path / f"part{number}", limit=6, shard=f"{number}/2")
+    joined = merge([tmp_path / "part1", tmp_path / "part2"], out=tmp_path / "joined")
+    assert joined.items.equals(whole.items)
+    assert joined.metrics.equals(whole.metrics)
+    labels = [read_ledger(one.path / "ledger.parquet").select("key", "logprobs") for one in (whole, joined)]
+    assert labels[0].equals(labels[1])
+    status, out, _ = run("show", joined.path, "--closest", "1")
+    assert status == 0
+    assert (
+        len(re.findall(r"Judge, .*? shown first: .*?; it is better with probability 0\.\d+", " ".join(out.split())))
+        == 2
+    )
 
 
 def test_a_verdict_without_a_token_of_its_own_is_counted_and_decides_nothing(data: Path, tmp_path: Path) -> None:

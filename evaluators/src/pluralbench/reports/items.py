@@ -150,9 +150,8 @@ def _decision(decision: Row, *, full: bool) -> Iterator[Part]:
     for order in decision.get("orders", []):
         verdict = f"{answer_name(order['first'])} shown first: {picked(decision, order)}"
         if "probability" in order:
-            yield _heading(f"Compared, {verdict}; it is better with probability {_number(order['probability'])}")
-        else:
-            yield _heading(f"Judge, {verdict}")
+            verdict += f"; it is better with probability {_number(order['probability'])}"
+        yield _heading(f"{'Judge' if 'replies' in order else 'Compared'}, {verdict}")
         yield from _replies(order.get("replies", []), full=full)
     certainty = "" if decision.get("certainty") is None else f", certainty {decision['certainty']:g}"
     if "truth" in decision:

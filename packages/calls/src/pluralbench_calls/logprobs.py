@@ -6,13 +6,17 @@ that gives another verdict of the same reply if it is replaced by another one, s
 form, and thinking or reasons that name an answer have no effect.
 """
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, TypeVar
+
+from pluralbench_runs import FrozenModel, one_line
+from pydantic import Field, TypeAdapter, ValidationError
+
+from pluralbench_calls.errors import LedgerError
 
 Value = TypeVar("Value")
 
@@ -22,6 +26,7 @@ FIELDS = {"logprobs": True, "top_logprobs": TOP}
 MAX_LABELS = 100  # of one reply, the last ones
 END_TOKENS = 2  # at most, of a turn or a text, which are not part of the reply
 DIGITS = 6  # after the point of a recorded logprob
+ROUNDING = 1e-3  # by which the logarithm of a probability may exceed 0
 LABEL = re.compile(rb"[^0-9A-Za-z]*([A-Za-z]|[0-9]{1,3})[^0-9A-Za-z]*")
 WORD = re.compile(rb"[0-9A-Za-z]")
 KINDS = (
@@ -31,7 +36,10 @@ KINDS = (
 """Kinds of labels, letters before numbers, with those that a verdict may be besides those of the likeliest tokens."""
 
 
-class Label(NamedTuple):
+Logprob = Annotated[float, Field(le=ROUNDING, allow_inf_nan=False)]
+
+
+class Label(FrozenModel):
     """A label in a reply.
 
     Attributes:
@@ -40,9 +48,12 @@ class Label(NamedTuple):
         least: That of the least likely of these tokens, labels or not. Any other label is at most as likely.
     """
 
-    at: int
-    top: dict[str, float]
-    least: float
+    at: Annotated[int, Field(ge=0)]
+    top: dict[str, Logprob]
+    least: Logprob
+
+
+LABELS = TypeAdapter(list[Label])
 
 
 @dataclass(frozen=True)
@@ -70,8 +81,7 @@ def record_labels(content: Any, text: str) -> str:
     tokens = content if isinstance(content, list) else []
     if not any(_field(token, "top_logprobs") for token in tokens):
         return ""
-    labels = [label._asdict() for label in _labels(tokens, text)]
-    return json.dumps(labels[-MAX_LABELS:], separators=(",", ":"))
+    return LABELS.dump_json([*_labels(tokens, text)][-MAX_LABELS:]).decode()
 
 
 def _labels(tokens: Sequence[Any], text: str) -> Iterator[Label]:
@@ -88,7 +98,8 @@ def _labels(tokens: Sequence[Any], text: str) -> Iterator[Label]:
             if top and first <= start and end <= len(encoded) and not WORD.search(around):
                 least = min(top.values())
                 at = len(encoded[:start].decode(errors="replace"))
-                yield Label(at, _sums(top | {own: top.get(own, _logprob(token))}), round(least, DIGITS))
+                sums = _sums(top | {own: top.get(own, _logprob(token))})
+                yield Label(at=at, top=sums, least=round(least, DIGITS))
         place += len(own)
 
 
@@ -120,7 +131,7 @@ def _sums(top: Mapping[bytes, float | None]) -> dict[str, float]:
         if match is not None and logprob is not None:
             name = match[1].decode()
             sums[name] = sums.get(name, 0.0) + math.exp(logprob)
-    return {name: round(math.log(value), DIGITS) for name, value in sums.items() if value > 0}
+    return {name: round(min(math.log(value), 0.0), DIGITS) for name, value in sums.items() if value > 0}
 
 
 def soft_verdict(
@@ -133,8 +144,14 @@ def soft_verdict(
         labels: Its labels, from `record_labels`.
         parse: Returns the verdict of a text.
         failure: What `parse` raises if the text has no verdict.
+
+    Raises:
+        LedgerError: The labels are not from `record_labels`.
     """
-    every = [Label(**label) for label in json.loads(labels or "[]")]
+    try:
+        every = LABELS.validate_json(labels or "[]")
+    except ValidationError as error:
+        raise LedgerError(f"A call of the ledger has logprobs of another form: {one_line(error, 80)}.") from None
     for kind, others in KINDS:
         found = [
             _verdicts(text, label, match.end(), others, parse, failure)
@@ -187,4 +204,4 @@ def _bytes(token: Any) -> bytes:
 def _logprob(token: Any) -> float | None:
     value = _field(token, "logprob")
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    return float(value) if is_number and value <= 1e-3 else None
+    return float(value) if is_number and value <= ROUNDING else None
