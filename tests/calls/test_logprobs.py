@@ -198,7 +198,7 @@ def test_probabilities_are_recorded_replayed_and_imported(tmp_path: Path) -> Non
         (Reply("'logprobs' is not supported with this model", status=400), "127.0.0.1 refuses logprobs"),
         (
             Reply("Requested sample logprobs of 20, which is greater than max allowed: 5", status=400),
-            '"top_logprobs": 5',
+            "top_logprobs",
         ),
         (Reply("You are not allowed to request logprobs from this model", status=403), "127.0.0.1 refuses logprobs"),
     ],

@@ -160,11 +160,21 @@ def test_a_verdict_without_a_token_of_its_own_is_counted_and_decides_nothing(dat
     assert run.result.invalid_reasons == {"no single token decides the verdict, so it has no probability": 4}
 
 
-def test_a_server_without_logprobs_is_refused_and_a_later_one_goes_on(data: Path, tmp_path: Path) -> None:
+def test_a_server_without_logprobs_is_refused_and_a_later_one_goes_on(
+    data: Path, tmp_path: Path, run: Callable[..., Any]
+) -> None:
+    with serve(lambda *_: Reply("Requested 20 logprobs, more than the maximum of 5", status=400)) as server:
+        words = ("judge", "judge-1", "--base-url", server.base_url, "--benchmark", "pairs", "--data", data)
+        status, _, error = run(*words, "--limit", "2", "--logprobs", "--out", tmp_path / "refused")
+        assert status == 2
+        assert "refuses logprobs" in error
+        assert "leave out `--logprobs`, or ask for fewer tokens (`top_logprobs` in `--extra`)" in " ".join(
+            error.split()
+        )
     with pytest.raises(CallsError, match=r"judge-1 at 127\.0\.0\.1 answers without logprobs"):
         judged(lambda *_: Reply("[[A]]"), data, tmp_path / "run", limit=2)
-    run, _ = judged(soft, data, tmp_path / "run", limit=2)
-    assert run.items["margin"].null_count() == 0
+    resumed, _ = judged(soft, data, tmp_path / "run", limit=2)
+    assert resumed.items["margin"].null_count() == 0
 
 
 @pytest.mark.parametrize(

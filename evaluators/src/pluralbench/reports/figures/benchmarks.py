@@ -150,6 +150,7 @@ def calibration(models: Sequence[RunSeries]) -> Chart:
         "Pairs in five equal bins of score difference: sigmoid of the mean difference, and correct pairs. "
         "ECE: expected calibration error. Dashed: perfect calibration."
     )
+    note += " Differences of judges are the log-odds of their probabilities." * any(is_soft(one.run) for one in shown)
     others = {
         "there are no scores": [one.label for one in models if one not in scored],
         "the scores are not log-odds": [one.label for one in scored if one not in shown],

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 REPLACEMENTS: dict[str, str | None] = {"max_tokens": "max_completion_tokens", "temperature": None, "top_p": None}
 REFUSED = re.compile(r"\bunsupported\b|\bnot support|\bdeprecated\b", re.IGNORECASE)
 SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "guided_json", "guided decoding")
-NO_LOGPROBS = 'leave out `logprobs=True`, or ask for fewer tokens with `extra={"top_logprobs": 5}`'
+NO_LOGPROBS = "leave out `logprobs=True`, or ask for fewer tokens (`top_logprobs` in `extra=...`)"
 MAX_MESSAGE_LENGTH = 1_000  # characters of a server's message that are recorded
 MAX_TOKENS = 100_000_000  # of one answer; a larger number is not plausible
 
