@@ -11,7 +11,7 @@ import torch
 from case_marks import heavy
 from live_hub import Hub, live_hub, point_clients
 from pluralbench_local import LocalError, LocalModel, load, load_backbone, score
-from pluralbench_local.weights import tensor_shapes
+from pluralbench_local.weights import ModelFiles
 from reward_models import (
     BOS,
     TEMPLATE,
@@ -295,12 +295,12 @@ def test_shapes_are_those_of_all_shards_and_of_the_head(tmp_path: Path) -> None:
     folder = Path(save_value_head(tmp_path / "model", "llama-factory"))
     tensors = load_file(folder / "model.safetensors")
     whole = {name: tuple(tensor.shape) for name, tensor in (tensors | head_of("llama-factory")).items()}
-    assert tensor_shapes(LocalModel(name=str(folder))) == whole
+    assert ModelFiles(LocalModel(name=str(folder))).shapes == whole
     auto: Any = AutoModelForCausalLM
     auto.from_pretrained(folder).save_pretrained(folder, max_shard_size="60KB")
     assert len(list(folder.glob("model-*.safetensors"))) > 1
     (folder / "model.safetensors").unlink(missing_ok=True)
-    assert tensor_shapes(LocalModel(name=str(folder))) == whole
+    assert ModelFiles(LocalModel(name=str(folder))).shapes == whole
 
 
 def test_a_classifier_is_recognized_with_and_without_its_kind(classifiers: Folders) -> None:

@@ -202,7 +202,7 @@ def load_general_preference(source: LocalModel, scoring: ScoringConfig) -> Gener
     )
     kind = ModelKind("pairwise", lambda files: True, numbers=_vectors)
     template = GeneralPreferenceTemplate(tokenizer, whole_response=True, num_embeddings=num_embeddings(body))
-    return GeneralPreferenceModel(make_scorer(kind, source, network, template, scoring, reads_label=True))
+    return GeneralPreferenceModel(make_scorer(kind, source, network, template, scoring, lacking=("reference",)))
 
 
 def _general_preference_head(files: ModelFiles) -> GeneralPreferenceHead:

@@ -16,7 +16,6 @@ from pluralbench_runs import plural
 from torch import Tensor, nn
 from transformers import (
     AutoModel,
-    AutoModelForCausalLM,
     AutoModelForSequenceClassification,
     PretrainedConfig,
     PreTrainedTokenizerBase,
@@ -26,11 +25,16 @@ from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
 from pluralbench_local.models import load_model, load_tokenizer, silence_transformers
-from pluralbench_local.network import AGREEMENT, ReadableNetwork, network_of, using_default_attention
+from pluralbench_local.network import ReadableNetwork, network_of
 from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.planning import VOCABULARY_ROWS
 from pluralbench_local.step_heads import is_process, load_step_network, step_rewards, step_template
-from pluralbench_local.token_heads import scale_logits, token_template, with_token_head
+from pluralbench_local.token_heads import (
+    language_model_logits,
+    load_language_model,
+    token_template,
+    with_token_head,
+)
 from pluralbench_local.value_heads import FAMILIES, HeadFamily, load_value_head
 from pluralbench_local.weights import ModelFiles
 
@@ -54,20 +58,6 @@ def _logits(
     return logits.float()
 
 
-@torch.inference_mode()
-def _check_vocabulary(name: str, network: ReadableNetwork) -> None:
-    """Raise `LocalError` unless `_language_model_logits` gives the logits of the model's forward pass."""
-    ids = torch.arange(1, 9, device=network.device).unsqueeze(0)
-    with using_default_attention(network):
-        expected = network.model(input_ids=ids, use_cache=False).logits[0].float()
-        logits = _language_model_logits(network, network.body(input_ids=ids, use_cache=False).last_hidden_state[0])
-    if (expected - logits).abs().max() > AGREEMENT.get(network.dtype, 0.15) * expected.abs().max():
-        raise LocalError(
-            f"{name} is not supported as a language model: it computes its logits from its hidden states in an "
-            "unknown way."
-        )
-
-
 def _log_probabilities(
     network: ReadableNetwork, states: Tensor, rows: Rows, conversations: Sequence[Tokens], mode: Mode
 ) -> Tensor:
@@ -85,18 +75,12 @@ def _log_probabilities(
     )
     sums = torch.zeros(len(conversations), dtype=torch.float64, device=states.device)
     for start, begin, end in zip(starts, [0, *ends], ends, strict=False):
-        logits = _language_model_logits(network, states[unique[start : start + VOCABULARY_ROWS]])
+        logits = language_model_logits(network, states[unique[start : start + VOCABULARY_ROWS]])
         chunk = order[begin:end]
         # `logsumexp` takes up to four times as long.
         values = logits.log_softmax(-1)[inverse[chunk] - start, target[chunk]]
         sums.index_add_(0, owner[chunk], values.double())
     return sums.unsqueeze(1)
-
-
-def _language_model_logits(network: ReadableNetwork, states: Tensor) -> Tensor:
-    """Logits as in the model's forward pass; some families scale or cap them."""
-    assert network.head is not None  # noqa: S101 - a language model has one
-    return scale_logits(network.head(states).float(), network.model.config)
 
 
 def _token_logits(
@@ -118,7 +102,6 @@ class ModelKind:
         loader: Loads a reward model that scores in its own way, as "module:function" of a `LocalModel` and a
             `ScoringConfig`. Default: a network that the other fields describe.
         network: Loads the network of a model.
-        check: Raises `LocalError` if a loaded network cannot be read.
         append: Key in the model's configuration with the id of a token that it expects after a conversation.
         whole_response: Whether all tokens of the response are read, instead of the conversation's last token.
         numbers: Numbers of each conversation, of shape (conversations, labels), from the states that are read.
@@ -133,7 +116,6 @@ class ModelKind:
     recognize: Callable[[ModelFiles], bool]
     loader: str = ""
     network: Callable[[ModelFiles], ReadableNetwork] = lambda files: _network(files, AutoModelForSequenceClassification)
-    check: Callable[[str, ReadableNetwork], None] = lambda name, network: None
     append: str = ""
     whole_response: bool = False
     numbers: Callable[[ReadableNetwork, Tensor, Rows, Sequence[Tokens], Mode], Tensor] = _logits
@@ -210,7 +192,7 @@ def _network(
 
 def _classifier(files: ModelFiles) -> ReadableNetwork:
     """Load a sequence classifier, whose head has as many rows as its configuration has labels."""
-    rows, labels = files.shapes.get("score.weight", (0,))[0], files.config.num_labels
+    rows, labels = files.shapes.get("score.weight", (0,))[0], files.config.num_labels or 0
     if rows and rows != labels:
         raise LocalError(
             f"The head of {files.source.name} has {plural(rows, 'row')} (score.weight), but config.json names "
@@ -226,9 +208,7 @@ def _internlm2(files: ModelFiles) -> ReadableNetwork:
 def _token_network(files: ModelFiles) -> ReadableNetwork:
     size = files.config.get_text_config().vocab_size
     template = token_template(files.source, Template(load_tokenizer(files.source), num_embeddings=size))
-    network = _network(files, AutoModelForCausalLM, lambda model: model.get_output_embeddings())
-    _check_vocabulary(files.source.name, network)
-    return with_token_head(network, template.labels)
+    return with_token_head(load_language_model(files), template.labels)
 
 
 def _value_head(family: HeadFamily) -> ModelKind:
@@ -238,8 +218,7 @@ def _value_head(family: HeadFamily) -> ModelKind:
 LANGUAGE_MODEL = ModelKind(
     "implicit",
     lambda files: files.source.kind == "implicit",
-    network=lambda files: _network(files, AutoModelForCausalLM, lambda model: model.get_output_embeddings()),
-    check=_check_vocabulary,
+    network=load_language_model,
     whole_response=True,
     numbers=_log_probabilities,
     option="reference",
@@ -312,14 +291,3 @@ KINDS: tuple[ModelKind, ...] = (
 def kind_of(files: ModelFiles) -> ModelKind:
     """Return the kind of a model. Raises `LocalError` if its configuration or its weights cannot be read."""
     return next(kind for kind in KINDS if kind.recognize(files))
-
-
-def load_network(kind: ModelKind, files: ModelFiles) -> ReadableNetwork:
-    """Load a network, and check that it can be read.
-
-    Raises:
-        LocalError: If it cannot be loaded or read; or if its device is not available, or has too little memory.
-    """
-    network = kind.network(files)
-    kind.check(files.source.name, network)
-    return network

@@ -13,7 +13,7 @@ from pluralbench_runs import log_status, step
 from pluralbench_local.config import LocalModel, described
 from pluralbench_local.errors import LocalError
 from pluralbench_local.general_preference import GeneralPreferenceModel
-from pluralbench_local.kinds import ModelKind, kind_of, load_network
+from pluralbench_local.kinds import ModelKind, kind_of
 from pluralbench_local.labels import check_label
 from pluralbench_local.models import (
     ALL_GPUS,
@@ -108,7 +108,7 @@ def _load(kind: ModelKind, files: ModelFiles, options: RunOptions) -> LocalRewar
             "`kind=...`."
         )
     tokenizer = load_tokenizer(model)
-    network = load_network(kind, files)
+    network = kind.network(files)
     network, reference = (network, None) if model.reference is None else _with_reference(kind, model, network)
     config = network.model.config
     outputs = getattr(network.head, "out_features", None)  # without it, the first batch shows the number of labels
@@ -126,7 +126,7 @@ def _with_reference(
 ) -> tuple[ReadableNetwork, ReadableNetwork]:
     """Both networks; if one cannot be packed, neither is."""
     base = model.model_copy(update={"name": model.reference, "revision": None, "base": None})
-    reference = load_network(kind, ModelFiles(base))
+    reference = kind.network(ModelFiles(base))
     if reference.model.config.vocab_size != network.model.config.vocab_size:
         raise LocalError(f"{model.reference} has another vocabulary than {model.name}, so it cannot be its reference.")
     if bool(network.unpackable) == bool(reference.unpackable):

@@ -185,13 +185,20 @@ def read_padded(network: ReadableNetwork, conversations: Sequence[Tokens]) -> tu
     return states, rows, ids.numel()
 
 
-def _own_logits(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
+@contextmanager
+def own_forward_pass(model: PreTrainedModel) -> Iterator[None]:
+    """Turn the errors of a model's own code within this context into `LocalError`."""
     try:
-        logits: Tensor = model(input_ids=ids, attention_mask=mask).logits
+        yield
     except (TypeError, ValueError, LookupError, AttributeError, AssertionError, NameError) as error:
         raise LocalError(
             f"The forward pass of {model.name_or_path} fails on a conversation ({one_line(error, 200)})."
         ) from None
+
+
+def _own_logits(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
+    with own_forward_pass(model):
+        logits: Tensor = model(input_ids=ids, attention_mask=mask).logits
     if logits.dim() < 2 and logits.numel() % len(ids) == 0:  # as of ArmoRM; some squeeze a batch of one
         logits = logits.reshape(len(ids), -1)
     if logits.dim() != 2 or len(logits) != len(ids):

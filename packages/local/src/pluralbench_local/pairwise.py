@@ -15,12 +15,12 @@ from transformers import CONFIG_MAPPING, AutoModel, PreTrainedTokenizerBase
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
-from pluralbench_local.kinds import LANGUAGE_MODEL, ModelKind, Rows, load_network
+from pluralbench_local.kinds import ModelKind, Rows
 from pluralbench_local.models import describe_weights, load_model, load_tokenizer, num_embeddings
 from pluralbench_local.network import ReadableNetwork
 from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.scoring import LocalRewardModel, RunOptions
-from pluralbench_local.token_heads import with_token_head
+from pluralbench_local.token_heads import load_language_model, with_token_head
 from pluralbench_local.weights import ModelFiles
 
 PAIRRM_TOKENS = 2048
@@ -76,8 +76,7 @@ def make_scorer(
     template: Template,
     scoring: ScoringConfig,
     max_length: int | None = None,
-    *,
-    reads_label: bool = False,
+    lacking: Sequence[str] = ("reference", "label"),
 ) -> LocalRewardModel:
     """Return what computes the numbers of a pairwise model, and measures their tolerance.
 
@@ -88,12 +87,12 @@ def make_scorer(
         template: How texts become tokens.
         scoring: How it scores.
         max_length: Maximum tokens of a text. Default: by tokenizer and configuration.
-        reads_label: Whether the model has labels.
+        lacking: Options that the model does not have.
 
     Raises:
         LocalError: If the model is given an option that it does not have.
     """
-    for option in ("reference", *(() if reads_label else ("label",))):
+    for option in lacking:
         if getattr(source, option) is not None:
             raise LocalError(
                 f"{source.name} compares two responses and has no {option}; leave out `{option}=...`, or choose "
@@ -305,6 +304,6 @@ def load_pair_preference(source: LocalModel, scoring: ScoringConfig) -> LocalPai
         size = files.config.get_text_config().vocab_size
         template = PairPreferenceTemplate(load_tokenizer(source), num_embeddings=size)
         letters = template.letters(source.name)
-        network = with_token_head(load_network(LANGUAGE_MODEL, files), letters)
+        network = with_token_head(load_language_model(files), letters)
     kind = ModelKind("pairwise", lambda files: True, numbers=_letter_numbers)
     return LocalPairwiseModel(make_scorer(kind, source, network, template, scoring), pair_of_letters)

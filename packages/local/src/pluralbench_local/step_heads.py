@@ -8,20 +8,25 @@ from typing import Any
 
 import torch
 from pluralbench_rewards import Mode
-from pluralbench_runs import one_line
 from torch import Tensor, nn
-from transformers import AutoModel, AutoModelForCausalLM, AutoModelForTokenClassification
+from transformers import AutoModel, AutoModelForTokenClassification
 
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
 from pluralbench_local.labels import check_label, reward_of
 from pluralbench_local.models import load_model, load_tokenizer, silence_transformers
-from pluralbench_local.network import AGREEMENT, ReadableNetwork, network_of, using_default_attention
+from pluralbench_local.network import (
+    AGREEMENT,
+    ReadableNetwork,
+    network_of,
+    own_forward_pass,
+    using_default_attention,
+)
 from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.step_rewards import PROCESS_REWARDS, Aggregation, ProcessRewardName, StepReading
 from pluralbench_local.steps import single_token, tokenize_steps
-from pluralbench_local.token_heads import with_token_head
+from pluralbench_local.token_heads import check_distinct, load_language_model, with_token_head
 from pluralbench_local.value_heads import FAMILIES, HeadFamily, load_value_head
 from pluralbench_local.weights import ModelFiles
 
@@ -99,12 +104,8 @@ def _architecture(files: ModelFiles) -> str:
 def _language_model(files: ModelFiles, tokens: Sequence[str]) -> ReadableNetwork:
     template = Template(load_tokenizer(files.source), num_embeddings=files.config.get_text_config().vocab_size)
     ids = [single_token(token, template) for token in tokens]
-    if len(set(ids)) < len(ids):
-        raise LocalError(f"The positive and the negative token are the same (id {ids[0]}); give two tokens.")
-    model: Any = load_model(AutoModelForCausalLM, files.source)
-    with silence_transformers():
-        network = network_of(model, model.get_output_embeddings())
-    return with_token_head(network, ids)
+    check_distinct(ids)
+    return with_token_head(load_language_model(files), ids)
 
 
 def _with_own_head(files: ModelFiles) -> ReadableNetwork:
@@ -216,13 +217,9 @@ class OwnLogits(nn.Module):
     def forward(self, **inputs: Any) -> Any:
         """Return the logits of all tokens, of shape (batch, tokens, labels), as last hidden states."""
         inputs.pop("use_cache", None)
-        try:
+        with own_forward_pass(self._model):
             output = self._model(**inputs)
             logits = output["logits"] if isinstance(output, dict) and "logits" in output else output[0]
-        except (TypeError, ValueError, LookupError, AttributeError, AssertionError, NameError) as error:
-            raise LocalError(
-                f"The forward pass of {self._model.name_or_path} fails on a conversation ({one_line(error, 200)})."
-            ) from None
         if logits.dim() != 3 or logits.shape[:2] != inputs["input_ids"].shape:
             raise LocalError(
                 f"{self._model.name_or_path} returns logits of shape {tuple(logits.shape)} for "

@@ -8,12 +8,14 @@ from typing import Any
 import torch
 from pluralbench_runs import one_line
 from torch import Tensor, nn
-from transformers import PretrainedConfig, PreTrainedTokenizerBase
+from transformers import AutoModelForCausalLM, PretrainedConfig, PreTrainedTokenizerBase
 
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
-from pluralbench_local.network import ReadableNetwork
+from pluralbench_local.models import load_model, silence_transformers
+from pluralbench_local.network import AGREEMENT, ReadableNetwork, network_of, using_default_attention
+from pluralbench_local.weights import ModelFiles
 
 PROMPT, RESPONSES = "What is a quiet hobby?", ("Origami.", "走路 with an old dog")
 """Texts by which the end of a chat template is examined."""
@@ -34,6 +36,39 @@ def scale_logits(logits: Tensor, config: PretrainedConfig) -> Tensor:
 def _scales(config: PretrainedConfig) -> dict[str, float]:
     text = config.get_text_config()
     return {name: value for name in SCALES if (value := getattr(text, name, None))}
+
+
+def load_language_model(files: ModelFiles) -> ReadableNetwork:
+    """Load a language model, whose head is read.
+
+    Raises:
+        LocalError: If it cannot be loaded, or computes its logits from its hidden states in an unknown way.
+    """
+    model: Any = load_model(AutoModelForCausalLM, files.source)
+    with silence_transformers():
+        network = network_of(model, model.get_output_embeddings())
+    _check_vocabulary(files.source.name, network)
+    return network
+
+
+@torch.inference_mode()
+def _check_vocabulary(name: str, network: ReadableNetwork) -> None:
+    """Raise `LocalError` unless `language_model_logits` gives the logits of the model's forward pass."""
+    ids = torch.arange(1, 9, device=network.device).unsqueeze(0)
+    with using_default_attention(network):
+        expected = network.model(input_ids=ids, use_cache=False).logits[0].float()
+        logits = language_model_logits(network, network.body(input_ids=ids, use_cache=False).last_hidden_state[0])
+    if (expected - logits).abs().max() > AGREEMENT.get(network.dtype, 0.15) * expected.abs().max():
+        raise LocalError(
+            f"{name} is not supported as a language model: it computes its logits from its hidden states in an "
+            "unknown way."
+        )
+
+
+def language_model_logits(network: ReadableNetwork, states: Tensor) -> Tensor:
+    """Return the logits of all tokens as the model's forward pass computes them."""
+    assert network.head is not None  # noqa: S101 - a language model has one
+    return scale_logits(network.head(states).float(), network.model.config)
 
 
 class TokenHead(nn.Module):
@@ -99,9 +134,14 @@ def token_template(source: LocalModel, template: Template) -> Template:
         _check_end_of_turn(template, texts[0])
     tokens = [token for token in (reading.positive, reading.negative) if token is not None]
     labels = tuple(_token_id(token, texts, tail, template) for token in tokens)
+    check_distinct(labels)
+    return replace(template, labels=labels)
+
+
+def check_distinct(labels: Sequence[int]) -> None:
+    """Raise `LocalError` if the positive and the negative token have the same id."""
     if len(set(labels)) < len(labels):
         raise LocalError(f"The positive and the negative token are the same (id {labels[0]}); give two tokens.")
-    return replace(template, labels=labels)
 
 
 def _check_opening(template: Template, text: str) -> None:

@@ -57,7 +57,7 @@ class ModelFiles:
 
     @cached_property
     def shapes(self) -> Shapes:
-        """Shapes of all tensors; see `tensor_shapes`. An adapter's own head is in the place of its base's."""
+        """Shapes of all tensors; an adapter's own head is in the place of its base's. Raises as `by_file`."""
         adapter = self.source.adapter()
         head = {} if adapter is None else {name: tuple(tensor.shape) for name, tensor in adapter.head.items()}
         return {name: shape for shapes in self.by_file.values() for name, shape in shapes.items()} | head
@@ -66,8 +66,12 @@ class ModelFiles:
     def by_file(self) -> Mapping[str, Shapes]:
         """Shapes of the tensors by the name of their file; those beside an adapter by its path.
 
+        Read are the headers of one file or of the shards of an index, of safetensors or of pickles, and of a head in a
+        file of its own. Of a model on the Hub, headers of safetensors are fetched without their tensors. Pickles are
+        opened only with `weights_only`. Empty if there are no such files, or the Hub cannot be reached.
+
         Raises:
-            LocalError: If they cannot be read.
+            LocalError: If a file cannot be read, or is a pickle of more than tensors.
         """
         if self.given is not None:
             return self.given
@@ -119,25 +123,6 @@ class ModelFiles:
         if not file or not any(Path(file).match(pattern) for pattern in SINGLE_FILES) or file in BODY_FILES:
             return None
         return self.tensors(self.by_file[file])
-
-
-def tensor_shapes(source: LocalModel) -> Shapes:
-    """Return the shape of each tensor in a model's files, from their headers.
-
-    Read are one file or the shards of an index, of safetensors or of pickles, and a head in a file of its own. Of a
-    model on the Hub, headers of safetensors are fetched without their tensors. Pickles are opened only with
-    `weights_only`.
-
-    Args:
-        source: The model.
-
-    Returns:
-        Shapes by name; empty if there are no such files, or the Hub cannot be reached.
-
-    Raises:
-        LocalError: If a file cannot be read, or is a pickle of more than tensors.
-    """
-    return ModelFiles(source).shapes
 
 
 def body_file(names: Iterable[str]) -> str:

@@ -17,7 +17,7 @@ from pluralbench_local.batches import Read, in_batches
 from pluralbench_local.config import LocalModel, described
 from pluralbench_local.conversations import Template, Tokenized, tokenize
 from pluralbench_local.errors import LocalError
-from pluralbench_local.kinds import CLASSIFIER, LANGUAGE_MODEL, kind_of, load_network
+from pluralbench_local.kinds import CLASSIFIER, LANGUAGE_MODEL, kind_of
 from pluralbench_local.models import (
     load_config,
     load_or_raise,
@@ -162,7 +162,7 @@ def _decoder(source: LocalModel, options: RunOptions) -> Decoder:
     kind = kind_of(files)
     if kind is CLASSIFIER and not declared[0].endswith("ForSequenceClassification"):
         kind = LANGUAGE_MODEL
-    network = load_network(kind, files)
+    network = kind.network(files)
     if network.head is None:
         raise LocalError(_no_decoder_message(source.name, declared[0]))
     plain = not tokenizer.chat_template

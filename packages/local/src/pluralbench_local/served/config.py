@@ -59,7 +59,7 @@ class ServedModel(FrozenModel):
         model, serving, kind = self.model, self.serving, self.model.kind or "classifier"
         if kind == "pairwise":
             raise ServerError(f"{model.name} compares two responses, which no server does; leave out the servers.")
-        if kind == "process":
+        if kind == "process" or model.has_steps():
             raise ServerError(NO_STEPS.format(model.name))
 
         async def connect(urls: Sequence[str], served_name: str | None, name: str) -> list[Server]:
