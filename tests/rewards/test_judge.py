@@ -26,7 +26,7 @@ def test_further_samples_are_requests_of_their_own_and_the_first_keeps_its_keys(
     def reply(body: dict[str, Any], number: int) -> Reply:
         return Reply("[[A]]" if number != 1 else "Who knows?")
 
-    warm = {"model": {"temperature": 0.6}, "connection": ONE_BY_ONE}
+    warm: dict[str, Any] = {"model": {"temperature": 0.6}, "connection": ONE_BY_ONE}
     other = replace(PAIR, id="q2", first="Chess.")
     with serve(reply) as server:
         replies = judge(server, tmp_path, **warm).compare([PAIR, other], samples=3)

@@ -40,7 +40,7 @@ def score(model: Any, *, data: Any = None, **options: Any) -> Run:
     )
 
 
-def judge(model: str, *, data: Any = None, **options: Any) -> Run:
+def judge(model: str | Sequence[str], *, data: Any = None, **options: Any) -> Run:
     """`pluralbench.judge`."""
     return pluralbench.judge(
         model,

@@ -295,6 +295,17 @@ class JudgeConfig(ReplyConfig):
         "target",
         description="multilingual: language the judge expects responses in; english is the authors' prompt.",
     )
+    samples: int = Field(
+        1,
+        ge=1,
+        le=1_000,
+        description="Replies of each judge to each question and order, which vote. Needs a temperature.",
+    )
+    vote: VoteRule | None = Field(
+        None,
+        description="How several replies vote: the most frequent (majority) or the mean score. Default: majority of "
+        "verdicts and picks, mean of ratings.",
+    )
     temperature: float | None = Field(
         None, ge=0, description="Sampling temperature; 0 is greedy. Default: 0, or that of --prompt."
     )

@@ -32,7 +32,7 @@ Examples:
                 html="page",
                 without="item_list",
             ),
-            "judge": _verb("evaluation.judge:judge", "Judging with {model}...", "print_run"),
+            "judge": _verb("evaluation.judge:judge", "Judging with {model}...", "print_run", model="judges"),
             "judge-personas": _verb("evaluation.personas:judge_personas", "Judging with {model}...", "print_run"),
             "judge-metrics": _verb("commands.judge_metrics:judge_metrics", "Reading verdicts..."),
             "merge": _verb("evaluation.merge:merge", "Joining shards...", "print_run"),

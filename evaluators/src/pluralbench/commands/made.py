@@ -30,6 +30,11 @@ def model(model: LocalModel, *, serving: Annotated[ServingConfig, Options("Serve
     return described(model, serving)
 
 
+def judges(model: Annotated[Sequence[str], Flag(metavar="MODEL...")]) -> str | Sequence[str]:
+    """Return the name of a judge, or those of a panel."""
+    return model[0] if len(model) == 1 else model
+
+
 def locations(*, data: Annotated[Sequence[str], Flag(metavar=f"[NAME=]{PLACE}")] = ()) -> dict[str, str]:
     """Return the locations of data by benchmark; "" for all others.
 

@@ -39,6 +39,7 @@ VERDICTS = {
     INVALID: (INVALID, INVALID),
 }
 """Verdict and outcome by the combined letter of the replies; A is the chosen response."""
+CHOICES = ("chosen", "rejected")
 LETTERS = ("A", "B", "C", INVALID)
 REPLIES_COMPARED = schema_of(
     *("config", "id", "chosen", "rejected", "first", "judge", "sample", "verdict", "reason", "calls")
@@ -160,11 +161,11 @@ class Votes:
         if "response" in rows.columns:
             return rows.select(*key, "response")
         if not self.compared:
-            sides = [rows.select(*key, response=pl.lit(side)) for side in ("chosen", "rejected")]
+            sides = [rows.select(*key, response=pl.lit(side)) for side in CHOICES]
         else:
             sides = [
                 rows.filter(pl.col(column).is_not_null()).select(*key, "chosen", "rejected", first=pl.lit(side))
-                for (column, _), side in zip(SIDES, ("chosen", "rejected"), strict=True)
+                for (column, _), side in zip(SIDES, CHOICES, strict=True)
             ]
         return pl.concat(sides).sort("row", maintain_order=True)
 
@@ -219,7 +220,7 @@ class Votes:
         valid = counts.any(1)
         letters = np.array(LETTERS)[np.where(valid, place, len(LETTERS) - 1)]
         sides = []
-        for side, (column, _) in zip(("chosen", "rejected"), SIDES, strict=True):
+        for side, (column, _) in zip(CHOICES, SIDES, strict=True):
             own = (self._asked["first"] == side).to_numpy()
             voted = np.full(self.items.height, None, dtype=object)
             voted[self._asked["row"].to_numpy()[own]] = letters[own]

@@ -34,6 +34,8 @@ WORD_FORMATS = {
     "oracle": "oracle-{}",
     "profile_size": "{}-posts",
     "orders": "{}-order",
+    "samples": "{}-samples",
+    "vote": "{}-vote",
     "verdicts": "{}-verdicts",
     "criterion": "criterion-{}",
     "answer_language": "answers-{}",

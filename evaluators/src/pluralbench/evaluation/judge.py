@@ -1,11 +1,12 @@
 """`judge`: let a language model judge a benchmark and write a run directory with the recorded calls."""
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
 from pluralbench_calls import Choice, read_ledger
-from pluralbench_calls.chat import ChatModel, ConnectionConfig
+from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig
 from pluralbench_calls.verdicts import legacy_score
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import Seed
@@ -13,7 +14,8 @@ from pluralbench_runs import Seed
 from pluralbench.arguments import ShardText
 from pluralbench.config import DataConfig, JudgeConfig, PersonaJudgeConfig, Profile, PromptConfig, SynthesizeConfig
 from pluralbench.data.decisions import decisions_of
-from pluralbench.data.votes import SIDES
+from pluralbench.data.votes import CHOICES, SIDES, Votes
+from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judged_items import JudgeContexts, JudgeVerdicts, check_protocol, judge_items
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
@@ -21,22 +23,25 @@ from pluralbench.evaluation.models import resolve_chat_model
 from pluralbench.evaluation.soft_verdicts import request_fields
 from pluralbench.evaluation.verdicts import (
     export_calls,
-    judge_of,
     judge_prompts_digest,
     judge_result,
+    judges_of,
     rubric_connection,
 )
 from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.metric import MetricKey
+from pluralbench.metrics.votes import token_numbers
 from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig
 from pluralbench.results.record import UsageRecord
 from pluralbench.results.run_files import LEDGER_FILE, write_run
 from pluralbench.results.runs import Run, load_run
 
+NAMED_JUDGES = 3  # in the name of a run's directory
+
 
 def judge(
-    model: str,
+    model: str | Sequence[str],
     *,
     benchmark: str | None = None,
     data: str | Path | DataConfig | None = None,
@@ -48,14 +53,14 @@ def judge(
     out: str | Path | None = None,
     fresh: bool = False,
 ) -> Run[JudgeRunConfig, JudgeResult]:
-    """Let a language model judge a benchmark.
+    """Let a language model judge a benchmark, or a panel of several that vote.
 
     Every call is recorded in the run directory; repeat it with the same arguments to resume without repeating calls. A
     reply that cannot be parsed is retried at a higher temperature. If no attempt gives a readable verdict, it is
     invalid and counts as wrong.
 
     Args:
-        model: Name of a model at the endpoint, or `local` (small embedded model).
+        model: Name of a model at the endpoint, or `local` (small embedded model). Several are a panel.
         benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
             all), or a TOML file. Default: the benchmark in the manifest of `data`, else personalized.
         data: Location of the dataset, or a `DataConfig`, which also selects configs, columns and a limit, or draws
@@ -79,9 +84,11 @@ def judge(
         pluralbench judge gpt-5-mini --benchmark personalized --limit 50 --price 0.25/2 --max-cost 1
         pluralbench judge my-model --base-url http://localhost:8000/v1 --data dist/personalized-rewardbench
             --oracle titles
+        pluralbench judge my-model --samples 8 --temperature 0.7
+        pluralbench judge model-a model-b model-c --base-url http://localhost:4000/v1
     """
-    options = judging or JudgeConfig()
-    judging = options.for_model(model)
+    options, models = judging or JudgeConfig(), [model] if isinstance(model, str) else [*model]
+    judging = options.for_model(LOCAL if LOCAL in models else "")
     loaded = load_benchmark(benchmark, data, prompt, shard=shard)
     if not loaded.benchmark.ties_break_exact_match and judging.protocol == "pairwise":
         # CHEEMS's code asks once per pair; verdicts count as in its paper.
@@ -89,28 +96,68 @@ def judge(
         judging = judging.model_copy(update={"orders": "one"})
     check_protocol(loaded, judging)
     contexts = JudgeContexts.for_items(loaded, judging)
-    chat, connection = judge_chat_model(model, judging, connection, seeded=False)
+    chats, connection = _chat_models(models, judging, connection)
     config = JudgeRunConfig(
         **loaded.records(),
-        model=chat,
+        model=chats[0],
+        panel=chats[1:],
         rubric_model=rubric_chat_model(judging, connection),
         prompts_digest=judge_prompts_digest(judging),
         judging=judging,
         seed=seed,
         connection=connection,
     )
-    name = f"{loaded.name}-{Path(chat.model).name}-judge"
+    name = f"{loaded.name}-{'-'.join(Path(chat.model).name for chat in chats[:NAMED_JUDGES])}-judge"
     target = Path(out or run_folder(name, config, loaded.data, loaded.prompt, options, seed=seed, shard=loaded.shard))
-    the_judge = judge_of(config, target.with_name(target.name + ".work") / "ledger.sqlite")
+    judges = judges_of(config, target.with_name(target.name + ".work") / "ledger.sqlite")
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:
-                verdicts = judge_items(the_judge, loaded, contexts, judging, seed)
-                usage = export_calls(the_judge, output)
+                if len(judges) > 1:  # a judge that cannot be asked is noticed before the others have judged all
+                    judge_items(judges, loaded._replace(frame=loaded.frame[:1]), contexts.at([0]), judging, seed)
+                verdicts = judge_items(judges, loaded, contexts, judging, seed)
+                usage = export_calls(judges[0], output)
                 result = result_of_verdicts(config, verdicts, usage, seconds())
-                metrics = compute_judge_metrics(loaded, verdicts.frame, read_ledger(output.work / LEDGER_FILE), judging)
-                write_run(output, config, result, metrics, {"items": verdicts.frame})
+                metrics = compute_judge_metrics(config, loaded, verdicts, read_ledger(output.work / LEDGER_FILE))
+                write_run(output, config, result, metrics, verdicts.frames)
     return load_run(target, JudgeRunConfig, part=True)
+
+
+def _chat_models(
+    models: Sequence[str], judging: JudgeConfig, connection: ConnectionConfig | None
+) -> tuple[tuple[ChatModel, ...], ConnectionConfig]:
+    """Resolve the judges, and the connection to those that are not in this process.
+
+    Raises:
+        EvaluationError: If there is no judge, one is there twice, or the options of votes do not apply.
+    """
+    if not models:
+        raise EvaluationError("A panel needs at least one judge; name a model.")
+    twice = next((name for name in models if models.count(name) > 1), None)
+    if twice is not None:
+        raise EvaluationError(
+            f"The judge {twice} is in the panel twice; name each once, and let it reply several times with "
+            "`samples=...`."
+        )
+    chats, connections = zip(
+        *(judge_chat_model(name, judging, connection, seeded=False) for name in models), strict=True
+    )
+    greedy = next((chat.model for chat in chats if chat.temperature == 0), None)
+    if judging.samples > 1 and greedy is not None:
+        raise EvaluationError(
+            f"`samples={judging.samples}` needs samples that differ, but {greedy} replies at temperature 0; set "
+            "`temperature=...`, such as 0.7."
+        )
+    if judging.tie_margin is not None and judging.samples * len(chats) > 1:
+        raise EvaluationError(
+            f"`tie_margin={judging.tie_margin}` decides by probability, and several replies vote by their verdicts; "
+            "leave it out, or let one judge reply once."
+        )
+    if judging.vote is not None and judging.samples * len(chats) == 1:
+        raise EvaluationError(
+            f'`vote="{judging.vote}"` needs several replies to a question; pass `samples=...` or more judges.'
+        )
+    return chats, next((one for one in connections if one.base_url is not None), connections[0])
 
 
 def judge_chat_model(
@@ -149,46 +196,58 @@ def result_of_verdicts(
 
 
 def compute_judge_metrics(
-    loaded: LoadedBenchmark, frame: pl.DataFrame, ledger: pl.DataFrame, judging: JudgeConfig
+    config: JudgeRunConfig, loaded: LoadedBenchmark, verdicts: JudgeVerdicts, ledger: pl.DataFrame
 ) -> pl.DataFrame:
     """Compute the metrics of a judge's run; a shard has none.
 
     Args:
+        config: Settings of the run.
         loaded: The benchmark and its items.
-        frame: The rows of `items.parquet`.
+        verdicts: The rows of the run's frames.
         ledger: The recorded calls.
-        judging: How it was judged.
     """
-    metrics = loaded.compute_metrics(decisions_of(frame), frame)
-    return metrics if loaded.shard is not None else with_legacy(metrics, frame, ledger, judging)
+    frame, votes = verdicts.frame, config.votes_on(verdicts.frame, verdicts.replies)
+    metrics = loaded.compute_metrics(decisions_of(frame), frame, votes)
+    return metrics if loaded.shard is not None else with_calls(metrics, frame, votes, ledger, config.judging)
 
 
-def with_legacy(metrics: pl.DataFrame, frame: pl.DataFrame, ledger: pl.DataFrame, judging: JudgeConfig) -> pl.DataFrame:
-    """Add M-RewardBench's accuracy, which gives half a point for a verdict that its code cannot read.
+def with_calls(
+    metrics: pl.DataFrame, frame: pl.DataFrame, votes: Votes | None, ledger: pl.DataFrame, judging: JudgeConfig
+) -> pl.DataFrame:
+    """Add the numbers that are computed from the recorded calls.
 
-    Only runs that compare responses have it. With a prompt of its own, the judge's verdicts are read as that says.
+    These are the tokens of votes, and M-RewardBench's accuracy, which gives half a point for a verdict that its code
+    cannot read. Only runs that compare responses have the latter. With a prompt of its own, the judge's verdicts are
+    read as that says.
 
     Args:
         metrics: The metrics of the run.
         frame: The rows of `items.parquet`.
-        ledger: The recorded calls. The last call of a verdict decides.
+        votes: The replies that vote, if any. The last call of a reply decides.
+        ledger: The recorded calls.
         judging: How it was judged.
     """
-    if SIDES[0][1] not in frame.columns:
-        return metrics
+    numbers = [] if votes is None else [*token_numbers(votes, ledger)]
+    if SIDES[0][1] in frame.columns:
+        points = [*_half_points(frame, votes, ledger, judging)]
+        mean = Estimate(sum(points) / len(points) if points else None, n=len(points))
+        numbers.append((MetricKey("accuracy_with_invalid_as_half"), mean))
+    return pl.concat([metrics, metrics_frame(numbers)]) if numbers else metrics
+
+
+def _half_points(
+    frame: pl.DataFrame, votes: Votes | None, ledger: pl.DataFrame, judging: JudgeConfig
+) -> Iterator[float]:
+    """Yield 1 for each right reply, 1/2 for one that cannot be read, and else 0; arguments as in `with_calls`."""
     texts = dict(ledger.select("key", "text").iter_rows())
-    letters: tuple[Choice, ...] = ("A", "B")
-    if judging.prompt is None:
-        points = [
-            legacy_score(texts[calls[-1]], letter)
-            for (_, column), letter in zip(SIDES, letters, strict=True)
-            for calls in frame[column].drop_nulls()
-        ]
+    letters: dict[str, Choice] = {"chosen": "A", "rejected": "B"}
+    if votes is None:
+        sides = zip(CHOICES, SIDES, strict=True)
+        replies = [(side, *reply) for side, columns in sides for reply in frame.select(columns).iter_rows()]
     else:
-        points = [
-            float(verdict == letter) if verdict in letters else 0.5
-            for (column, _), letter in zip(SIDES, letters, strict=True)
-            for verdict in frame[column].drop_nulls()
-        ]
-    mean = Estimate(sum(points) / len(points) if points else None, n=len(points))
-    return pl.concat([metrics, metrics_frame([(MetricKey("accuracy_with_invalid_as_half"), mean)])])
+        replies = votes.replies.select("first", "verdict", "calls").rows()
+    for side, verdict, calls in replies:
+        if verdict is not None and judging.prompt is None:
+            yield legacy_score(texts[calls[-1]], letters[side])
+        elif verdict is not None:
+            yield float(verdict == letters[side]) if verdict in letters.values() else 0.5

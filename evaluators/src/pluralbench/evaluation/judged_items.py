@@ -1,15 +1,16 @@
 """The items of a benchmark as a language model judges them: pairwise, pointwise or listwise."""
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
+from pluralbench_calls import ParsedReply
 from pluralbench_calls.verdicts import parse_with_all_rules
 from pluralbench_measures.rankings import pairs_of
-from pluralbench_rewards.contract import Group, Scored
+from pluralbench_rewards.contract import Group
 from pluralbench_rewards.judge import Comparison, Judge, scores_of
 from pluralbench_rewards.prompts import JudgePrompt
 from pluralbench_runs import rng_for
@@ -19,12 +20,13 @@ from pluralbench.data.column_types import schema_of
 from pluralbench.data.decisions import BASE, JUDGED, SOFT, decide, lists_pairs, score_items
 from pluralbench.data.layouts import records_responses
 from pluralbench.data.prompts import judge_context, language_context, rubric_text
-from pluralbench.data.votes import SIDES, verdict
+from pluralbench.data.votes import CHOICES, INVALID, REPLIES_COMPARED, REPLIES_SCORED, SIDES, Votes, verdict
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.loading import LoadedBenchmark
-from pluralbench.evaluation.soft_verdicts import decide_by_probability, record_probabilities
+from pluralbench.evaluation.soft_verdicts import decide_by_probability, mean_probability, record_probabilities
 from pluralbench.evaluation.verdicts import record_replies
 
+Value = TypeVar("Value")
 BEST_AND_OTHERS = 2  # ranks of an item that a pick of the best response can rank
 
 
@@ -35,11 +37,18 @@ class JudgeVerdicts(NamedTuple):
         frame: The rows of `items.parquet`.
         reasons: Why verdicts are invalid, one entry each.
         readings: Number of replies that each parsing rule can read; empty with a prompt of its own.
+        replies: The rows of `replies.parquet`; None if there is one reply to each question.
     """
 
     frame: pl.DataFrame
     reasons: list[str]
     readings: dict[str, int]
+    replies: pl.DataFrame | None = None
+
+    @property
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """The frames of the run by name."""
+        return {"items": self.frame} | ({} if self.replies is None else {"replies": self.replies})
 
 
 class JudgeContexts(NamedTuple):
@@ -95,19 +104,22 @@ def _variables(item: Mapping[str, Any], loaded: LoadedBenchmark, judging: JudgeC
 
 
 class ScoredResponses(NamedTuple):
-    """A judge's replies on the responses of an item, as scores.
+    """Replies on the responses of an item, as scores.
 
     Attributes:
-        scores: Rating of each response, or 1 for the picked one and 0 for the others; NaN if a reply is invalid.
-        calls: Keys of the calls behind each score.
-        positions: Position of each response in the list that the judge saw, from 1; None for ratings.
-        reasons: Why replies are invalid.
+        replies: The replies on each response, by judge and sample. Their values are ratings, or 1 for the picked
+            response and 0 for the others.
+        positions: Position of each response in the list that the judges saw, from 1; None for ratings.
     """
 
-    scores: list[float]
-    calls: list[list[str]]
+    replies: list[list[ParsedReply[float]]]
     positions: list[int | None]
-    reasons: list[str]
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why questions have no valid reply; a list is one question."""
+        questions = self.replies if self.positions[0] is None else self.replies[:1]
+        return [own.reason for own in map(join_replies, questions) if own.reason]
 
 
 def check_protocol(loaded: LoadedBenchmark, judging: JudgeConfig) -> None:
@@ -189,33 +201,71 @@ def listwise_subsets(loaded: LoadedBenchmark) -> set[tuple[str, str | None]]:
 
 
 def judge_items(
-    the_judge: Judge, loaded: LoadedBenchmark, contexts: JudgeContexts, judging: JudgeConfig, seed: int
+    judges: Sequence[Judge], loaded: LoadedBenchmark, contexts: JudgeContexts, judging: JudgeConfig, seed: int
 ) -> JudgeVerdicts:
-    """Judge the items of `loaded.frame`; calls that the judge's ledger contains are not repeated."""
-    if judging.protocol == "pairwise":
-        return _compare_items(the_judge, loaded, contexts, judging, seed)
+    """Judge the items of `loaded.frame`; calls that the judges' ledger contains are not repeated."""
+    several = len(judges) * judging.samples > 1
+    judged = (_compare_items if judging.protocol == "pairwise" else _score_items)(
+        judges, loaded, contexts, judging, seed
+    )
+    if not several or judged.replies is None or judged.replies.is_empty():
+        return judged if several else judged._replace(replies=None)
+    votes = Votes(judged.frame, judged.replies, judging.vote, loaded.benchmark.vote)
+    return judged._replace(frame=votes.of([*range(len(judges))], [*range(judging.samples)]).items)
+
+
+def _score_items(
+    judges: Sequence[Judge], loaded: LoadedBenchmark, contexts: JudgeContexts, judging: JudgeConfig, seed: int
+) -> JudgeVerdicts:
+    """Rate the responses of each item, or pick the best; the scores are those of the first reply."""
     listwise = judging.protocol == "listwise"
     items, subsets = loaded.frame, listwise_subsets(loaded) if listwise else set()
     ranks_all = listwise and judging.prompt is not None and judging.prompt.verdict.scale is not None
     places: dict[bool, list[int]] = {True: [], False: []}
     for place, subset in enumerate(items.select("config", "subset").iter_rows()):
         places[ranks_all or subset in subsets].append(place)
-    picked = _pick(the_judge, items[places[True]], contexts.at(places[True]), seed)
-    rated = _rate(the_judge, items[places[False]], contexts.at(places[False]))
+    picked = _pick(judges, items[places[True]], contexts.at(places[True]), judging.samples, seed)
+    rated = _rate(judges, items[places[False]], contexts.at(places[False]), judging.samples)
     by_place = dict(zip([*places[True], *places[False]], [*picked, *rated], strict=True))
     responses = [by_place[place] for place in range(items.height)]
-    scored = Scored([one.scores for one in responses], tokens_cut=[0] * items.height)
+    joined = [[join_replies(own) for own in one.replies] for one in responses]
+    scored = scores_of(joined)
     frame = score_items(loaded.benchmark, items, scored, decide(items, scored.scores, scored.tokens_cut))
+    calls = [[list(own.calls) for own in one] for one in joined]
     columns: dict[str, list[Any]]
     if "response" in frame.columns:
-        columns = {"calls": [keys for one in responses for keys in one.calls]}
+        columns = {"calls": [keys for one in calls for keys in one]}
         if listwise:
             columns = {"position": [position for one in responses for position in one.positions]} | columns
     else:
-        sides = enumerate(("chosen", "rejected"))
-        columns = {f"calls_{side}": [one.calls[place] for one in responses] for place, side in sides}
+        columns = {f"calls_{side}": [one[place] for one in calls] for place, side in enumerate(CHOICES)}
+    frame = frame.hstack(pl.DataFrame(columns, schema=schema_of(*columns)))
+    rows = [
+        {"config": config, "id": name, "response": response, "score": reply.value} | origin
+        for config, name, response_ids, one in zip(
+            items["config"], items["id"], items["response_ids"], responses, strict=True
+        )
+        for response, own in zip(response_ids if "response" in frame.columns else CHOICES, one.replies, strict=True)
+        for reply, origin in zip(own, _origins(judges, own), strict=True)
+    ]
     reasons = [reason for one in responses for reason in one.reasons]
-    return JudgeVerdicts(frame.hstack(pl.DataFrame(columns, schema=schema_of(*columns))), reasons, {})
+    return JudgeVerdicts(frame, reasons, {}, pl.DataFrame(rows, REPLIES_SCORED))
+
+
+def _origins(judges: Sequence[Judge], replies: Sequence[ParsedReply[Any]]) -> list[dict[str, Any]]:
+    """Return the columns of `replies.parquet` that say where the replies to a question are from."""
+    return [
+        {"judge": judges[judge].name, "sample": sample, "reason": reply.reason or None, "calls": list(reply.calls)}
+        for (judge, sample), reply in zip(
+            product(range(len(judges)), range(len(replies) // len(judges))), replies, strict=True
+        )
+    ]
+
+
+def join_replies(replies: Sequence[ParsedReply[Value]]) -> ParsedReply[Value]:
+    """Join the replies to a question: the first value, and the calls of all; the last reason if none has a value."""
+    valid = next((reply for reply in replies if not reply.reason), replies[-1])
+    return replace(valid, calls=tuple(key for reply in replies for key in reply.calls))
 
 
 def _groups(items: pl.DataFrame) -> list[Group]:
@@ -223,43 +273,51 @@ def _groups(items: pl.DataFrame) -> list[Group]:
     return [Group(row["id"], row["prompt"], row["responses"]) for row in rows]
 
 
-def _rate(the_judge: Judge, items: pl.DataFrame, contexts: JudgeContexts) -> list[ScoredResponses]:
+def _rate(judges: Sequence[Judge], items: pl.DataFrame, contexts: JudgeContexts, samples: int) -> list[ScoredResponses]:
     """Rate each response by itself."""
-    ratings = the_judge.rate(_groups(items), *contexts)
-    scores = scores_of(ratings).scores
+    groups = _groups(items)
+    every = [judge.rate(groups, *contexts, samples=samples) for judge in judges]
     return [
-        ScoredResponses(
-            values,
-            [list(rating.calls) for rating in group],
-            [None] * len(group),
-            [rating.reason for rating in group if rating.reason],
-        )
-        for values, group in zip(scores, ratings, strict=True)
+        ScoredResponses([list(own) for own in zip(*ratings, strict=True)], [None] * len(ratings[0]))
+        for ratings in _by_question(every, samples)
     ]
 
 
-def _pick(the_judge: Judge, items: pl.DataFrame, contexts: JudgeContexts, seed: int) -> list[ScoredResponses]:
-    """Let the judge pick one response of each item or score all in one reply, in an order drawn by the seed."""
+def _pick(
+    judges: Sequence[Judge], items: pl.DataFrame, contexts: JudgeContexts, samples: int, seed: int
+) -> list[ScoredResponses]:
+    """Let the judges pick one response of each item or score all in one reply, in an order drawn by the seed."""
     orders, groups = [], []
     for config, group in zip(items["config"], _groups(items), strict=True):
         order = list(range(len(group.responses)))
         rng_for(seed, "positions", config, group.id).shuffle(order)
         orders.append(order)
         groups.append(replace(group, responses=[group.responses[place] for place in order]))
+    every = [judge.score_lists(groups, *contexts, samples=samples) for judge in judges]
     picked = []
-    for order, listed in zip(orders, the_judge.score_lists(groups, *contexts), strict=True):
-        positions = {place: number for number, place in enumerate(order, 1)}
-        own = [positions[place] for place in range(len(order))]
-        scores = [math.nan if listed.value is None else listed.value[position - 1] for position in own]
-        keys = [list(listed.calls)] * len(order)
-        picked.append(ScoredResponses(scores, keys, [*own], [listed.reason] if listed.reason else []))
+    for order, picks in zip(orders, _by_question(every, samples), strict=True):
+        positions = [number for _, number in sorted(zip(order, range(1, len(order) + 1), strict=True))]
+        replies = [[_as_score(pick, position) for pick in picks] for position in positions]
+        picked.append(ScoredResponses(replies, [*positions]))
     return picked
 
 
+def _as_score(listed: ParsedReply[list[float]], position: int) -> ParsedReply[float]:
+    """Return the score of the response at a position in the list."""
+    score = None if listed.value is None else listed.value[position - 1]
+    return ParsedReply(score, listed.answer, listed.reason, listed.calls)
+
+
+def _by_question(every: Sequence[Sequence[Value]], samples: int) -> list[list[Value]]:
+    """Return the replies to each question by judge and sample, from those of each judge by sample and question."""
+    count = len(every[0]) // samples
+    return [[own[sample * count + place] for own in every for sample in range(samples)] for place in range(count)]
+
+
 def _compare_items(
-    the_judge: Judge, loaded: LoadedBenchmark, contexts: JudgeContexts, judging: JudgeConfig, seed: int
+    judges: Sequence[Judge], loaded: LoadedBenchmark, contexts: JudgeContexts, judging: JudgeConfig, seed: int
 ) -> JudgeVerdicts:
-    """Compare each pair of differently ranked responses; a row has the verdict of each order."""
+    """Compare each pair of differently ranked responses; a row has the first reply in each order."""
     rows: list[dict[str, Any]] = []
     questions: list[tuple[int, bool]] = []  # row, and whether the responses are swapped
     comparisons = []
@@ -279,18 +337,29 @@ def _compare_items(
                 responses = item["responses"][first], item["responses"][second]
                 name = f"{item['config']}/{item['id']}"
                 comparisons.append(Comparison(name, item["prompt"], *responses, person, language, variables))
-    replies = the_judge.compare(comparisons)
-    record_replies(rows, questions, replies, [reply.value for reply in replies], SIDES)
+    every = [judge.compare(comparisons, samples=judging.samples) for judge in judges]
+    by_question = _by_question(every, judging.samples)
+    joined = [join_replies(own) for own in by_question]
+    record_replies(rows, questions, joined, [reply.value for reply in joined], SIDES)
     if judging.logprobs:
-        record_probabilities(rows, questions, replies, str)
+        soft = [replace(one, soft=mean_probability(own, str)) for one, own in zip(joined, by_question, strict=True)]
+        record_probabilities(rows, questions, soft, str)
     for row in rows:
         if row.get("outcome") != "equal":
             row["verdict"], row["outcome"] = verdict(row, loaded.benchmark.vote)
             if judging.tie_margin is not None:
                 row.update(decide_by_probability(row, judging.tie_margin))
     frame = pl.DataFrame(rows, schema={**JUDGED, **SOFT} if judging.logprobs else JUDGED)
+    replies = [
+        {name: rows[place][name] for name in ("config", "id", "chosen", "rejected")}
+        | {"first": CHOICES[swapped], "verdict": reply.value or INVALID}
+        | origin
+        for (place, swapped), own in zip(questions, by_question, strict=True)
+        for reply, origin in zip(own, _origins(judges, own), strict=True)
+    ]
     counts: Counter[str] = Counter()
-    for reply in replies if the_judge.prompt is None else ():
+    for reply in (reply for judge, own in zip(judges, every, strict=True) if judge.prompt is None for reply in own):
         letters = parse_with_all_rules(reply.answer.text)
         counts.update({rule: int(letter is not None) for rule, letter in letters.items()})
-    return JudgeVerdicts(frame, frame["reason"].drop_nulls().to_list(), dict(counts))
+    reasons = frame["reason"].drop_nulls().to_list()
+    return JudgeVerdicts(frame, reasons, dict(counts), pl.DataFrame(replies, REPLIES_COMPARED))

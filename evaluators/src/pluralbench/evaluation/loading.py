@@ -17,6 +17,7 @@ from pluralbench.data.items import Items, load_items
 from pluralbench.data.personas import personas_digest
 from pluralbench.data.prompts import UserContext, items_to_groups, load_plans, load_user_personas, prompts_digest
 from pluralbench.data.samples import SAMPLE
+from pluralbench.data.votes import Votes
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import overall_rule
@@ -74,17 +75,18 @@ class LoadedBenchmark(NamedTuple):
             full_context=full_context,
         )
 
-    def compute_metrics(self, decisions: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    def compute_metrics(self, decisions: pl.DataFrame, rows: pl.DataFrame, votes: Votes | None = None) -> pl.DataFrame:
         """Compute the metrics of a run's decisions; a shard has none, since they would look like the whole run's.
 
         Args:
             decisions: The decisions.
             rows: The rows of `items.parquet`.
+            votes: The replies that vote, if there are several to a question.
         """
         if self.shard is not None:
             return metrics_frame(())
         with step("Computing metrics"):
-            return measure(self.benchmark, decisions, self.items.frame, rows)
+            return measure(self.benchmark, decisions, self.items.frame, rows, votes=votes)
 
     def records(self) -> dict[str, Any]:
         """Return the three records below, by the names of a run configuration's fields."""

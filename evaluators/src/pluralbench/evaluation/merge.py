@@ -23,7 +23,7 @@ from pluralbench.data.decisions import decisions_of
 from pluralbench.data.persona_items import PersonaItemSet
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError, RunError
-from pluralbench.evaluation.judge import with_legacy
+from pluralbench.evaluation.judge import with_calls
 from pluralbench.evaluation.loading import run_directory
 from pluralbench.evaluation.personas import compute_persona_metrics, draw_run_items, without_persona
 from pluralbench.evaluation.score import count_within_tolerance
@@ -187,17 +187,21 @@ def _join(
     if isinstance(result, JudgeResult):
         calls, usage = _ledger(output, shards)
         changes |= usage.model_dump()
+    frames = {"items": frame}
     if isinstance(config, PersonaJudgeRunConfig):
         metrics = compute_persona_metrics(config, frame, items, output.work)
         changes["without_persona"] = without_persona(frame, config.judging.variables)
     else:
-        measured = measure(config.benchmark.description, decisions_of(frame), items, frame)
-        metrics = (
-            with_legacy(measured, frame, calls, config.judging) if isinstance(config, JudgeRunConfig) else measured
-        )
+        votes = None
+        if isinstance(config, JudgeRunConfig) and any(run.votes is not None for run in shards):
+            frames["replies"] = _sorted([run.frame("replies") for run in shards], items)
+            votes = config.votes_on(frame, frames["replies"])
+        metrics = measure(config.benchmark.description, decisions_of(frame), items, frame, votes=votes)
+        if isinstance(config, JudgeRunConfig):
+            metrics = with_calls(metrics, frame, votes, calls, config.judging)
     if isinstance(result, ScoreResult):
         changes["decisions_within_tolerance"] = count_within_tolerance(decisions_of(frame), result.tolerance)
-    write_run(output, config, result.model_copy(update=changes), metrics, {"items": frame})
+    write_run(output, config, result.model_copy(update=changes), metrics, frames)
 
 
 def _in_order(parts: Sequence[pl.DataFrame], items: pl.DataFrame) -> pl.DataFrame:
@@ -211,6 +215,10 @@ def _in_order(parts: Sequence[pl.DataFrame], items: pl.DataFrame) -> pl.DataFram
             f"The shards do not have each item of the data once (ids {first_ids(other.to_list())}); their files were "
             "changed, so rerun them."
         )
+    return _sorted(parts, items)
+
+
+def _sorted(parts: Sequence[pl.DataFrame], items: pl.DataFrame) -> pl.DataFrame:
     # A column without any value in a shard has no type there.
     rows = pl.concat(parts, how="vertical_relaxed")
     places = items.select(KEY).with_row_index("place")

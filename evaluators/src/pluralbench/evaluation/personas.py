@@ -41,7 +41,7 @@ from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import judge_chat_model
 from pluralbench.evaluation.loading import benchmark_record, run_directory
 from pluralbench.evaluation.soft_verdicts import PERSONA_COLUMNS, record_probabilities
-from pluralbench.evaluation.verdicts import export_calls, judge_of, judge_result, record_replies
+from pluralbench.evaluation.verdicts import export_calls, judge_result, judges_of, record_replies
 from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics import measure
 from pluralbench.metrics.frame import metrics_frame
@@ -133,7 +133,7 @@ def judge_personas(
     name = f"{PERSONA_JUDGE}-{Path(chat.model).name}-{judging.setting}-{judging.variables}"
     in_name = ("setting", "variables")
     target = Path(out or run_folder(name, config, data, options, seed=seed, exclude=in_name, shard=part))
-    the_judge = judge_of(config, target.with_name(target.name + ".work") / "ledger.sqlite")
+    [the_judge] = judges_of(config, target.with_name(target.name + ".work") / "ledger.sqlite")
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:

@@ -1,6 +1,7 @@
 """Probabilities of a judge's verdicts, from the logprobs of the token that says each verdict."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import fmean
 from typing import Any, TypeVar
 
 from pluralbench_calls import ParsedReply
@@ -37,6 +38,30 @@ def probability_of_first(soft: SoftVerdict[Value], letter: Callable[[Value], str
         sums[letter(value)] = sums.get(letter(value), 0.0) + probability
     total = sum(sums.values())
     return (sums["A"] + sums.get("C", 0.0) / 2) / total if {"A", "B"} <= sums.keys() and total > 0 else None
+
+
+def mean_probability(
+    replies: Sequence[ParsedReply[Value]], letter: Callable[[Value], str]
+) -> SoftVerdict[Value] | None:
+    """Return the soft verdict of several replies to a question: a single one as it is, else the mean of those of all.
+
+    Args:
+        replies: The replies. Those that cannot be read do not count.
+        letter: Returns the letter of a verdict.
+
+    Returns:
+        The verdicts; None if no reply can be read, or one that can has no probability.
+    """
+    if len(replies) == 1:
+        return replies[0].soft
+    soft = [reply.soft for reply in replies if not reply.reason]
+    known = [one for one in soft if one is not None]
+    first = [probability_of_first(one, letter) for one in known]
+    values = {letter(value): value for one in known for value in one.values}
+    if not known or len(known) < len(soft) or None in first:
+        return None
+    mean = fmean(one for one in first if one is not None)
+    return SoftVerdict((values["A"], values["B"]), (mean, 1 - mean), any(one.bounded for one in known))
 
 
 def record_probabilities(

@@ -79,13 +79,13 @@ def judge_prompts_digest(judging: JudgeConfig) -> str:
     return prompts_digest(listwise=judging.protocol == "listwise")
 
 
-def judge_of(
+def judges_of(
     config: EvaluationRunConfig,
     ledger: Path | Ledger,
     connection: ConnectionConfig | None = None,
     backend: Backend | None = None,
-) -> Judge:
-    """Return the judge of a run.
+) -> list[Judge]:
+    """Return the judges of a run: one, or a panel.
 
     Args:
         config: What is judged, and how.
@@ -94,7 +94,7 @@ def judge_of(
         backend: Backend that answers in place of the endpoint. Default: the endpoint.
 
     Raises:
-        CallsError: The connection does not fit the model.
+        CallsError: The connection does not fit a model.
     """
     assert isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig)  # noqa: S101 - only a judge has calls
     judging = config.judging
@@ -105,18 +105,19 @@ def judge_of(
     )
     reached = connection or config.connection
     form = (judging.attempts, judging.chosen_format)
-    judge = Judge(config.model, reached, ledger, *form, **own, backend=backend)
-    if not isinstance(judging, JudgeConfig) or judging.prompt is None:
-        return judge
-    judge = replace(judge, prompt=judging.prompt, temperature_step=_step(config.model))
-    writer = config.rubric_model if isinstance(config, JudgeRunConfig) else None
-    if writer is None:
-        return judge
-    other = rubric_connection(judging, reached)
-    return replace(
-        judge,
-        rubric_writer=replace(judge, model=writer, connection=other, prompt=None, temperature_step=_step(writer)),
-    )
+    judges = []
+    for model in config.judges.values() if isinstance(config, JudgeRunConfig) else [config.model]:
+        judge = Judge(model, reached, ledger, *form, **own, backend=backend)
+        if isinstance(judging, JudgeConfig) and judging.prompt is not None:
+            judge = replace(judge, prompt=judging.prompt, temperature_step=_step(model))
+        writer = config.rubric_model if isinstance(config, JudgeRunConfig) else None
+        if isinstance(judging, JudgeConfig) and writer is not None:
+            other = rubric_connection(judging, reached)
+            step = _step(writer)
+            rubric_writer = replace(judge, model=writer, connection=other, prompt=None, temperature_step=step)
+            judge = replace(judge, rubric_writer=rubric_writer)
+        judges.append(judge)
+    return judges
 
 
 def _step(model: ChatModel) -> float:
@@ -136,6 +137,14 @@ def judge_result(
 ) -> dict[str, Any]:
     """Return the fields of a result that all verbs with a judge have: model, cost, calls and tokens."""
     return {
-        "model": ModelRecord(name=config.model.model, kind="generative", provider=config.model.provider),
+        "model": judge_record(config),
         "cost": cost_of_calls(seconds, config.connection, usage.prompt_tokens, usage.completion_tokens),
     } | usage.model_dump()
+
+
+def judge_record(config: JudgeRunConfig | PersonaJudgeRunConfig | SynthesizeRunConfig) -> ModelRecord:
+    """Return the record of a judge; a panel has the names of all its judges."""
+    models = [config.model, *getattr(config, "panel", ())]
+    name = " + ".join(Path(one.model).name for one in models) if len(models) > 1 else config.model.model
+    provider = ", ".join(dict.fromkeys(one.provider for one in models))
+    return ModelRecord(name=name, kind="generative", provider=provider)

@@ -12,11 +12,11 @@ from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.reloading import DataCache, OtherPrompts, RunInputs, reload_data
 from pluralbench.leaderboard.comparisons import (
     compare_columns,
-    compare_items,
     compare_metrics,
     compare_records,
     compare_result,
     compare_rewards,
+    compare_rows,
     compare_user_context,
     notes_of,
 )
@@ -83,7 +83,8 @@ def _check(run: Run, files: RunInputs, rescoring: Rescoring | None, cache: DataC
         return _unread(run, findings, error)
     except (CallsError, DataError) as error:
         return [*findings, Finding("error", f"It cannot be recomputed from its data. {error}")], "refused", ""
-    findings += compare_items(run, again.items, data.place)
+    findings += compare_rows(run, "items", again.items, data.place)
+    findings += [] if again.replies is None else compare_rows(run, "replies", again.replies, "its calls")
     findings += compare_metrics(run, again.metrics, ITEMS_FILE)
     findings += [*compare_result(run, again), *compare_user_context(run, data)]
     more, rescored = ([], "") if rescoring is None or has_errors(findings) else check_rescored(run, data, rescoring)

@@ -8,7 +8,7 @@ from pluralbench_runs import FrozenModel, plural
 
 from pluralbench.data.benchmarks import Benchmark, known_benchmarks
 from pluralbench.data.texts import first_ids
-from pluralbench.errors import DataError
+from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
 from pluralbench.evaluation.soft_verdicts import request_fields
 from pluralbench.leaderboard.reproduction import Reproduced
@@ -81,20 +81,23 @@ def _number(row: dict[str, Any], end: str) -> str:
     return "none" if value is None else f"{value:.6g}{over}" + ("" if low is None else f" [{low:.6g}, {high:.6g}]")
 
 
-def compare_items(run: Run, again: pl.DataFrame, place: str) -> Findings:
-    """Compare the rows of the items, in order, with reproduced ones."""
-    if run.items.height != again.height:
-        yield Finding("error", f"{ITEMS_FILE} has {run.items.height:,} rows; {place} gives {again.height:,}.")
+def compare_rows(run: Run, name: str, again: pl.DataFrame, place: str) -> Findings:
+    """Compare the rows of a frame of the run, in order, with reproduced ones."""
+    try:
+        recorded = run.frame(name)
+    except RunError as error:
+        yield Finding("error", str(error))
         return
-    differs = {name: run.items[name].ne_missing(again[name]) for name in again.columns}
+    if recorded.height != again.height:
+        yield Finding("error", f"{name}.parquet has {recorded.height:,} rows; {place} gives {again.height:,}.")
+        return
+    differs = {column: recorded[column].ne_missing(again[column]) for column in again.columns}
     rows = pl.DataFrame(differs).select(pl.any_horizontal(pl.all())).to_series()
     if rows.any():
-        names = ", ".join(f"`{name}`" for name, mask in differs.items() if mask.any())
+        names = ", ".join(f"`{column}`" for column, mask in differs.items() if mask.any())
         ids = again["id"].filter(rows).to_list()
-        yield Finding(
-            "error",
-            f"{ITEMS_FILE} has in {len(ids):,} rows another {names} than follows from {place} (ids {first_ids(ids)}).",
-        )
+        other = f"another {names} than follows from {place} (ids {first_ids(ids)})"
+        yield Finding("error", f"{name}.parquet has in {len(ids):,} rows {other}.")
 
 
 def compare_records(run: Run, data: RunData, *, moved: bool) -> Findings:
@@ -109,13 +112,14 @@ def compare_records(run: Run, data: RunData, *, moved: bool) -> Findings:
     left_out = OF_THE_PLACE if moved else ()
     yield from _differing("benchmark", config.benchmark, again.benchmark, data.place, left_out)
     yield from _differing("data", record, again.data, data.place, left_out)
-    pairs: dict[str, tuple[Any, Any]] = {}
+    pairs: list[tuple[str, Any, Any]] = []
     if isinstance(config, ScoreRunConfig):
-        pairs = {"name": (config.model.name, run.result.model.name)}
+        pairs = [("name", config.model.name, run.result.model.name)]
     elif isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig):
-        pairs = {name: (getattr(config.judging, name), getattr(config.model, name)) for name in SAMPLING}
-        pairs["extra"] = (request_fields(config.judging), config.model.extra)
-    for name, (one, other) in pairs.items():
+        for model in config.judges.values() if isinstance(config, JudgeRunConfig) else [config.model]:
+            pairs += [(name, getattr(config.judging, name), getattr(model, name)) for name in SAMPLING]
+            pairs.append(("extra", request_fields(config.judging), model.extra))
+    for name, one, other in pairs:
         if one != other:
             yield Finding("error", f"{RUN_FILE} records two values of the model's {name}: {one} and {other}.")
     if moved and record.revision is not None:

@@ -31,7 +31,7 @@ from pluralbench.evaluation.personas import (
 )
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
 from pluralbench.evaluation.score import result_of_scores, scored_items
-from pluralbench.evaluation.verdicts import judge_of, judge_prompts_digest, usage_of
+from pluralbench.evaluation.verdicts import judge_prompts_digest, judges_of, usage_of
 from pluralbench.metrics import measure
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.personalize import method_numbers
@@ -57,12 +57,14 @@ class Reproduced(NamedTuple):
         metrics: The frame of metrics.
         result: The result, without shards.
         unused: Number of recorded calls that no verdict needs.
+        replies: The frame of replies that vote. None: one reply decides.
     """
 
     items: pl.DataFrame
     metrics: pl.DataFrame
     result: EvaluationResult
     unused: int = 0
+    replies: pl.DataFrame | None = None
 
 
 def recompute_metrics(run: Run[Any, Any]) -> pl.DataFrame:
@@ -74,7 +76,7 @@ def recompute_metrics(run: Run[Any, Any]) -> pl.DataFrame:
     if isinstance(config, PersonaJudgeRunConfig):
         return compute_persona_metrics(config, run.items)
     if isinstance(config, EvaluationRunConfig):
-        return measure(config.benchmark.description, decisions_of(run.items), responses=run.items)
+        return measure(config.benchmark.description, decisions_of(run.items), responses=run.items, votes=run.votes)
     if isinstance(config, PersonalizeRunConfig):
         sets = {name: record.by_config for name, record in run.result.sets.items()}
         return metrics_frame(method_numbers(run.items, sets))
@@ -106,15 +108,16 @@ def reproduce_run(run: Run, data: RunData) -> Reproduced:
         metrics = compute_persona_metrics(config, verdicts.frame, data.items)
         return Reproduced(rows, metrics, result_of_personas(config, data.source, verdicts.frame, usage, clock), unused)
     assert isinstance(config, JudgeRunConfig)  # noqa: S101 - the only other judge
-    metrics = compute_judge_metrics(data.loaded, verdicts.frame, calls, config.judging)
-    return Reproduced(rows, metrics, result_of_verdicts(config, verdicts, usage, clock), unused)
+    metrics = compute_judge_metrics(config, data.loaded, verdicts, calls)
+    again = result_of_verdicts(config, verdicts, usage, clock)
+    return Reproduced(rows, metrics, again, unused, verdicts.replies)
 
 
 def judge_from_ledger(
     config: EvaluationRunConfig,
     data: RunData,
     ledger: Ledger,
-    backend: Backend,
+    backend: Backend | None,
     *,
     places: Sequence[int] | None = None,
     connection: ConnectionConfig | None = None,
@@ -125,7 +128,7 @@ def judge_from_ledger(
         config: Configuration of a judge's run.
         data: Data of the run.
         ledger: Ledger with the recorded calls.
-        backend: Backend that answers; `Replay` answers from the ledger only.
+        backend: Backend that answers; `Replay` answers from the ledger only. None: the endpoint.
         places: Positions of the items to judge. Default: all.
         connection: Endpoint of the judge. Default: the one that the run records.
 
@@ -140,14 +143,14 @@ def judge_from_ledger(
     current = persona_digest() if isinstance(config, PersonaJudgeRunConfig) else judge_prompts_digest(config.judging)
     if config.prompts_digest != current:
         raise OtherPrompts("The judge's prompts differ from those of this version of pluralbench.")
-    judge = judge_of(config, ledger, connection, backend)
+    judges = judges_of(config, ledger, connection, backend)
     if isinstance(config, PersonaJudgeRunConfig):
         selected = [places is None or place in places for place in range(data.items.height)]
-        rows = judge_persona_items(judge, config.judging, data.items, selected)
+        rows = judge_persona_items(judges[0], config.judging, data.items, selected)
         return JudgeVerdicts(rows, rows["reason"].drop_nulls().to_list(), {})
     loaded, judging = check_prompts(config, data.loaded), config.judging
     loaded = loaded if places is None else loaded._replace(frame=loaded.frame[list(places)])
-    return judge_items(judge, loaded, JudgeContexts.for_items(loaded, judging), judging, config.seed)
+    return judge_items(judges, loaded, JudgeContexts.for_items(loaded, judging), judging, config.seed)
 
 
 def recorded_scores(rows: pl.DataFrame, recorded: ScoreResult, items: pl.DataFrame) -> Scored:

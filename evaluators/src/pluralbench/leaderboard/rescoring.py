@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 import polars as pl
-from pluralbench_calls import ConnectionConfig, Ledger, chat_backend
+from pluralbench_calls import ConnectionConfig, Ledger
 from pluralbench_calls.chat import LOCAL
 from pluralbench_local.served.config import described
 from pluralbench_rewards import AnyRewardModel, Group, MeasuresPairTolerance, MeasuresTolerance, RewardModel, Scored
@@ -149,16 +149,16 @@ def _rejudge(
     """Judge items again; return what the comparison means, None if it verifies the run, and the comparison."""
     config = run.config
     assert isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig)  # noqa: S101 - checked by the caller
-    if rescoring.connection is None and config.model.provider != LOCAL:
+    models = [config.model, *getattr(config, "panel", ())]
+    served = next((one.model for one in models if one.provider != LOCAL), None)
+    if rescoring.connection is None and served is not None:
         raise RunError(
-            f"The judge {config.model.model} needs an endpoint that you trust, since the author of the run chose the "
+            f"The judge {served} needs an endpoint that you trust, since the author of the run chose the "
             "recorded one; give `base_url=...`."
         )
-    name = config.model.model if config.model.provider != LOCAL else LOCAL
-    _, connection = judge_chat_model(name, config.judging, rescoring.connection)
+    _, connection = judge_chat_model(served or LOCAL, config.judging, rescoring.connection)
     with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
-        backend = chat_backend(config.model, connection)
-        again = judge_from_ledger(config, data, ledger, backend, places=places, connection=connection).frame
+        again = judge_from_ledger(config, data, ledger, None, places=places, connection=connection).frame
     before = run.items.join(data.items[places], on=["config", "id"], how="semi", maintain_order="left")
     value = next(name for name in ("verdict", "margin", "score") if name in again.columns)
     same = int(before[value].eq_missing(again[value].cast(before[value].dtype)).sum())

@@ -3,6 +3,7 @@
 import polars as pl
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.votes import Votes
 from pluralbench.metrics.baselines import baseline_numbers
 from pluralbench.metrics.decided import THRESHOLD, Decided
 from pluralbench.metrics.frame import metrics_frame
@@ -17,6 +18,7 @@ def measure(
     responses: pl.DataFrame | None = None,
     verdicts: pl.DataFrame | None = None,
     *,
+    votes: Votes | None = None,
     threshold: float = THRESHOLD,
 ) -> pl.DataFrame:
     """Compute all metrics of a run of `score` or a judge; see `Decided` for the arguments.
@@ -24,7 +26,7 @@ def measure(
     Returns:
         The metrics frame.
     """
-    return metrics_frame(numbers_of(Decided(benchmark, decisions, items, responses, verdicts, threshold)))
+    return metrics_frame(numbers_of(Decided(benchmark, decisions, items, responses, verdicts, votes, threshold)))
 
 
 def numbers_of(decided: Decided) -> Numbers:

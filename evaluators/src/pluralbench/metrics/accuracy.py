@@ -85,10 +85,21 @@ def mean_over_all(benchmark: Benchmark) -> str:
 
 def count(decided: Decided, cells: Sequence[Cell] | None = None) -> Counts:
     """Sum decisions by cluster and cell. `cells`: default those of the decisions."""
-    benchmark, credited, cells = decided.benchmark, decided.credited, cells or decided.cells
-    if not benchmark.by_category:
+    benchmark = decided.benchmark
+    prompts = prompts_of(benchmark, decided.decisions) if benchmark.by_category else None
+    return count_credits(decided.credited, prompts, cells or decided.cells)
+
+
+def count_credits(credited: pl.DataFrame, prompts: pl.DataFrame | None, cells: Sequence[Cell]) -> Counts:
+    """Sum credits by cluster and cell.
+
+    Args:
+        credited: What counts and its credit, as `item_credits` returns it.
+        prompts: For rankings by category, what `prompts_of` returns.
+        cells: All cells.
+    """
+    if prompts is None:
         return {"decisions": sums_by_cell(credited, cells, credited["credit"])}
-    prompts = prompts_of(benchmark, decided.decisions)
     clusters = pl.concat([credited["cluster"], prompts["cluster"]])
     return {
         "decisions": sums_by_cell(credited, cells, credited["credit"], clusters=clusters),

@@ -7,6 +7,7 @@ import polars as pl
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import Cell
+from pluralbench.data.votes import Votes
 from pluralbench.metrics.credits import item_credits
 
 THRESHOLD = 80
@@ -24,6 +25,7 @@ class Decided:
         items: Items of the benchmark, for the baselines. None: no baselines.
         responses: Rows of `items.parquet`, for metrics of all responses. None: none of these.
         verdicts: Verdicts of a persona judge on the same items, as `check_verdicts` returns them.
+        votes: Replies that vote on the same items. None: one reply to each question.
         threshold: Smallest certainty of a verdict that counts as high, from 1 to 100.
     """
 
@@ -32,6 +34,7 @@ class Decided:
     items: pl.DataFrame | None = None
     responses: pl.DataFrame | None = None
     verdicts: pl.DataFrame | None = None
+    votes: Votes | None = None
     threshold: float = THRESHOLD
 
     @property

@@ -29,6 +29,7 @@ class MetricKey(NamedTuple):
     style: str | None = None
     policy: str | None = None
     model: str | None = None
+    judge: str | None = None
     k: int | None = None
     set: str | None = None
     method: str | None = None
@@ -59,7 +60,8 @@ DIMENSIONS = {
     "style": "Styles of the right and of the wrong response, such as 2 against 0.",
     "policy": "`start` for the policy before `optimize`; empty for the policy of the run.",
     "model": "Reward model that selects the best of k.",
-    "k": "Number of candidates or responses of which the best is selected.",
+    "judge": "Judge of a panel, or the only one.",
+    "k": "Number of candidates or responses of which the best is selected, or of samples of each judge that vote.",
     "set": "Set of items of `personalize`: new, known or scored.",
     "method": "Personalized reward model.",
     "condition": "User context of a method: with, without, shuffled, posts; or two of them, such as with-without.",

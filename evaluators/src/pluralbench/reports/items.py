@@ -163,7 +163,8 @@ def _decision(decision: Row, *, full: bool) -> Iterator[Part]:
 def _replies(replies: Sequence[Row], *, full: bool) -> Iterator[Part]:
     for number, reply in enumerate(replies, start=1):
         outcome = "" if reply["outcome"] == "answer" else f" ({reply['outcome'].replace('_', ' ')})"
-        yield _text(f"{f'Reply {number} of {len(replies)}' if len(replies) > 1 else 'Reply'}{outcome}:")
+        by = f" ({reply['by']})" if reply.get("by") else ""
+        yield _text(f"{f'Reply {number} of {len(replies)}' if len(replies) > 1 else 'Reply'}{by}{outcome}:")
         yield _text(cut(reply["text"], LONG, full=full), indent=4)
 
 

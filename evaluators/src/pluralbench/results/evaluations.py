@@ -2,12 +2,14 @@
 
 from typing import Any
 
+import polars as pl
 from pluralbench_calls import ChatModel
 from pluralbench_rewards import ModelRecord, ScoringConfig
 from pluralbench_runs import FrozenModel
 from pydantic import Field
 
 from pluralbench.config import JudgeConfig, PersonaJudgeConfig
+from pluralbench.data.votes import Votes
 from pluralbench.results.record import (
     BenchmarkRecord,
     ChatRunConfig,
@@ -56,13 +58,32 @@ class JudgeRunConfig(EvaluationRunConfig, ChatRunConfig):
     """Settings that determine a judge's verdicts.
 
     Attributes:
+        model: The judge, or the first of a panel.
+        panel: The other judges of a panel.
         rubric_model: Model that writes the rubrics of the judge's prompt.
     """
 
     verb = "judge"
     model: ChatModel
+    panel: tuple[ChatModel, ...] = ()
     judging: JudgeConfig
     rubric_model: ChatModel | None = None
+
+    @property
+    def judges(self) -> dict[str, ChatModel]:
+        """The judges by name."""
+        return {one.model: one for one in (self.model, *self.panel)}
+
+    def votes_on(self, items: pl.DataFrame, replies: pl.DataFrame | None) -> Votes | None:
+        """Return how the replies of a run vote; None if one reply decides, or there is nothing to decide.
+
+        Args:
+            items: The rows of `items.parquet`.
+            replies: The rows of `replies.parquet`.
+        """
+        if replies is None or replies.is_empty():
+            return None
+        return Votes(items, replies, self.judging.vote, self.benchmark.description.vote)
 
 
 class PersonaJudgeRunConfig(EvaluationRunConfig, ChatRunConfig):

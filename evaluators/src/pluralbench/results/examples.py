@@ -213,13 +213,19 @@ def _at(location: str, revision: str | None) -> str:
 
 
 def _replies(run: Run, parts: Iterable[pl.DataFrame]) -> Replies:
-    """Return the replies of the calls in these rows, by key."""
+    """Return the replies of the calls in these rows, by key; `by`: the judge and the sample if several vote."""
     columns = [part[name] for part in parts for name in part.columns if name.startswith("calls")]
     keys = {key for column in columns if column.dtype == CALLS for key in column.explode().drop_nulls()}
     if not keys:
         return {}
     calls = read_ledger(run.path / LEDGER_FILE).filter(pl.col("key").is_in(sorted(keys)))
-    return {row["key"]: {"outcome": row["outcome"], "text": row["text"]} for row in calls.iter_rows(named=True)}
+    texts = {row["key"]: {"outcome": row["outcome"], "text": row["text"]} for row in calls.iter_rows(named=True)}
+    if run.votes is not None:
+        one, several = len(run.votes.judges) == 1, run.votes.samples > 1
+        for keys, judge, sample in run.votes.replies.select("calls", "judge", "sample").iter_rows():
+            by = ", ".join([*([] if one else [judge]), *([f"sample {sample + 1}"] if several else [])])
+            texts |= {key: {**texts[key], "by": by} for key in keys if key in texts}
+    return texts
 
 
 def _example(run: Run, item: Row, rows: pl.DataFrame, decisions: pl.DataFrame, replies: Replies) -> Row:

@@ -31,6 +31,8 @@ OTHER_SETTINGS: dict[str, Callable[[Run], Any]] = {
     "orders {}": lambda run: run.config.judge_setting("orders"),
     "{} judge": lambda run: run.config.judge_setting("protocol"),
     "verdicts {}": lambda run: run.config.judge_setting("verdict_parsing"),
+    "{} samples": lambda run: run.config.judge_setting("samples"),
+    "vote by {}": lambda run: run.config.judge_setting("samples") and (run.config.judge_setting("vote") or "default"),
     "temperature {}": lambda run: run.config.judge_setting("temperature"),
     "mode {}": lambda run: isinstance(run.config, ScoreRunConfig) and run.config.scoring.mode,
     "{} if too long": applied_overflow,

@@ -10,6 +10,7 @@ from pluralbench_runs import FrozenModel, Output
 from pluralbench_tables import read_json
 from pydantic import ConfigDict, Discriminator, Field, TypeAdapter, ValidationError, create_model
 
+from pluralbench.data.votes import REPLIES_COMPARED, REPLIES_SCORED
 from pluralbench.errors import RunError
 from pluralbench.metrics.frame import check_metrics, metrics_text
 from pluralbench.metrics.metric import START
@@ -96,6 +97,9 @@ def check_frame(name: str, frame: pl.DataFrame, config: RunConfig, where: str) -
     """
     if isinstance(config, EvaluationRunConfig) and name == "items":
         return check_items(frame, config, where)
+    if isinstance(config, JudgeRunConfig) and name == "replies":
+        kinds = REPLIES_COMPARED if config.judging.protocol == "pairwise" else REPLIES_SCORED
+        return cast_columns(frame, kinds, where, kinds)
     if isinstance(config, PersonalizeRunConfig) and name == "items":
         if dict(frame.schema) != dict(PERSONALIZE_ITEMS):
             expected, actual = ", ".join(PERSONALIZE_ITEMS), ", ".join(frame.columns)

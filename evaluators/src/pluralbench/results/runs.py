@@ -15,6 +15,7 @@ from pluralbench_tables import read_parquet
 from pydantic import TypeAdapter
 from typing_extensions import TypeVar as TypeVarWithDefault
 
+from pluralbench.data.votes import Votes
 from pluralbench.errors import RunError
 from pluralbench.metrics.frame import NUMBERS, MetricsFile, check_metrics, frame_of_rows
 from pluralbench.metrics.metric import DECIDED, DIMENSIONS, SHOWN_COUNTS, MetricKey, finest_dimension
@@ -23,6 +24,7 @@ from pluralbench.results.evaluations import (
     EvaluationResult,
     EvaluationRunConfig,
     JudgeResult,
+    JudgeRunConfig,
     PersonaJudgeResult,
     ScoreResult,
 )
@@ -97,6 +99,14 @@ class Run(Generic[Config_co, Result_co]):
     def items(self) -> pl.DataFrame:
         """The frame `items`: one row per pair, or per response for rankings."""
         return self.frame("items")
+
+    @cached_property
+    def votes(self) -> Votes | None:
+        """The replies of a judge that vote; None if one reply decides."""
+        config = self.config
+        if not isinstance(config, JudgeRunConfig) or len(config.judges) * config.judging.samples == 1:
+            return None
+        return config.votes_on(self.items, self.frame("replies"))
 
     def frame(self, name: str) -> pl.DataFrame:
         """Read the frame NAME.parquet.

@@ -115,7 +115,10 @@ class Command:
             with plain_streams(), noted_inputs():
                 arguments = self.options.arguments(values)
                 if self.status:
-                    log_status(self.status.format(**arguments))
+                    words = {
+                        name: ", ".join(map(str, of)) if isinstance(of, list) else of for name, of in arguments.items()
+                    }
+                    log_status(self.status.format(**words))
                 made = {name: _call(maker, arguments) for name, maker in self.makers.items()}
                 result = _call(self.function, arguments | made)
                 if self.show is not None:

@@ -1,8 +1,10 @@
 """Figures of one benchmark: parts, categories, calibration, position bias of judges, and user context."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import Any
 
 from pluralbench_schemas import LANGUAGES
 
@@ -29,12 +31,14 @@ from pluralbench.reports.figures.fonts import language_label, part_labels
 from pluralbench.reports.figures.series import RunSeries, series_of_judges
 from pluralbench.reports.profile_modes import NONE
 from pluralbench.reports.sheets import Sheet
+from pluralbench.reports.votes import PANEL, vote_sizes
 from pluralbench.results.runs import Run
 
 SIDE_BY_SIDE = 3  # models at most in one row for each part; more have a panel for each part
 DOTS, ROWS, ACROSS = 105, 60, 6  # dots and rows of the forest plot at most, and its panels in a row
 MODES, MODELS = 5, 4  # panels of user context at most, and panels of calibration in a row
 LABELS = {NONE: "none", "raw": "posts"}
+SUFFIXES = {10**9: "G", 10**6: "M", 10**3: "k", 1: ""}
 MEAN = "Mean of categories"
 BY_CATEGORY = {"accuracy": "Accuracy", "exact_match": "Exact match"}
 OVERALL = MetricKey("overall")
@@ -166,6 +170,32 @@ def position(models: Sequence[RunSeries]) -> Chart:
     judges = [mark.series for mark in marks if isinstance(mark.series, RunSeries)]
     panel = Panel(marks, "Verdicts for the answer shown first (%)", lines={50: "--"})
     return Chart(f"Position bias, {which(judges)}", [panel], "Valid verdicts only. Dashed: no preference.")
+
+
+def votes(models: Sequence[RunSeries]) -> Chart:
+    """Make a panel of each run in which several replies vote: accuracy by samples, with the tokens they cost."""
+    shown = [one for one in models if len(vote_sizes(one.run)) > 1]
+    panels = []
+    for one in shown:
+        judges = dict.fromkeys(key.judge for key in one.run.keys("accuracy_of_votes", "k"))
+        alone = series_of_judges(
+            {judge: None for judge in judges if judge is not None}, [other.name for other in models]
+        )
+        marks = []
+        for series in (replace(one, label=PANEL if alone else one.label), *alone):
+            own: dict[str, Any] = {} if isinstance(series, RunSeries) else {"judge": series.name}
+            for k in vote_sizes(one.run):
+                at = f"{k}\n{_tokens(one.run.estimate('tokens_of_votes', k=k).value or 0)}"
+                marks.append(Mark(at, number(one.run, "accuracy_of_votes", k=k, **own), series))
+        panels.append(Panel(marks, ACCURACY, one.label, "Samples of each judge, and tokens", upright=True, joined=True))
+    note = "Mean over subsets of the samples of a run. Even numbers of replies tie more often, and ties are not right."
+    return Chart(f"Accuracy by number of samples that vote, {which(shown)}", panels, note, MODELS)
+
+
+def _tokens(count: float) -> str:
+    """A number of tokens for a label, as "12k"."""
+    size = next((size for size in (10**9, 10**6, 10**3) if count >= size), 1)
+    return f"{count / size:.3g}{SUFFIXES[size]}"
 
 
 def profile_modes(sheet: Sheet, families: Mapping[str, str]) -> Chart:

@@ -55,7 +55,11 @@ def figures_of(
 
 
 def _charts(runs: Sequence[Run], families: Mapping[str, str], among: Sequence[Run]) -> Iterator[tuple[str, Chart]]:
-    for kind, entry in (("forest", benchmarks.forest), ("position", benchmarks.position)):
+    for kind, entry in (
+        ("forest", benchmarks.forest),
+        ("position", benchmarks.position),
+        ("votes", benchmarks.votes),
+    ):
         for name in sorted({run.config.benchmark.name for run in runs}):
             models = series_of([run for run in runs if run.config.benchmark.name == name], among)
             yield stem(kind, _file(name)), entry(models)

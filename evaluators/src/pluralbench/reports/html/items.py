@@ -259,7 +259,7 @@ def _replies(answers: Sequence[Mapping[str, Any]], decisions: Sequence[Mapping[s
             replies = order.get("replies", [])
             for attempt, reply in enumerate(replies, start=1):
                 which = f"{title}, attempt {attempt} of {len(replies)}" if len(replies) > 1 else title
-                yield which, cut(reply["text"], LONG_REPLY)
+                yield f"{which} ({reply['by']})" if reply.get("by") else which, cut(reply["text"], LONG_REPLY)
 
 
 def _index(sheet: Sheet, items: pl.DataFrame) -> dict[str, Any]:

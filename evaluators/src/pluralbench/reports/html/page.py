@@ -26,6 +26,7 @@ from pluralbench.reports.runs import run_table
 from pluralbench.reports.sections import correlation_section, other_sections
 from pluralbench.reports.sheets import Sheet, modes_table, sheets_of, title_of
 from pluralbench.reports.tables import Column, Row, Table, upright
+from pluralbench.reports.votes import VOTES_NOTE, votes_tables
 from pluralbench.reports.writing import Report
 from pluralbench.results.checks import STATES, CheckResult
 from pluralbench.results.evaluations import EvaluationRunConfig
@@ -85,7 +86,7 @@ FACTS = {
     "Commit": "provenance.git.commit",
 }
 """Attributes of runs of any kind, by their titles."""
-JUDGE = ("reply_format", "orders", "criterion", "temperature", "attempts", "setting", "variables")
+JUDGE = ("reply_format", "orders", "samples", "vote", "criterion", "temperature", "attempts", "setting", "variables")
 REJECTED = {
     "consistent": "Not checked against their data",
     "refused": "Not accepted: their files contradict each other or their data",
@@ -183,6 +184,8 @@ def _benchmark_sections(listed: Sequence[Listed]) -> tuple[dict[str, tuple[str, 
             benchmark.tables.append(table(f"table-{at}", ranked_table(sheet, ranking), notes=texts, links=links))
             if sheet.modes:
                 benchmark.tables.append(table(f"modes-{at}", modes_table(sheet), notes=[MODES_NOTE]))
+            for place, one in enumerate(votes_tables(sheet)):
+                benchmark.tables.append(table(f"votes-{at}-{place}", one, notes=[VOTES_NOTE]))
             benchmark.sheets.append(sheet)
             if listed[0].checked is None:
                 unique = name if len(benchmark.sheets) == 1 else f"{name}-{len(benchmark.sheets)}"

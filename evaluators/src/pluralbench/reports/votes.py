@@ -1,0 +1,76 @@
+"""Tables of runs in which several replies vote: accuracy and cost by number of samples, and by judge of a panel."""
+
+from collections.abc import Iterator
+
+from pluralbench_runs import plural
+
+from pluralbench.reports.sheets import Sheet
+from pluralbench.reports.tables import Column, Row, Table
+from pluralbench.results.names import row_names
+from pluralbench.results.numbers import KINDS
+from pluralbench.results.runs import MISSING, Run
+
+PANEL = "panel"
+VOTES_NOTE = (
+    "Votes of k samples: the mean over subsets of k of the run's samples, with k samples of each judge. A tied vote is "
+    "a tie, and even numbers of replies tie more often. Tokens: of all calls, in expectation. Agreement: pairs of a "
+    "judge's replies to one question that are the same."
+)
+COLUMNS = (
+    Column("overall"),
+    Column("tied votes", bounds=False),
+    Column("tokens", KINDS["count"], bounds=False),
+    Column("dollars", bounds=False),
+    Column("agreement", bounds=False),
+)
+
+
+def votes_tables(sheet: Sheet) -> Iterator[Table]:
+    """Yield a table for each run of a sheet in which several replies vote."""
+    runs = [run for run in sheet.runs if run.names("k", "accuracy_of_votes")]
+    for name, run in zip(row_names(runs), runs, strict=True):
+        rows = [*_rows(run)]
+        shown = [place for place in range(len(COLUMNS)) if any(row.values[place] not in {"", MISSING} for row in rows)]
+        yield Table(
+            f"{sheet.heading}: votes of {name}",
+            "samples",
+            [COLUMNS[place] for place in shown],
+            [row._replace(values=[row.values[place] for place in shown]) for row in rows],
+            "judge" if any(row.group for row in rows) else "",
+        )
+
+
+def _rows(run: Run) -> Iterator[Row]:
+    sizes, panel = vote_sizes(run), run.names("judge", "invalid_replies")
+    several = len(panel) > 1
+    for judge in [None, *(panel if several else ())]:
+        for k in sizes:
+            own = {"k": k} if judge is None else {"judge": judge, "k": k}
+            alone = judge if several else panel[0]
+            last = k == sizes[-1] and alone is not None
+            yield Row(
+                plural(k, "sample"),
+                [
+                    run.estimate("accuracy_of_votes", **own),
+                    run.estimate("share_of_tied_votes", **own) if judge is None else "",
+                    run.estimate("tokens_of_votes", **own),
+                    _dollars(run, k) if judge is None else "",
+                    run.estimate("agreement_within_judge", judge=alone) if last else "",
+                ],
+                group=(judge or PANEL) if several else "",
+                runs=[run],
+            )
+    for judge in run.names("judge", "accuracy_without_judge"):
+        accuracy = run.estimate("accuracy_without_judge", judge=judge)
+        yield Row(plural(sizes[-1], "sample"), [accuracy, "", "", "", ""], group=f"without {judge}", runs=[run])
+
+
+def vote_sizes(run: Run) -> list[int]:
+    """Return the numbers of samples that votes of a run are computed for; none if one reply decides."""
+    return [key.k or 0 for key in run.keys("accuracy_of_votes", "k") if key.judge is None]
+
+
+def _dollars(run: Run, k: int) -> str:
+    """The expected cost of k samples of each judge, in proportion to their tokens; empty without a price."""
+    cost, tokens = run.result.cost, [run.estimate("tokens_of_votes", k=n).value or 0 for n in (k, vote_sizes(run)[-1])]
+    return "" if cost is None or not cost.dollars or not tokens[1] else f"{cost.dollars * tokens[0] / tokens[1]:,.4f}"
