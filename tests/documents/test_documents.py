@@ -110,6 +110,9 @@ NOT_RUN = {
     "--benchmark personalized": "test_token_rewards scores such models",
     "pluralbench score Qwen/Qwen2.5-Math-PRM-7B --aggregation min --benchmark pairs --data "
     "pairs.jsonl": "test_process_rewards scores such models",
+    "pluralbench score Qwen/Qwen2.5-Math-PRM-7B --aggregation last --benchmark processbench": "test_first_errors "
+    "scores such a model on the sample",
+    "pluralbench score ./my-prm --benchmark processbench --split gsm8k,math --step-threshold 0.6": "the same",
     "pluralbench score peiyi9979/math-shepherd-mistral-7b-prm --process-reward math-shepherd "
     "--benchmark pairs --data pairs.jsonl": "test_process_rewards scores such models",
     "pluralbench score ./my-adapter --kind implicit --reference ./base --benchmark "

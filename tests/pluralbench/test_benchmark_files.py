@@ -44,7 +44,7 @@ def test_every_key_of_a_benchmark_is_explained() -> None:
         ("overall = 'items'", ["the key `title` is missing."]),
         (
             "title = 'x'\noverall = 'median'",
-            ["`overall` must be one of items, configs, accuracy and exact match; it is `median`."],
+            ["`overall` must be one of items, configs, accuracy and exact match, F1; it is `median`."],
         ),
         ("[mine]\ntitle = 'x'\non_empty = 'yes'", ["`on_empty` must be one of error, drop, keep; it is `yes`."]),
         ("title = 'x'\n[columns]\nprompts = ['a']", ["unknown key `columns.prompts`; did you mean `prompt`?"]),

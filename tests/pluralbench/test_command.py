@@ -13,6 +13,7 @@ from chat_server import Reply, serve
 from commands import command, fails, without_status
 from live_hub import NO_NETWORK
 from pluralbench import ConnectionConfig, DataConfig, JudgeConfig, LocalModel, PromptConfig
+from pluralbench.arguments import OF_STEPS
 from pluralbench.commands.app import program
 from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, ScoringConfig
 from pluralbench_calls import Price
@@ -100,6 +101,8 @@ def test_each_field_of_a_configuration_is_an_option(run: Command, monkeypatch: p
             words += [f"--{field.replace('_', '-')}", value]
         values |= {"name": "m"} if model is LocalModel else {}
         for field, info in model.model_fields.items():
+            if verb == "judge" and field in OF_STEPS:
+                continue
             if field not in values and (model is not LocalModel or field not in {"label", *STEP_FIELDS}):
                 assert info.description
                 own, values[field] = words_and_value(info.annotation)

@@ -31,10 +31,11 @@ def test_the_sample_is_what_the_builder_makes_bare(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("name", SCORED)
 def test_every_benchmark_can_be_scored_on_its_sample(score: Callable[..., Run], name: str) -> None:
-    run = score(name, "sample")
+    run = score(name, "sample", **({"step_threshold": 0.0} if name == "processbench" else {}))
     assert run.config.data.location == "sample"
     assert run.config.data.license == "apache-2.0"
-    assert math.isfinite(run.headline.value or math.nan)
+    assert run.headline.value is not None
+    assert math.isfinite(run.headline.value)
 
 
 def test_the_sample_in_many_languages_has_its_english_original(score: Callable[..., Run]) -> None:

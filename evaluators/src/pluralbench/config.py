@@ -163,6 +163,17 @@ class DataConfig(FrozenModel):
     legacy: bool = Field(
         default=False, description="Compute metrics as the authors' code does (multilingual, chinese)."
     )
+    step_threshold: float | None = Field(
+        None,
+        allow_inf_nan=False,
+        description="processbench: score below which a step is wrong. Default: 0.5, for scores from 0 to 1.",
+    )
+    tune_step_threshold: str | None = Field(
+        None,
+        description="processbench: config on which the threshold with the largest F1 is taken. That is tuning on test "
+        "data, and the run says so.",
+        json_schema_extra={"metavar": "CONFIG"},
+    )
 
     _mappings: ClassVar[Any] = field_validator("columns", "labels", mode="before")(_assignments)
 

@@ -50,8 +50,11 @@ class Benchmark(FrozenModel):
         credit: How an item counts, by shell patterns of subsets; the first that matches decides. Default: each pair of
             a better and a worse response counts.
         metrics: Metrics beside the accuracy.
-        overall: The overall number: the mean over "items", the unweighted mean over "configs", or the mean of "accuracy
-            and exact match" over subsets and then configs.
+        overall: The overall number: the mean over "items", the unweighted mean over "configs", the mean of "accuracy
+            and exact match" over subsets and then configs, or for answers in steps the unweighted mean over configs of
+            "F1": the harmonic mean of the accuracies on erroneous and on correct answers (ProcessBench).
+        step_threshold: Score below which a step is wrong. Default: 0.5, for scores that are probabilities.
+        tune_step_threshold: Config on whose items this threshold is tuned, which are test data. Default: none.
         on_empty: Default handling of items with an empty prompt or response.
         reference: Original of a translated benchmark, which is not part of the overall number.
         group_by_prompt: Whether rows with the same prompt are one item with the responses of all of them.
@@ -89,7 +92,9 @@ class Benchmark(FrozenModel):
     rows: dict[str, Values] = Field(default_factory=dict)
     credit: dict[str, Credit] = Field(default_factory=dict)
     metrics: tuple[str, ...] = ()
-    overall: Literal["items", "configs", "accuracy and exact match"] = "items"
+    overall: Literal["items", "configs", "accuracy and exact match", "F1"] = "items"
+    step_threshold: float | None = Field(None, allow_inf_nan=False)
+    tune_step_threshold: str | None = None
     on_empty: OnEmpty = "error"
     reference: Reference | None = None
     group_by_prompt: bool = False
@@ -117,6 +122,27 @@ class Benchmark(FrozenModel):
         if unknown is not None:
             raise ValueError(f"`{unknown}` is not a field of `columns`")
         return required
+
+    @model_validator(mode="after")
+    def _steps(self) -> Self:
+        if self.in_steps != (self.overall == "F1"):
+            raise ValueError('`columns.steps` and `overall = "F1"` require each other')
+        given = [name for name in ("step_threshold", "tune_step_threshold") if getattr(self, name) is not None]
+        if given and not self.in_steps:
+            raise ValueError(f"`{given[0]}` requires `columns.steps`")
+        if len(given) > 1:
+            raise ValueError("`step_threshold` and `tune_step_threshold` exclude each other")
+        return self
+
+    @property
+    def in_steps(self) -> bool:
+        """Whether an item is one answer in steps, of which the first wrong one is to be found."""
+        return self.columns.steps is not None
+
+    @property
+    def config_metric(self) -> str:
+        """Metric of a config that enters the overall number."""
+        return "f1" if self.in_steps else "accuracy"
 
     @property
     def dialect(self) -> Dialect:
@@ -301,6 +327,8 @@ def find_benchmark(
     dialect: Dialect = SPREADSHEET,
     *,
     legacy: bool = False,
+    step_threshold: float | None = None,
+    tune_step_threshold: str | None = None,
     for_training: bool = False,
 ) -> Benchmark:
     """Return a benchmark by its name, or from a TOML file.
@@ -312,6 +340,8 @@ def find_benchmark(
         dialect: Separator and quoting of CSV and TSV files, where they differ from the benchmark's.
         legacy: Count as the authors' code does where it differs from the paper: RewardBench and M-RewardBench weight
             subsets by the constants of the former's code; CHEEMS's exact match counts ties of scores.
+        step_threshold: Score below which a step of an answer is wrong. Default: the benchmark's.
+        tune_step_threshold: Config on whose items this threshold is tuned. Default: none.
         for_training: Use the column of training pairs and the training split, which only `train` reads.
 
     Returns:
@@ -329,6 +359,7 @@ def find_benchmark(
             {"sections": legacy_sections(benchmark.legacy)} if benchmark.legacy else {"ties_break_exact_match": False}
         )
         benchmark = benchmark.model_copy(update=rules)
+    benchmark = _with_threshold(benchmark, step_threshold, tune_step_threshold)
     named = parse_changes(columns, Columns.model_fields, BenchmarkError)
     changes = {field: tuple(column.split(",")) if field in LISTS else column for field, column in named}
     own = benchmark.columns.model_copy(update=changes)
@@ -343,6 +374,20 @@ def find_benchmark(
     return benchmark.model_copy(
         update=changed | {"columns": own, "required": required, "labels": meanings, "split": split, "train_split": None}
     )
+
+
+def _with_threshold(benchmark: Benchmark, step_threshold: float | None, tune_step_threshold: str | None) -> Benchmark:
+    given = {"step_threshold": step_threshold, "tune_step_threshold": tune_step_threshold}
+    names = [name for name, value in given.items() if value is not None]
+    if not names:
+        return benchmark
+    if not benchmark.in_steps:
+        raise BenchmarkError(
+            f"{benchmark.title} does not have answers in steps; leave out `{names[0]}={given[names[0]]}`."
+        )
+    if len(names) > 1:
+        raise BenchmarkError("`step_threshold` and `tune_step_threshold` exclude each other; pass one of them.")
+    return benchmark.model_copy(update=given)
 
 
 def _read_file(path: Path) -> BenchmarkEntry:

@@ -28,7 +28,7 @@ _INTEGERS = (
 _FLOATS = (
     *("value", "low", "high", "margin", "certainty", "reward", "distance", "probability"),
     "probability_swapped",
-    *("score", "score_chosen", "score_rejected", "probability_chosen_first", "probability_rejected_first"),
+    *("score", "threshold", "score_chosen", "score_rejected", "probability_chosen_first", "probability_rejected_first"),
 )
 _CALLS = ("calls", "calls_swapped", "calls_chosen", "calls_rejected", "calls_chosen_first", "calls_rejected_first")
 _TYPES: dict[str, Any] = {

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import chain
-from math import nan
+from math import inf, nan
 
 import numpy as np
 import polars as pl
@@ -119,6 +119,56 @@ def _at(lists: pl.Series, of: NDArray[np.int64], place: NDArray[np.int64]) -> pl
     return lists.explode(empty_as_null=False)[starts[of] + place]
 
 
+def first_wrong_steps(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return for each answer in steps between which thresholds a model finds its first wrong step.
+
+    A model calls the first step wrong whose score is below the threshold. It is right if this is the first wrong step
+    (of rank 2), or no step of a correct answer: if the threshold is above the former's score and at most the least
+    score of the right steps. Later steps do not matter.
+
+    Args:
+        rows: Rows of `items.parquet`, one per step, in order.
+
+    Returns:
+        The columns `BASE`, `truncated`, `dropped`, whether all scores that matter are finite (`valid`), and the bounds
+        `above` (exclusive) and `most` (inclusive), which may be infinite.
+    """
+    score, wrong = pl.col("score").cast(pl.Float64), pl.col("rank") == 2
+    first = score.filter(wrong).first()
+    by_item = rows.group_by(*BASE, maintain_order=True).agg(
+        truncated=(pl.col("tokens_cut") > 0).any(),
+        dropped=(pl.col("outcome") == "dropped").any(),
+        valid=score.filter(~wrong).is_finite().all() & first.is_finite().fill_null(~wrong.any()),
+        above=pl.when(wrong.any()).then(first).otherwise(-inf),
+        most=score.filter(~wrong).min().fill_null(inf),
+    )
+    return by_item.with_columns(pl.col("valid") & ~pl.col("dropped"))
+
+
+def step_decisions(rows: pl.DataFrame) -> pl.DataFrame:
+    """Make one decision on each answer in steps: whether the first step below the threshold is the first wrong one.
+
+    The margin says how far the threshold is inside the bounds of `first_wrong_steps`, or outside (negative).
+
+    Args:
+        rows: Rows of `items.parquet`, one per step, with the `threshold`.
+
+    Returns:
+        A frame with the columns `DECISIONS`; `chosen` and `rejected` are null.
+    """
+    threshold = pl.lit(rows["threshold"].first(), pl.Float64)
+    inside = (pl.col("above") < threshold) & (threshold <= pl.col("most"))
+    margin = pl.min_horizontal(threshold - pl.col("above"), pl.col("most") - threshold)
+    outcome = pl.when("dropped").then(pl.lit("dropped")).when(~pl.col("valid")).then(pl.lit("invalid"))
+    decided = first_wrong_steps(rows).with_columns(
+        chosen=pl.lit(None),
+        rejected=pl.lit(None),
+        outcome=outcome.when(inside).then(pl.lit("win")).otherwise(pl.lit("loss")),
+        margin=pl.when("valid").then(margin),
+    )
+    return decided.select(pl.col(name).cast(kind) for name, kind in DECISIONS.items())
+
+
 def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decisions: pl.DataFrame) -> pl.DataFrame:
     """Return the frame of `items.parquet`: one row per pair with its decision, or per response for rankings.
 
@@ -182,6 +232,8 @@ def decisions_of(items: pl.DataFrame) -> pl.DataFrame:
     if "response" not in items.columns:
         names = [] if "chosen" in items.columns else [pl.lit(side).alias(side) for side in ("chosen", "rejected")]
         return items.with_columns(names)
+    if "threshold" in items.columns:
+        return step_decisions(items)
     grouped = responses_by_item(items)
     decisions = decide(grouped, grouped["scores"], grouped["cut"])
     if "position" not in items.columns:

@@ -97,7 +97,7 @@ def stratum_weights(benchmark: Benchmark, sizes: Mapping[Cell, int]) -> dict[Cel
 
 def _weights_within(benchmark: Benchmark, sizes: Mapping[str | None, int]) -> dict[str | None, float]:
     """Return the weights of a config's subsets in its own number; all 0 if it lacks a section."""
-    if benchmark.by_category:
+    if benchmark.by_category or benchmark.in_steps:
         return {subset: 1 / len(sizes) for subset in sizes}
     if not benchmark.sections:
         return {subset: size / sum(sizes.values()) for subset, size in sizes.items()}

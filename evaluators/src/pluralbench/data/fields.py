@@ -33,6 +33,7 @@ class Columns(FrozenModel):
 
     A pair has either `chosen` and `rejected`, or `first`, `second` and `labels`. A ranking has `responses` and `rank`.
     Responses that are right or wrong are in `responses` and `right`, or in lists (`Benchmark.multiple_responses`).
+    An answer in steps has `steps` and `first_wrong`.
 
     A name that no column has is a column made of others: "chosen.answer" is the value of a key in an object, or in each
     object of a list; "response_*" is the list of the columns response_1, response_2, and so on; "domain+id" joins two
@@ -56,6 +57,8 @@ class Columns(FrozenModel):
             every right response with every wrong one.
         rank: Ranks of a ranking: a list of whole numbers or of {id, rank}, or a mapping by id. Lower is better; ties
             share a number.
+        steps: Steps of one answer: a list of texts.
+        first_wrong: Position of the first wrong step, from 0; -1 if all steps are right.
         pairs: Pairs of a ranking to train on, instead of all pairs in the ranks: a list of [better, worse] by id, or of
             [first, second, mark] with the mark 1, 2 or s. Only training reads it.
         subset: Subset of the row, which sections weight.
@@ -80,6 +83,8 @@ class Columns(FrozenModel):
     group: str | None = None
     compared: str | None = None
     rank: str | None = None
+    steps: str | None = None
+    first_wrong: str | None = None
     pairs: str | None = None
     subset: str | None = None
     cluster: str | None = None

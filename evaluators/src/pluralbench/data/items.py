@@ -91,6 +91,12 @@ class Items:
         }
 
 
+def described_benchmark(name: str, data: DataConfig, *, for_training: bool = False) -> Benchmark:
+    """Return a benchmark with the changes that the options of its data name; see `find_benchmark`."""
+    changed = {field: getattr(data, field) for field in ("legacy", "step_threshold", "tune_step_threshold")}
+    return find_benchmark(name, data.columns, data.labels, data.dialect, **changed, for_training=for_training)
+
+
 def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None = None) -> Items:
     """Read the items of a benchmark.
 
@@ -113,7 +119,7 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
     """
     data = as_data_config(data)
     if isinstance(benchmark, str):
-        benchmark = find_benchmark(benchmark, data.columns, data.labels, data.dialect, legacy=data.legacy)
+        benchmark = described_benchmark(benchmark, data)
     layout = layout_of(benchmark)
     if layout.responses is None:
         raise BenchmarkError(f"{benchmark.title} has no responses to score; run `pluralbench {layout.commands[0]}`.")
@@ -205,21 +211,29 @@ def _table_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, where: 
 
 
 def _read(benchmark: Benchmark, data: DataConfig) -> Tables:
-    """Read the tables of all splits; several splits are configs of their names."""
+    """Read the tables of all splits; several splits are configs of their names, and a file of no split is read once."""
     splits = [split.strip() for split in (data.split or benchmark.split).split(",")]
     location = data.location or benchmark.data
-    configs = data.configs or (benchmark.configs if data.location is None else ()) or None
+    wanted = data.configs or (benchmark.configs if data.location is None else ())
+    are_splits = len(splits) > 1 and bool(wanted) and {*wanted} <= {*splits}
+    configs = None if are_splits else wanted or None
     how: dict[str, Any] = {"title": benchmark.title, "sample": benchmark.sample, "dialect": benchmark.dialect}
     read = {split: read_data(location, split=split, configs=configs, **how) for split in splits}
     tables = read[splits[0]]
     if len(splits) > 1:
-        frames, paths = {}, {}
+        shared = set.intersection(*({*one.paths.items()} for one in read.values()))
+        of_none = [config for config, path in tables.paths.items() if (config, path) in shared]
+        frames = {config: tables.frames[config] for config in of_none}
+        paths = {config: tables.paths[config] for config in of_none}
         for split, one in read.items():
             # In a folder, the file of another split looks like a config.
-            own = [config for config in one.frames if config not in splits]
+            tables_of_split = [config for config, path in one.paths.items() if (config, path) not in shared]
+            own = [config for config in tables_of_split if config not in splits]
             for config in own:
                 name = split if len(own) == 1 else f"{config} {split}"
                 frames[name], paths[name] = one.frames[config], one.paths[config]
+        if are_splits:
+            frames = {config: frames[config] for config in wanted if config in frames}
         tables = replace(tables, frames=frames, paths=paths)
     if benchmark.join_configs:
         joined = pl.concat(tables.frames.values(), how="diagonal_relaxed")

@@ -4,7 +4,7 @@ Rubric aspects and narratives define the right answer, so only a judge with `ora
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import islice
 from pathlib import Path
@@ -101,6 +101,12 @@ def items_to_groups(
         for row, prompt in zip(rows, _messages(items["prompt"]), strict=True)
         for item in (row | {"prompt": prompt},)
     ]
+
+
+def up_to_each_step(group: Group) -> Group:
+    """Return a group whose responses are one answer up to each of its steps, from one with the steps as responses."""
+    steps = group.responses
+    return replace(group, responses=["\n\n".join(steps[: end + 1]) for end in range(len(steps))], steps=steps)
 
 
 def _messages(prompts: pl.Series) -> Iterator[list[Message]]:

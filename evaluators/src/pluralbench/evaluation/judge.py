@@ -11,8 +11,8 @@ from pluralbench_calls.verdicts import legacy_score
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import Seed
 
-from pluralbench.arguments import ShardText
-from pluralbench.config import DataConfig, JudgeConfig, PersonaJudgeConfig, Profile, PromptConfig, SynthesizeConfig
+from pluralbench.arguments import Judged, ShardText
+from pluralbench.config import JudgeConfig, PersonaJudgeConfig, Profile, PromptConfig, SynthesizeConfig
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.votes import CHOICES, SIDES, Votes
 from pluralbench.errors import EvaluationError
@@ -44,7 +44,7 @@ def judge(
     model: str | Sequence[str],
     *,
     benchmark: str | None = None,
-    data: str | Path | DataConfig | None = None,
+    data: Judged = None,
     prompt: Profile | PromptConfig | None = None,
     judging: JudgeConfig | None = None,
     connection: ConnectionConfig | None = None,

@@ -11,12 +11,20 @@ from pluralbench_rewards import Group
 from pluralbench_runs import Output, did_you_mean, digest, log_status, output_directory, step
 
 from pluralbench.config import DataConfig, Profile, PromptConfig, as_data_config, as_prompt_config
-from pluralbench.data.benchmarks import Benchmark, find_benchmark, known_benchmarks, title_for
+from pluralbench.data.benchmarks import Benchmark, known_benchmarks, title_for
 from pluralbench.data.clusters import Shard, parse_shard
-from pluralbench.data.items import Items, load_items
+from pluralbench.data.items import Items, described_benchmark, load_items
 from pluralbench.data.personas import personas_digest
-from pluralbench.data.prompts import UserContext, items_to_groups, load_plans, load_user_personas, prompts_digest
+from pluralbench.data.prompts import (
+    UserContext,
+    items_to_groups,
+    load_plans,
+    load_user_personas,
+    prompts_digest,
+    up_to_each_step,
+)
 from pluralbench.data.samples import SAMPLE
+from pluralbench.data.thresholds import check_tuned_config
 from pluralbench.data.votes import Votes
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.metrics import measure
@@ -68,12 +76,13 @@ class LoadedBenchmark(NamedTuple):
         Raises:
             DataError: If an item lacks the user context that the prompt shows.
         """
-        return items_to_groups(
+        groups = items_to_groups(
             self.frame,
             self.context,
             several_configs=self.items.frame["config"].n_unique() > 1,
             full_context=full_context,
         )
+        return [*map(up_to_each_step, groups)] if self.benchmark.in_steps else groups
 
     def compute_metrics(self, decisions: pl.DataFrame, rows: pl.DataFrame, votes: Votes | None = None) -> pl.DataFrame:
         """Compute the metrics of a run's decisions; a shard has none, since they would look like the whole run's.
@@ -129,6 +138,7 @@ def load_benchmark(
     prompts_only: bool = False,
     for_training: bool = False,
     with_draw: bool = True,
+    in_steps: bool = False,
     shard: str | None = None,
 ) -> LoadedBenchmark:
     """Load a benchmark's description and items.
@@ -140,6 +150,7 @@ def load_benchmark(
         prompts_only: Read only the prompts, since a policy writes the responses.
         for_training: Read the column of training pairs and the training split.
         with_draw: Allow `items` in `data`. False where numbers do not weight the drawn items.
+        in_steps: Allow items that are answers in steps, which only scores decide.
         shard: Shard to score, such as "2/8". Default: all items.
 
     Raises:
@@ -153,21 +164,27 @@ def load_benchmark(
         raise DataError(f"`items={data.items}` and `limit={data.limit}` exclude each other; pass one of them.")
     benchmark = benchmark or _benchmark_of(data.location) or DEFAULT
     prompt = as_prompt_config(prompt)
-    entry = find_benchmark(
-        benchmark, data.columns, data.labels, data.dialect, legacy=data.legacy, for_training=for_training
-    )
+    entry = described_benchmark(benchmark, data, for_training=for_training)
     named_metrics(entry)  # an unknown name is refused before anything is scored
     if entry.prompts_only and not prompts_only:
         raise BenchmarkError(
             f"The benchmark {benchmark} has prompts and no responses to score; let a policy answer them with "
             "`pluralbench best-of-n`."
         )
+    if entry.in_steps and not in_steps:
+        raise BenchmarkError(
+            f"The benchmark {benchmark} has answers in steps, each of which needs a score; only `pluralbench score` "
+            "scores them."
+        )
+    if entry.tune_step_threshold is not None and part is not None:
+        raise BenchmarkError("`tune_step_threshold` needs the scores of all items; leave out `shard`.")
     if prompts_only:
         entry = entry.model_copy(update={"prompts_only": True})
     with step(f"Reading the items of {benchmark}"):
         items = _load_items(benchmark, entry, data)
     if benchmark.endswith(".toml") and not (prompts_only or data.limit or data.configs):
         _check_sections(benchmark, entry, items)
+    check_tuned_config(entry, items.frame)
     context = UserContext(prompt, load_plans(prompt), load_user_personas(prompt), items.history)
     frame = items.frame if part is None else part.select(items.frame)
     entry = entry.fit_to(items.subsets).model_copy(update={"strata": items.strata})

@@ -18,9 +18,11 @@ def scores_of_run(run: Run) -> ItemScores:
         run: A run of `score` or of a judge.
 
     Raises:
-        RunError: A judge has compared several pairs of an item's responses.
+        RunError: A judge has compared several pairs of an item's responses, or the scores are of steps.
     """
     items = run.items
+    if run.config.benchmark.description.in_steps:
+        raise RunError(f"{run.path} has scores of steps; only scores of responses can be compared.")
     if "response" in items.columns:
         frame = responses_by_item(items)
     elif "score_chosen" in items.columns:

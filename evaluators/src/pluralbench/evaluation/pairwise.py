@@ -68,6 +68,11 @@ def check_pairs(model: str, benchmark: Benchmark, items: pl.DataFrame, where: st
         EvaluationError: If a subset counts by scores, the benchmark has legacy rules for rankings, or all responses of
             every item are tied.
     """
+    if benchmark.in_steps:
+        raise EvaluationError(
+            f"{model} only compares two responses and gives no score of a step, which {where} needs; use a process "
+            "reward model."
+        )
     subsets = items["subset"].unique(maintain_order=True)
     scored = next((subset for subset in subsets if benchmark.credit_of(subset) == "ties"), None)
     if scored is not None:

@@ -12,6 +12,7 @@ from pluralbench.arguments import ShardText
 from pluralbench.config import DataConfig, Profile, PromptConfig
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import decide, decisions_of, score_items
+from pluralbench.data.thresholds import checking_probabilities, threshold_of
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import Scorable, as_local_model, model_config, resolve_model
@@ -73,7 +74,7 @@ def score(
         pluralbench score ./policy --kind implicit --reference ./base --benchmark pairs --data pairs.jsonl
         pluralbench score ./my-model --benchmark personalized --shard 2/8 --out runs/mine-shard2of8
     """
-    loaded = load_benchmark(benchmark, data, prompt, shard=shard)
+    loaded = load_benchmark(benchmark, data, prompt, shard=shard, in_steps=True)
     scoring, model = scoring or ScoringConfig(), model_config(model)
     model_record, open_model = resolve_model(model, scoring, cluster)
     config = ScoreRunConfig(**loaded.records(), model=model_record, scoring=scoring)
@@ -129,8 +130,13 @@ def _score_items(
         resumed = len(journaled)
         if resumed:
             log_status(f"{resumed:,} of {len(groups):,} items were scored before.")
+        by_default = benchmark.in_steps and benchmark.step_threshold is None and benchmark.tune_step_threshold is None
         scored = (
-            model.score(groups, cached=journaled, on_scored=record)
+            model.score(
+                groups,
+                cached=journaled,
+                on_scored=checking_probabilities(model_record.name, record) if by_default else record,
+            )
             if isinstance(model, RewardModel)
             else compare_items(model, groups, compared_pairs(items), journaled, record)
         )
@@ -149,6 +155,10 @@ def scored_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, *, c
     """
     if compares:
         rows = compared_items(benchmark.vote, items, scored)
+        return decisions_of(rows), rows
+    if benchmark.in_steps:
+        rows = score_items(benchmark, items, scored, pl.DataFrame())
+        rows = rows.with_columns(threshold=pl.lit(threshold_of(benchmark, rows), pl.Float64))
         return decisions_of(rows), rows
     decisions = decide(items, scored.scores, scored.tokens_cut)
     return decisions, score_items(benchmark, items, scored, decisions)

@@ -229,7 +229,11 @@ def _load(
         try:
             with_context = prompt is not None and _has_user_context(benchmark)
             own = load_benchmark(
-                benchmark.name, data, benchmark.prompt or (prompt if with_context else None), shard=shard
+                benchmark.name,
+                data,
+                benchmark.prompt or (prompt if with_context else None),
+                shard=shard,
+                in_steps=True,
             )
             if own.prompt.profile != "none":
                 own.groups()  # raises an error for an item without user context

@@ -23,6 +23,8 @@ from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import OUTCOMES
 from pluralbench.data.fields import Cell
 from pluralbench.data.layouts import records_responses
+from pluralbench.data.layouts.steps import CORRECT, ERRONEOUS
+from pluralbench.data.thresholds import harmonic_mean
 from pluralbench.metrics.credits import COUNTED, PHRASES
 from pluralbench.metrics.decided import Decided, in_overall
 from pluralbench.metrics.metric import OUTCOME_COUNTS, Metric, MetricKey, Numbers, computed_by
@@ -68,6 +70,11 @@ def overall_rule(benchmark: Benchmark) -> str:
 def _mean_rule(benchmark: Benchmark) -> str:
     if benchmark.overall == "items":
         return mean_over_all(benchmark)
+    if benchmark.in_steps:
+        return (
+            "unweighted mean of the configs, each the F1 (harmonic mean) of the accuracies on erroneous and on correct "
+            "answers, by the first step whose score is below the threshold"
+        )
     if benchmark.by_category:
         exact = "exact match" if benchmark.ties_break_exact_match else "exact match by the legacy rules"
         return f"mean of accuracy and {exact}, each an unweighted mean over categories; unweighted over configs"
@@ -166,8 +173,8 @@ def accuracy_numbers(decided: Decided) -> Numbers:
     for key, estimate in accuracy_estimates(decided):
         yield key, estimate
         part = key.category if key.subset is None else key.subset
-        if key.metric == "pooled_accuracy" or (key.metric == "accuracy" and part is not None):
-            place = key.config, part
+        place = key.config, part
+        if key.metric == "pooled_accuracy" or (key.metric == "accuracy" and None not in place):
             yield from _outcome_counts(decisions[place], valid.get(place, decided.valid_credits.clear()), key)
     items = of_overall(benchmark, decided.decisions).select("config", "id").n_unique()
     yield MetricKey("items_counted"), Estimate(float(items))
@@ -179,6 +186,8 @@ def resampled_accuracies(benchmark: Benchmark, cells: Sequence[Cell], counts: Dr
     ours = [config for config in configs if config not in benchmark.outside_overall]
     if benchmark.by_category:
         parts = [*_by_category(cells, counts, ours)]
+    elif benchmark.in_steps:
+        parts = [*_by_first_error(cells, counts["decisions"], configs, ours)]
     else:
         of_configs = {config: config_accuracies(benchmark, config, cells, counts["decisions"]) for config in configs}
         parts = [
@@ -229,6 +238,29 @@ def _by_category(cells: Sequence[Cell], counts: Drawn, ours: Sequence[str]) -> I
     yield _accuracy(MetricKey("accuracy"), mean_of(accuracy), pairs, every, exact)
     yield _accuracy(MetricKey("exact_match"), mean_of(matched), exact, every)
     yield from chain.from_iterable(zip(*means.values(), strict=True))
+
+
+def _by_first_error(
+    cells: Sequence[Cell], source: Resampled, configs: Sequence[str], ours: Sequence[str]
+) -> Iterator[ResampledAccuracy]:
+    """Yield the mean F1 over configs, the mean accuracies of both kinds of answers, and the F1 of each config."""
+    accuracies = {
+        subset: {
+            config: _accuracy(MetricKey("accuracy", config), source.pooled(places), source, [places])
+            for config in configs
+            for places in [[place for place, cell in enumerate(cells) if cell == (config, subset)]]
+        }
+        for subset in (ERRONEOUS, CORRECT)
+    }
+    f1 = {}
+    for config in configs:
+        both = [of_configs[config] for of_configs in accuracies.values()]
+        strata = [stratum for one in both for stratum in one.strata]
+        f1[config] = _accuracy(MetricKey("f1", config), harmonic_mean(*(one.values for one in both)), source, strata)
+    yield mean_accuracy(MetricKey("overall"), [f1[config] for config in ours], source)
+    for subset, of_configs in accuracies.items():
+        yield mean_accuracy(MetricKey("accuracy", subset=subset), [of_configs[config] for config in ours], source)
+    yield from f1.values()
 
 
 def _pooled_parts(
@@ -345,9 +377,20 @@ METRICS = computed_by(
         "accuracy",
         "share",
         "Share of right decisions, or mean credit of items; of configs and sections as it enters the overall number.",
-        (*_POOLED, *_KINDS, *_OF_METHODS),
+        (*_POOLED, "subset", *_KINDS, *_OF_METHODS),
         part_of_overall=True,
         in_tables=True,
+    ),
+    Metric(
+        "f1",
+        "share",
+        "Harmonic mean of the accuracies on erroneous and on correct answers, in which the first wrong step is found.",
+        ("config",),
+        title="F1",
+        part_of_overall=True,
+        in_tables=True,
+        note="Erroneous, correct: answers with and without a wrong step, of which the first, or none, is found; means "
+        "over configs.",
     ),
     Metric(
         "exact_match",

@@ -30,7 +30,7 @@ COIN, LONGER, SHORTER = BASELINES
 
 def baseline_numbers(decided: Decided) -> Numbers:
     """Yield all accuracies, exact matches and overall numbers of the baselines, with the dimension `baseline`."""
-    if decided.items is None:
+    if decided.items is None or decided.benchmark.in_steps:  # neither a coin nor a length tells a wrong step
         return
     if decided.verdicts is None:
         yield from _of_responses(decided.benchmark, decided.items)

@@ -81,7 +81,8 @@ def eval_results(run: Run) -> list[EvalResult]:
     settings = {name: value for name, value in options.items() if value is not None and value != "none"}
     judged = run.judged is not None
     places: list[tuple[str, str | None, Estimate]] = [("overall", None, run.headline)]
-    places += [("accuracy", name, run.estimate("accuracy", config=name)) for name in run.configs if not run.unreadable]
+    metric = config.benchmark.description.config_metric
+    places += [(metric, name, run.estimate(metric, config=name)) for name in run.configs if not run.unreadable]
     return [
         EvalResult(
             task_type="text-generation" if judged else "text-classification",
@@ -91,7 +92,7 @@ def eval_results(run: Run) -> list[EvalResult]:
             dataset_config=name,
             dataset_split=config.data.split,
             dataset_revision=config.data.revision,
-            metric_type="accuracy",
+            metric_type=config.benchmark.description.config_metric,
             metric_name=", ".join([metric.capitalize(), *(f"{option} {value}" for option, value in settings.items())]),
             metric_value=round(estimate.value, 6),
             metric_args={

@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 Part = tuple[str, str, int]
 """A text of a page, its style, and its indentation in columns."""
 LONG, LONG_POST, POSTS = 1_200, 240, 3  # characters of a text, characters of a post, and number of posts
-SIDES = {"chosen", "rejected"}
+SIDES = {"chosen", "rejected", "step"}
 OUTCOMES = {
     "win": "won",
     "loss": "lost",

@@ -10,6 +10,7 @@ from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
+from pluralbench.data.layouts.steps import CORRECT, ERRONEOUS
 from pluralbench.metrics.credits import TIES_COUNT
 from pluralbench.metrics.table import METRICS
 from pluralbench.reports.costs import cost_summary
@@ -206,6 +207,20 @@ def _section_notes(run: Run) -> dict[str, str]:
     }
 
 
+def _tuning(run: Run) -> str:
+    config = run.config.benchmark.description.tune_step_threshold
+    return "" if config is None else f"the F1 on {config} is the largest that a threshold has there"
+
+
+def _missing_answers(run: Run) -> list[str]:
+    """The configs of answers in steps that have no erroneous or no correct answer that counts."""
+    if not run.config.benchmark.description.in_steps:
+        return []
+    places = [(config, subset) for config in run.configs for subset in (ERRONEOUS, CORRECT)]
+    values = {place: run.estimate("accuracy", config=place[0], subset=place[1]).value for place in places}
+    return [f"{subset} ones of {config}" for (config, subset), value in values.items() if value is None]
+
+
 def _decision_notes(run: Run) -> dict[str, str]:
     """Which decisions count as wrong or not at all."""
     benchmark, rows, equal = run.config.benchmark.description, run.config.data.left_out, run.count("equal")
@@ -218,6 +233,8 @@ def _decision_notes(run: Run) -> dict[str, str]:
         "Left out because the benchmark does not select them": ", ".join(
             plural(n, "row") + of_config.format(config) for config, n in rows.items()
         ),
+        "Threshold tuned on test data": _tuning(run),
+        "Answers without which a config has no F1": list_names(_missing_answers(run)),
         "Legacy rules": f"prompts with tied scores can be exact matches{equal_ranks}" if legacy else "",
         "Unreadable, because most verdicts or scores are invalid": run.unreadable,
         "Counted as wrong": "" if benchmark.credits_items else undecided,

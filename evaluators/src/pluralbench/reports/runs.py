@@ -153,7 +153,7 @@ def rows_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]
     """
     benchmark = run.config.benchmark.description
     own = {name: run.estimate(name) for name in SHOWN if not SHOWN[name].part_of_overall}
-    yield OVERALL, {"accuracy": run.headline} | own, _counts(run, MetricKey("pooled_accuracy"))
+    yield OVERALL, {benchmark.config_metric: run.headline} | own, _counts(run, MetricKey("pooled_accuracy"))
     configs = run.names("config", "pooled_accuracy")
     # Subsets have rows unless they are in sections, categories or levels.
     by_subset = not (benchmark.sections or benchmark.by_category or benchmark.reference)
@@ -166,7 +166,11 @@ def rows_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]
         yield config, numbers, _counts(run, MetricKey("pooled_accuracy", config))
         for dimension in ("category", "subset") if by_subset else ("category",):
             for key in run.keys("accuracy", dimension, config=config):
-                shares = {name: run.at(key._replace(metric=name)) for name in SHOWN}
+                shares = {
+                    name: run.at(key._replace(metric=name))
+                    for name, metric in SHOWN.items()
+                    if f"config {dimension}" in metric.dimensions
+                }
                 yield f"{config}: {getattr(key, dimension)}", shares, _counts(run, key)
         for section in run.names("section", config=config) if not benchmark.reference else ():
             yield f"{config}: {section}", {"accuracy": run.estimate("accuracy", config=config, section=section)}, {}
@@ -196,25 +200,26 @@ def _counts(run: Run, accuracy: MetricKey) -> dict[str, int]:
 
 def run_table(run: Run, qualifiers: Sequence[str] = ()) -> Table:
     """Make the table of a run, without the columns that are empty or zero in every row."""
+    main = run.config.benchmark.description.config_metric
     places: list[tuple[str, Mapping[str, Value]]] = [
-        (place, {**(numbers if not run.unreadable else {"accuracy": MISSING}), **counts})
+        (place, {**(numbers if not run.unreadable else {main: MISSING}), **counts})
         for place, numbers, counts in rows_of(run)
     ]
     if run.unreadable:
-        places[0] = (OVERALL, {**places[0][1], "accuracy": UNREADABLE})
-    names = [name for name in COLUMNS if name == "n" or not {_value(own, name) for _, own in places} <= {"", 0}]
+        places[0] = (OVERALL, {**places[0][1], main: UNREADABLE})
+    names = [name for name in COLUMNS if name == "n" or not {_value(own, name, main) for _, own in places} <= {"", 0}]
     return Table(
         f"{', '.join([Path(run.name).name, run.config.benchmark.title, *qualifiers, run.size])} ({run.path})",
         "config",
         [COLUMNS[name] for name in names],
-        [Row(place, [_value(own, name) for name in names]) for place, own in places],
+        [Row(place, [_value(own, name, main) for name in names]) for place, own in places],
     )
 
 
-def _value(own: Mapping[str, Value], name: str) -> Value:
-    """A value of a row. Missing numbers are empty, except for accuracy, which is shown as missing."""
+def _value(own: Mapping[str, Value], name: str, main: str) -> Value:
+    """A value of a row. Missing numbers are empty, except for the metric `main`, which is shown as missing."""
     value = own.get(name, "")
-    return "" if name != "accuracy" and isinstance(value, Estimate) and value.value is None else value
+    return "" if name != main and isinstance(value, Estimate) and value.value is None else value
 
 
 def run_header(run: Run) -> list[str]:

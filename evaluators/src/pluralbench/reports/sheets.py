@@ -208,7 +208,10 @@ def columns_of(run: Run) -> Iterator[Column]:
         yield from _of_languages(run)
         return
     configs = [config for config in every if config not in benchmark.outside_overall]
-    own = [one for one in shown if one.part_of_overall and (one.name == "accuracy" or benchmark.by_category)]
+    both = benchmark.by_category
+    own = [one for one in shown if one.name == benchmark.config_metric or (both and one.name == "exact_match")]
+    for key in run.keys("accuracy", "subset", config=None):
+        yield number_column(str(key.subset), key, part=True)
     if len(configs) > 1:
         for config in configs:
             for one in own:

@@ -49,7 +49,8 @@ def item_columns(config: EvaluationRunConfig, items: pl.DataFrame) -> pl.Schema:
     calls = ("calls",) if ranked else ("calls_chosen", "calls_rejected")
     position = ("position",) if protocol == "listwise" else ()
     compared = ("compared",) if config.benchmark.description.columns.compared is not None else ()
-    return schema_of(*names, *compared, *position, *(() if protocol is None else calls))
+    threshold = ("threshold",) if config.benchmark.description.in_steps else ()
+    return schema_of(*names, *compared, *threshold, *position, *(() if protocol is None else calls))
 
 
 def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "The items") -> pl.DataFrame:
@@ -69,6 +70,8 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
     """
     kinds = DECISIONS | item_columns(config, items)
     needed = kinds if "verdict" in kinds else RANKED if "response" in items.columns else PAIRED
+    if config.benchmark.description.in_steps:
+        needed = needed | schema_of("threshold")
     items = cast_columns(items, RANKED | PAIRED | kinds | schema_of("compared"), where, needed)
     if items.is_empty() and config.data.shard is None:
         raise RunError(f"{where}: the table has no rows.")
@@ -81,6 +84,8 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
             raise RunError(f"{where}: the column `{name}` is empty in some rows that are not equal.")
     if "margin" in items.columns and not items["margin"].drop_nulls().is_finite().all():
         raise RunError(f"{where}: a margin is not a finite number.")
+    if "threshold" in needed and (items["threshold"].n_unique() > 1 or not items["threshold"].is_finite().all()):
+        raise RunError(f"{where}: `threshold` is not one finite number.")
     of_items = items.select(BASE).unique(maintain_order=True)
     mixed = of_items.filter(of_items.select("config", "id").is_duplicated())["id"]
     if len(mixed):

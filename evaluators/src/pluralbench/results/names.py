@@ -15,6 +15,12 @@ def applied_overflow(run: Run) -> str | None:
     return run.config.scoring.on_overflow if changed and isinstance(run.config, ScoreRunConfig) else None
 
 
+def threshold_text(run: Run) -> str | None:
+    """Return the threshold of scores of steps, and whether it was tuned; None for other runs."""
+    value, tuned = run.estimate("threshold").value, run.config.benchmark.description.tune_step_threshold
+    return None if value is None else f"{value:.3g}{f' tuned on {tuned}' if tuned else ''}"
+
+
 PROMPT_SETTINGS: dict[str, Callable[[Run], Any]] = {
     "profile": lambda run: run.config.prompt.profile,
     "variables": lambda run: run.config.judge_setting("variables"),
@@ -38,6 +44,7 @@ OTHER_SETTINGS: dict[str, Callable[[Run], Any]] = {
     "{} if too long": applied_overflow,
     "seed {}": lambda run: getattr(run.config, "seed", None),
     "{} rules": lambda run: "its own" if run.config.benchmark.description.ties_break_exact_match else "legacy",
+    "threshold {}": threshold_text,
     "data {}": lambda run: Path(run.config.data.location).name,
     "limit {} per config": lambda run: run.config.data.limit,
     "{} drawn items": lambda run: run.config.data.items,

@@ -206,12 +206,13 @@ class Run(Generic[Config_co, Result_co]):
     @property
     def configs(self: "Run") -> list[str]:
         """Names of the configs behind the overall number."""
-        return [name for name in self.names("config") if name not in self.excluded_configs]
+        return [name for name in self.names("config", "pooled_accuracy") if name not in self.excluded_configs]
 
     @property
     def excluded_configs(self: "Run") -> list[str]:
         """Names of the configs outside the overall number."""
-        return [name for name in self.names("config") if name in self.config.benchmark.description.outside_overall]
+        outside = self.config.benchmark.description.outside_overall
+        return [name for name in self.names("config", "pooled_accuracy") if name in outside]
 
     @cached_property
     def _numbers(self) -> dict[MetricKey, Estimate]:

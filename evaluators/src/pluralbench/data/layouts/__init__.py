@@ -10,8 +10,9 @@ from pluralbench.data.layouts.prompts import PROMPTS
 from pluralbench.data.layouts.rankings import RANKINGS
 from pluralbench.data.layouts.response_lists import RESPONSE_LISTS
 from pluralbench.data.layouts.right_and_wrong import RIGHT_AND_WRONG
+from pluralbench.data.layouts.steps import STEPS
 
-LAYOUTS = (PROMPTS, PERSONA_OPTIONS, RANKINGS, LABELED_PAIRS, PAIRS, RESPONSE_LISTS, RIGHT_AND_WRONG)
+LAYOUTS = (PROMPTS, PERSONA_OPTIONS, STEPS, RANKINGS, LABELED_PAIRS, PAIRS, RESPONSE_LISTS, RIGHT_AND_WRONG)
 
 
 def layout_of(benchmark: Benchmark, columns: Columns | None = None) -> Layout:

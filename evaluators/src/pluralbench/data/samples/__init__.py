@@ -55,4 +55,8 @@ def read_data(
         tables = read_tables(folder, split=split, configs=configs)
     except TablesError as error:
         raise type(error)(str(error).replace(folder, f"The sample of {title}")) from None
-    return replace(tables, location=SAMPLE, paths={config: f"the sample's {config}" for config in tables.frames})
+    return replace(
+        tables,
+        location=SAMPLE,
+        paths={config: f"the sample's {Path(path).stem}" for config, path in tables.paths.items()},
+    )

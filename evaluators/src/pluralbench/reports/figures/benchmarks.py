@@ -55,7 +55,8 @@ def forest(models: Sequence[RunSeries]) -> Chart:
         note += f" {len(every) - len(parts)} more parts do not fit; see the CSV report."
     if len({(one.run.config.data.digest, one.run.config.data.limit) for one in models}) > 1:
         note += " The runs are on different data."
-    label = "Percent" if config.benchmark.description.by_category else ACCURACY
+    benchmark = config.benchmark.description
+    label = "Percent" if benchmark.by_category or benchmark.in_steps else ACCURACY
     panels = [Panel([mark for part in parts for mark in _marks(models, *part)], label, least=10)]
     if not few:
         panels = [Panel(_marks(models, "", key), label, name.split("  ")[0], least=10) for name, key in parts]
@@ -92,10 +93,11 @@ def _parts(models: Sequence[RunSeries]) -> list[Part]:
     of = configs[0] if len(configs) == 1 else None
     parts = [(labels[name], MetricKey("accuracy", of, section=name)) for name in names(models, "section")]
     parts += [(labels[name], MetricKey("accuracy", name)) for name in excluded]
+    metric = runs[0].config.benchmark.description.config_metric
     if of is None:
-        marks = marks_of(models, {name: {"config": name} for name in configs}, "accuracy")
+        marks = marks_of(models, {name: {"config": name} for name in configs}, metric)
         ordered = by_mean(marks) if runs[0].config.benchmark.description.reference is not None else marks
-        parts += [(labels[name], MetricKey("accuracy", name)) for name in dict.fromkeys(str(one.at) for one in ordered)]
+        parts += [(labels[name], MetricKey(metric, name)) for name in dict.fromkeys(str(one.at) for one in ordered)]
     return [("Overall", OVERALL), *(parts or _subsets(runs, labels))]
 
 

@@ -26,7 +26,7 @@
   const titled = (title) => make("h4", {}, title);
   const folded = (title, ...inside) => make("details", {}, make("summary", {}, title), ...inside);
   const plural = (count, word) => `${count.toLocaleString("en")} ${word}${count === 1 ? "" : "s"}`;
-  const answerName = (name) => ["chosen", "rejected"].includes(name.split(" ")[0]) ? name : `answer ${name}`;
+  const answerName = (name) => ["chosen", "rejected", "step"].includes(name.split(" ")[0]) ? name : `answer ${name}`;
   const capital = (word) => word[0].toUpperCase() + word.slice(1);
 
   // An item.

@@ -1,0 +1,18 @@
+"""Answers in steps, of which a model finds the first wrong one by a threshold of its scores."""
+
+from pluralbench_measures.bootstrap import Estimate
+
+from pluralbench.metrics.decided import Decided
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
+
+
+def threshold_numbers(decided: Decided) -> Numbers:
+    """Yield the threshold of a run."""
+    if decided.benchmark.in_steps and decided.responses is not None and decided.responses.height:
+        yield MetricKey("threshold"), Estimate(float(decided.responses["threshold"][0]))
+
+
+METRICS = computed_by(
+    threshold_numbers,
+    Metric("threshold", "number", "Score below which a step of an answer is wrong.", in_tables=True),
+)
