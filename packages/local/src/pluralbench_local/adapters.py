@@ -208,7 +208,7 @@ def check_adapter(adapter: Adapter) -> None:
         raise LocalError(f"The base of the adapter {adapter.name} cannot be used: {error}") from None
     except Exception as error:  # noqa: BLE001 - the client of the Hub may raise anything
         raise LocalError(
-            f"The base model {adapter.base} of the adapter {adapter.name} cannot be found ({one_line(error, 200)}); if "
+            f"The base model {adapter.base} of the adapter {adapter.name} cannot be found ({one_line(error, 300)}); if "
             "it has moved, give its folder, or its name on the Hub, as `base=...`."
         ) from None
 

@@ -76,8 +76,8 @@ class LocalModel(FrozenModel):
     label: str | None = Field(
         None,
         description="Reward of a model with several logits: logit:K, softmax:K for its probability, mean, or weights "
-        "by name or number, such as helpfulness:0.65,correctness:0.8. process: of a step, also sigmoid:K. Of a general "
-        "preference model: scaled, plain or normalized.",
+        "by name or number, such as 0:0.65,4:-0.4. process: of a step, also sigmoid:K. Of a general preference model: "
+        "scaled, plain or normalized.",
     )
     token_reward: TokenRewardName | None = Field(
         None, description="token: a published way to read the reward; the next six options change parts of it."
@@ -88,7 +88,7 @@ class LocalModel(FrozenModel):
         "such as id:9642.",
     )
     negative_token: str | None = Field(
-        None, description="token, process: the token against it, such as No. token: Default: none."
+        None, description="token, process: the token against it, such as No; optional for token."
     )
     token_score: TokenScore | None = Field(
         None,
@@ -203,7 +203,8 @@ class LocalModel(FrozenModel):
         path = Path(self.name) / PERSONAL_FILE
         if not path.is_file():
             return None
-        for option in {*READING_FIELDS} & self.model_dump(exclude_defaults=True).keys():
+        option = next((name for name in READING_FIELDS if getattr(self, name) is not None), None)
+        if option is not None:
             raise LocalError(
                 f"{self.name} is a personalized reward model, which has no {option}; leave out `{option}=...`."
             )

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import torch
+from pluralbench_runs import plural
 from torch import Tensor
 
 from pluralbench_local.errors import LocalError
@@ -42,7 +43,7 @@ def check_label(name: str, logits: int, label: str | None, names: Names = Mappin
         return
     if match is not None or not _weights(label, logits, names):
         raise LocalError(
-            f"The label {label!r} does not fit the head of {name}, which has {logits} logits "
+            f"The label {label!r} does not fit the head of {name}, which has {plural(logits, 'logit')} "
             f"({_listed(names, logits)}); give logit:K, softmax:K, mean, or weights by name or number, such as "
             "0:0.65,1:-0.4, as `label=...`."
         )
