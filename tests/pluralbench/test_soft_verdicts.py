@@ -147,6 +147,37 @@ def test_shards_join_to_the_same_probabilities(data: Path, tmp_path: Path, run: 
     )
 
 
+@pytest.mark.parametrize(
+    ("prompt", "before", "labels", "after"),
+    [
+        ("letter", "A is short.\n[[", "AB", "]]"),
+        ("boxed-assistant", "Assistant 2 is long. \\boxed{Assistant ", "12", "}"),
+        ("output-letter", "Output (", "ab", ") is better"),
+        (
+            "two-turns",
+            "Scores: 1 and 2.\n[The Begin of Ranking Score]\n\\boxed{",
+            "12",
+            "}\n[The End of Ranking Score]",
+        ),
+        ("result-letter", "Feedback: A is fine. [RESULT] ", "AB", ""),
+        ("json-choice", '{"Choice": "Model ', "AB", '"}'),
+    ],
+)
+def test_prompts_of_other_models_have_probabilities(
+    data: Path, tmp_path: Path, prompt: str, before: str, labels: str, after: str
+) -> None:
+    def reply(*_: Any) -> Reply:
+        pieces = re.findall(r"\w+|\W", before)
+        text, logprobs = sent([*pieces, token(labels[0], own=0.6, **{labels[1]: 0.2}), *([after] if after else [])])
+        return Reply(text, logprobs=logprobs)
+
+    how: dict[str, Any] = {"prompt": prompt, "orders": "one", "limit": 1, "temperature": 0.0}
+    run, _ = judged(reply, data, tmp_path / "run", **how)
+    [row] = run.items.iter_rows(named=True)
+    found = row["probability_chosen_first"] or row["probability_rejected_first"]
+    assert found == pytest.approx(0.75, abs=1e-6)
+
+
 def test_a_verdict_without_a_token_of_its_own_is_counted_and_decides_nothing(data: Path, tmp_path: Path) -> None:
     def twice(body: dict[str, Any], _: int) -> Reply:
         text, logprobs = sent(["[[", token("A"), "]]", " so ", "[[", token("A"), "]]"])
@@ -184,6 +215,7 @@ def test_a_server_without_logprobs_is_refused_and_a_later_one_goes_on(
         ({"logprobs": True, "protocol": "pointwise"}, r'applies to `protocol="pairwise"`, not to pointwise'),
         ({"logprobs": True, "tie_margin": 0.5}, "tie_margin"),
         ({"extra": {"logprobs": True}}, "`logprobs` is set by the program"),
+        ({"logprobs": True, "prompt": "boxed-pair"}, "the prompt boxed-pair asks for scores"),
     ],
 )
 def test_what_probabilities_cannot_be_for_is_refused(options: dict[str, Any], reason: str) -> None:

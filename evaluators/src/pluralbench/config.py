@@ -345,6 +345,11 @@ class JudgeConfig(ReplyConfig):
         protocol = self.protocol or ("pairwise" if self.prompt is None else self.prompt.protocol)
         if self.logprobs and protocol != "pairwise":
             raise ValueError(f'`logprobs=True` applies to `protocol="pairwise"`, not to {protocol}')
+        if self.logprobs and self.prompt is not None and self.prompt.verdict.scale is not None:
+            raise ValueError(
+                f"`logprobs=True` needs a verdict of one letter or number, and the prompt {self.prompt.name} asks for "
+                "scores"
+            )
         if self.tie_margin is not None and not self.logprobs:
             raise ValueError("`tie_margin=...` requires `logprobs=True`")
         return self

@@ -30,7 +30,8 @@ ROUNDING = 1e-3  # by which the logarithm of a probability may exceed 0
 LABEL = re.compile(rb"[^0-9A-Za-z]*([A-Za-z]|[0-9]{1,3})[^0-9A-Za-z]*")
 WORD = re.compile(rb"[0-9A-Za-z]")
 KINDS = (
-    (re.compile("[A-Za-z]"), ("A", "B", "C")),
+    (re.compile("[A-Z]"), ("A", "B", "C")),
+    (re.compile("[a-z]"), ("a", "b", "c")),
     (re.compile("[0-9]+"), tuple(map(str, range(1, 11)))),
 )
 """Kinds of labels, letters before numbers, with those that a verdict may be besides those of the likeliest tokens."""
