@@ -96,7 +96,7 @@ def test_what_makes_no_sense_in_a_file_is_named(tmp_path: Path, changes: dict[st
 def test_names_of_prompts_that_are_not_there_are_refused(tmp_path: Path) -> None:
     with pytest.raises(RecipeError, match="'leter'; did you mean `letter`"):
         load_prompt("leter")
-    with pytest.raises(RecipeError, match=r"no prompt '.*nothing.toml'; give one of answer-letter, "):
+    with pytest.raises(RecipeError, match=r"no prompt '.*nothing.toml'; the names are answer-letter, "):
         load_prompt(tmp_path / "nothing.toml")
 
 

@@ -363,14 +363,9 @@ class JudgeConfig(ReplyConfig):
         if self.rubric_model is not None and self.oracle is not None:
             raise ValueError("`rubric_model=...` and `oracle=...` both give the rubric; leave out one")
         if self.prompt is not None:
-            if self.prompt.rubric is not None and self.rubric_model is None and self.oracle is None:
-                raise ValueError(
-                    f"the prompt {self.prompt.name} needs a rubric; name the model that writes it with "
-                    "`rubric_model=...`, or show the data's with `oracle=...`"
-                )
             if self.protocol not in {None, self.prompt.protocol}:
                 raise ValueError(
-                    f'the prompt {self.prompt.name} is {self.prompt.protocol}; leave out `protocol="{self.protocol}"`'
+                    f'The prompt {self.prompt.name} is {self.prompt.protocol}; leave out `protocol="{self.protocol}"`'
                 )
             for name in ("reply_format", "criterion", "verdict_parsing", "answer_language"):
                 if getattr(self, name) != type(self).model_fields[name].default:

@@ -28,6 +28,10 @@ def parse_changes(
         yield field, column
 
 
+def _is_none(value: object) -> bool:
+    return value is None
+
+
 class Columns(FrozenModel):
     """Names of the columns of a benchmark's tables.
 
@@ -67,6 +71,8 @@ class Columns(FrozenModel):
         profile: Posts of the user.
         aspects: Rubric aspects.
         persona: Persona of the user: a text or a list of sentences.
+        rubric: Rubric of the item, for judges with a prompt of their own: a text or a list of lines.
+        reference: Reference answer, likewise.
         json_texts: Columns of prompts and responses whose cells are JSON. Another column of which each cell looks like
             a list is refused, unless this is an empty list: then such cells are the texts themselves.
     """
@@ -92,6 +98,8 @@ class Columns(FrozenModel):
     profile: str | None = None
     aspects: str | None = None
     persona: str | None = None
+    rubric: str | None = Field(None, exclude_if=_is_none)
+    reference: str | None = Field(None, exclude_if=_is_none)
     json_texts: tuple[str, ...] | None = None
 
 

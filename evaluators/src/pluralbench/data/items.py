@@ -281,9 +281,8 @@ def _content_digest(
     """Return the SHA-256 of the items and histories, without optional columns that the benchmark lacks."""
     digests = {}
     for config, part in items.items():
-        absent = [
-            name for name in ("persona", "earlier", "pairs", "compared") if part[name].null_count() == part.height
-        ]
+        optional = ("persona", "rubric", "reference", "earlier", "pairs", "compared")
+        absent = [name for name in optional if part[name].null_count() == part.height]
         digests[config] = content_digest(part.drop("person", *absent))
     # Items that are their own history contain it, if all are there.
     if benchmark.history is not None and (drawn or benchmark.history.column is not None):

@@ -12,7 +12,7 @@ from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import ROW_NUMBER, Columns
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.layouts.layout import SourceRows
-from pluralbench.data.texts import as_texts, parse_messages, parse_persona, parse_posts, parse_structs
+from pluralbench.data.texts import as_texts, parse_lines, parse_messages, parse_persona, parse_posts, parse_structs
 from pluralbench.errors import DataError
 
 BATCH_ITEMS = 8192  # items that are Python objects at a time
@@ -27,6 +27,7 @@ ITEMS = pl.Schema(
         "profile": pl.List(POST),
         "aspects": pl.List(RUBRIC_ASPECT),
         "persona": pl.List(pl.String()),
+        **dict.fromkeys(("rubric", "reference"), pl.String()),
         "earlier": pl.UInt32(),
         "digest": pl.String(),
     }
@@ -70,6 +71,8 @@ def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, column
             "profile": source.each(lambda row: parse_posts(row, columns.profile), columns.profile),
             "aspects": source.each(lambda row: parse_structs(row, columns.aspects, "aspect"), columns.aspects),
             "persona": source.each(lambda row: parse_persona(row, columns.persona), columns.persona),
+            "rubric": source.each(lambda row: parse_lines(row, columns.rubric), columns.rubric),
+            "reference": source.each(lambda row: parse_lines(row, columns.reference), columns.reference),
         }
         items = typed_frame(values, ITEMS)
         parts.append(items.with_columns(digest=_digests(items)))

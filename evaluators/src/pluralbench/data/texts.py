@@ -161,6 +161,11 @@ def parse_posts(row: Mapping[str, Any], column: str | None) -> list[dict[str, An
         raise TypeError(f"`{column}` is not a text, a list of texts or a list of objects with a `text`") from None
 
 
+def parse_lines(row: Mapping[str, Any], column: str | None) -> str | None:
+    """Read a text that may be a list of lines; None if there is none."""
+    return "\n".join(parse_persona(row, column) or ()) or None
+
+
 def parse_persona(row: Mapping[str, Any], column: str | None) -> list[str] | None:
     """Read a persona: a text, or a list of sentences.
 

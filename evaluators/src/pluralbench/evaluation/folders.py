@@ -29,9 +29,11 @@ UNNAMED_FIELDS = {
     "device",
     "token_budget",
 }
-UNNAMED_FIELDS |= {"trust_remote_code", "seed", "extra"}
+UNNAMED_FIELDS |= {"trust_remote_code", "seed", "extra", "rubric_base_url"}
 WORD_FORMATS = {
     "oracle": "oracle-{}",
+    "prompt": "prompt-{}",
+    "rubric_model": "rubric-by-{}",
     "profile_size": "{}-posts",
     "orders": "{}-order",
     "samples": "{}-samples",

@@ -98,6 +98,10 @@ def _variables(item: Mapping[str, Any], loaded: LoadedBenchmark, judging: JudgeC
     values = {}
     if judging.oracle is not None:
         values["rubric"] = rubric_text(item, judging.oracle)
+    elif item["rubric"] and judging.rubric_model is None:
+        values["rubric"] = item["rubric"]
+    if item["reference"]:
+        values["reference"] = item["reference"]
     if "history" in prompt.variables:
         values["history"] = prompt.history(loaded.context.history.before(item))
     return values
@@ -179,6 +183,12 @@ def _check_prompt(prompt: JudgePrompt, loaded: LoadedBenchmark, judging: JudgeCo
         raise EvaluationError(
             f'The prompt {prompt.name} does not show the user context of `profile="{profile}"`; leave it out, or use '
             "{person} in the prompt."
+        )
+    has_rubrics = judging.oracle is not None or not loaded.items.frame["rubric"].null_count()
+    if prompt.rubric is not None and judging.rubric_model is None and not has_rubrics:
+        raise EvaluationError(
+            f"The prompt {prompt.name} needs a rubric; name the model that writes it with `rubric_model=...`, or show "
+            'the data\'s with `oracle=...` or `columns=["rubric=COLUMN"]`.'
         )
     if judging.oracle is not None and "rubric" not in shown:
         raise EvaluationError(

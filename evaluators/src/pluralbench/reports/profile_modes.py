@@ -66,7 +66,8 @@ def modes_of(runs: Sequence[Run]) -> list[list[ModeRun]]:
 
 def _settings(run: Run) -> tuple[Any, ...]:
     shared = (str(of(run)) for form, of in OTHER_SETTINGS.items() if form not in MAY_DIFFER)
-    return run.name, run.result.model.kind, *shared
+    prompts = getattr(run.config, "prompts_digest", None)  # two prompts may have the same name
+    return run.name, run.result.model.kind, prompts, *shared
 
 
 def _base(run: Run, bases: Sequence[Run]) -> Run | None:

@@ -5,6 +5,7 @@ from typing import Any
 import polars as pl
 from pluralbench_calls import ChatModel
 from pluralbench_rewards import ModelRecord, ScoringConfig
+from pluralbench_rewards.prompts import JudgePrompt
 from pluralbench_runs import FrozenModel
 from pydantic import Field
 
@@ -22,6 +23,9 @@ from pluralbench.results.record import (
     UsageRecord,
 )
 
+OF_OUR_PROMPT = ("criterion", "verdict_parsing", "answer_language")
+"""Settings of a judge that have no effect with a prompt of its own."""
+
 
 class EvaluationRunConfig(RunConfig):
     """Settings of a benchmark run."""
@@ -31,13 +35,19 @@ class EvaluationRunConfig(RunConfig):
     prompt: PromptRecord = PromptRecord()
 
     def judge_setting(self, name: str) -> Any:
-        """Return a setting of the judge; None if the verb has no such setting, or it has no effect in this run."""
+        """Return a setting of the judge; None if the verb has no such setting, or it has no effect in this run.
+
+        A prompt is given by its name.
+        """
         judging = getattr(self, "judging", None)
+        if name in OF_OUR_PROMPT and getattr(judging, "prompt", None) is not None:
+            return None
         if (name == "orders" and getattr(judging, "protocol", "pairwise") != "pairwise") or (
             name == "answer_language" and self.benchmark.description.reference is None
         ):
             return None
-        return getattr(judging, name, None)
+        value = getattr(judging, name, None)
+        return value.name if isinstance(value, JudgePrompt) else value
 
 
 class ScoreRunConfig(EvaluationRunConfig):

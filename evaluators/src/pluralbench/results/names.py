@@ -32,6 +32,8 @@ OTHER_SETTINGS: dict[str, Callable[[Run], Any]] = {
     "{} posts": lambda run: run.config.prompt.profile_size,
     "oracle {}": lambda run: run.config.judge_setting("oracle"),
     "answers in {}": lambda run: run.config.judge_setting("answer_language"),
+    "prompt {}": lambda run: run.config.judge_setting("prompt"),
+    "rubric by {}": lambda run: run.config.judge_setting("rubric_model"),
     "criterion {}": lambda run: run.config.judge_setting("criterion"),
     "{}": lambda run: run.config.judge_setting("reply_format"),
     "orders {}": lambda run: run.config.judge_setting("orders"),

@@ -86,7 +86,19 @@ FACTS = {
     "Commit": "provenance.git.commit",
 }
 """Attributes of runs of any kind, by their titles."""
-JUDGE = ("reply_format", "orders", "samples", "vote", "criterion", "temperature", "attempts", "setting", "variables")
+JUDGE = (
+    "prompt",
+    "rubric_model",
+    "reply_format",
+    "orders",
+    "samples",
+    "vote",
+    "criterion",
+    "temperature",
+    "attempts",
+    "setting",
+    "variables",
+)
 REJECTED = {
     "consistent": "Not checked against their data",
     "refused": "Not accepted: their files contradict each other or their data",

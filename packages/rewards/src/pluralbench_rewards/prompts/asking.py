@@ -22,8 +22,8 @@ PREFILLED = {"add_generation_prompt": False, "continue_final_message": True}
 FIXES = {
     "person": 'choose a `profile="..."`',
     "language": "choose a benchmark whose languages are known",
-    "rubric": "name the model that writes it with `rubric_model=...`, or show the data's with `oracle=...`",
-    "reference": "name its column in the data with `columns=...`",
+    "rubric": 'name the model that writes it with `rubric_model=...`, or its column with `columns=["rubric=COLUMN"]`',
+    "reference": 'name its column with `columns=["reference=COLUMN"]`',
     "history": "choose a benchmark with earlier choices",
 }
 

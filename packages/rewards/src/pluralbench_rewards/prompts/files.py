@@ -58,8 +58,8 @@ def load_prompt(name: str | Path) -> JudgePrompt:
     text, _, folder = (str(name), "", "") if Path(name).is_file() else str(name).partition("@")
     path = SHIPPED / f"{text}.toml" if text in shipped_prompts() else Path(text)
     if not path.is_file():
-        hint = did_you_mean(text, shipped_prompts()).strip() or f"give one of {', '.join(shipped_prompts())}"
-        raise RecipeError(f"There is no prompt {text!r}; {hint.rstrip('.')}, or the path of a TOML file.")
+        hint = did_you_mean(text, shipped_prompts()) or f"the names are {', '.join(shipped_prompts())}. "
+        raise RecipeError(f"There is no prompt {text!r}; {hint}Give a name or the path of a TOML file.")
     values = read_toml(path, "prompt")
     source = None if path.parent == SHIPPED and not folder else Path(folder or path.parent)
     return _checked(JudgePrompt, {"name": path.stem, **_with_texts(values, path, source)}, path)
