@@ -57,9 +57,11 @@ def check_waits(card: "Card", *ours: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("architecture", "sampling"), [("llama", (0.7, 0.9)), ("gemma3", (0,))], ids=["nucleus", "greedy"]
+    ("architecture", "sampling"),
+    [("llama", DecodingParams(0.7, 0.9, 20)), ("gemma3", DecodingParams(0))],
+    ids=["nucleus", "greedy"],
 )
-def test_samples(folders: Folders, architecture: str, sampling: tuple[float, ...]) -> None:
+def test_samples(folders: Folders, architecture: str, sampling: DecodingParams) -> None:
     limits = [3, 3, 3, 6]
     with pretended_card() as card:
         model = load_model(
@@ -68,9 +70,7 @@ def test_samples(folders: Folders, architecture: str, sampling: tuple[float, ...
         decoder = Decoder(model, [1])
         assert decoder.packing == (architecture == "llama")
         card.forget()
-        drawn = list(
-            decoder.samples([[5, 6, 7], [5, 6]], [0, 0, 1, 1], DecodingParams(*sampling), [1, 2, 3, 4], limits)
-        )
+        drawn = list(decoder.samples([[5, 6, 7], [5, 6]], [0, 0, 1, 1], sampling, [1, 2, 3, 4], limits))
         check_waits(card, "decoding.Decoder", *(["decoding._PackedSamples"] if decoder.packing else []))
         assert card.waits["decoding.Decoder.samples: to the CPU"] == (6 if decoder.packing else 3 + 6)
     assert sorted((place, len(tokens)) for place, tokens, _ in drawn) == list(enumerate(limits))

@@ -31,7 +31,9 @@ from pluralbench.planning.aspects import (
 from pluralbench.results import Plans
 from pluralbench.results.plans import PLANS_FILE
 from pluralbench_calls import working_ledger
+from pluralbench_policies import PolicyError
 from pluralbench_schemas import render_posts
+from reward_models import save_language_model
 from verbs import by_text, score
 from written_tables import write
 
@@ -164,9 +166,11 @@ def test_the_thinking_of_a_planner_is_no_plan(data: Path, tmp_path: Path) -> Non
     assert rows == [("\n- to the point", ["to the point"], None)] * 3 + [(None, [], "thinking without an answer")]
 
 
-def test_a_planner_in_this_process_takes_no_fields_of_requests() -> None:
-    with pytest.raises(EvaluationError, match=r"folder runs in this process, where `extra=\.\.\.` has no effect"):
-        resolve_policy("folder", PlanConfig(extra={"reasoning_effort": "low"}))
+def test_a_planner_in_this_process_takes_few_fields_of_requests(tmp_path: Path) -> None:
+    folder = save_language_model(tmp_path / "planner")
+    with pytest.raises(PolicyError, match="planner runs in this process, where the request field 'reasoning_effort'"):
+        resolve_policy(folder, PlanConfig(extra={"reasoning_effort": "low"}))
+    assert resolve_policy(folder, PlanConfig(extra={"top_k": 20})).chat.extra == {"top_k": 20}
 
 
 def test_aspects_that_nobody_knows_are_not_measured(tmp_path: Path) -> None:

@@ -12,9 +12,11 @@ import pytest
 import torch
 from case_marks import heavy
 from pluralbench_calls import Answer, CallsError, ChatModel, Request, ask, chat_request, working_ledger
-from pluralbench_local import LocalModel
+from pluralbench_local import LocalError, LocalModel
 from pluralbench_policies import Generation, PolicyError, chat_model_of, embedded_folder
 from pluralbench_policies.decoding import Decoder, DecodingParams, sample_tokens
+from pluralbench_policies.language_models import language_model as language_model_of
+from pluralbench_policies.rendering import Rendering
 from pluralbench_rewards import model_digest
 from reward_models import POSITIONS, save_language_model, user, words
 from scipy.stats import chisquare
@@ -95,12 +97,14 @@ def test_a_prompts_samples_are_packed_together_to_the_budget(policy: str) -> Non
     assert len(messages) < 6
 
 
-@pytest.mark.parametrize(("temperature", "top_p"), [(1.0, None), (0.5, None), (2.0, 0.8)])
-def test_tokens_are_drawn_with_their_probabilities(temperature: float, top_p: float | None) -> None:
+@pytest.mark.parametrize(
+    ("temperature", "top_p", "top_k"), [(1.0, None, None), (0.5, None, None), (2.0, 0.8, None), (1.0, None, 3)]
+)
+def test_tokens_are_drawn_with_their_probabilities(temperature: float, top_p: float | None, top_k: int | None) -> None:
     logits = torch.tensor([[2.0, 1.0, 0.5, 0.0, -1.0, -2.0]])
     number = 20_000
     uniform = np.random.default_rng(3).random(number).tolist()
-    drawn = sample_tokens(logits.expand(number, -1), DecodingParams(temperature, top_p), uniform)
+    drawn = sample_tokens(logits.expand(number, -1), DecodingParams(temperature, top_p, top_k), uniform)
     found = torch.bincount(drawn, minlength=6).numpy()
     expected = (logits[0].double() / temperature).softmax(-1).numpy()
     if top_p is not None:
@@ -109,7 +113,10 @@ def test_tokens_are_drawn_with_their_probabilities(temperature: float, top_p: fl
         expected = np.where(np.arange(6) < kept, expected, 0) / expected[:kept].sum()
         assert kept < 6
         assert not found[kept:].any()
+    if top_k is not None:
+        expected = np.where(np.arange(6) < top_k, expected, 0) / expected[:top_k].sum()
     likely = expected > 0
+    assert not found[~likely].any()
     assert chisquare(found[likely], expected[likely] * number).pvalue > 0.01
 
 
@@ -179,7 +186,7 @@ def test_another_checkpoint_has_other_requests(tmp_path: Path, policy: str) -> N
     [
         ({"reference": "base"}, PolicyError, "Sampling takes no `reference=...`, which is for reward models; remove"),
         ({"label": "logit:0"}, PolicyError, "Sampling takes no `label=...`, which is for reward models; remove it"),
-        ({"name": "nowhere"}, PolicyError, "nowhere cannot be identified: it is not a folder, and the Hub has no"),
+        ({"name": "org/nowhere"}, PolicyError, "org/nowhere cannot be identified: it is not a folder, and the Hub has"),
     ],
 )
 def test_a_policy_that_is_none_is_refused(policy: str, changed: dict[str, str], error: Any, message: str) -> None:
@@ -280,3 +287,50 @@ def test_an_answer_without_text_is_empty(tmp_path: Path) -> None:
         tmp_path, requests_for(chat_model_of(folder, temperature=0.0), prompts(1), 1), Generation(folder)
     )
     assert (answer.outcome, answer.text, answer.completion_tokens) == ("empty", "", 1)
+
+
+def rendered(folder: str, tmp_path: Path, messages: list[dict[str, str]], template: str, **extra: Any) -> str:
+    """The prompt that a model with this chat template reads."""
+    path = tmp_path / "template.jinja"
+    path.write_text(template, encoding="utf-8")
+    source = LocalModel(name=folder, chat_template=path)
+    [request] = requests_for(chat_model_of(source, temperature=0.0, extra=extra), [messages], 1)
+    rendering = Rendering(language_model_of(source))
+    return str(rendering.tokenizer.decode(rendering.prompt(request)))
+
+
+BY_ROLE = (
+    "{% for m in messages %}[{{ m['role'] }}{{ mark | default('') }}]{{ m['content'] }};{% endfor %}"
+    "{% if add_generation_prompt %}[reply]{% endif %}"
+)
+ROLES = [
+    {"role": "user", "content": "Which?"},
+    {"role": "response_1", "content": "Tea."},
+    {"role": "assistant", "content": "It is"},
+]
+
+
+def test_a_prompt_is_rendered_by_the_models_own_template(policy: str, tmp_path: Path) -> None:
+    question = "[user]Which?;[response_1]Tea.;"
+    assert rendered(policy, tmp_path, ROLES[:2], BY_ROLE) == f"{question}[reply]"
+    assert rendered(policy, tmp_path, ROLES[:2], BY_ROLE, add_generation_prompt=False) == question
+    begun = rendered(policy, tmp_path, ROLES, BY_ROLE, continue_final_message=True)
+    assert begun == f"{question}[assistant]It is"
+    thinking = rendered(policy, tmp_path, ROLES[:1], BY_ROLE, chat_template_kwargs={"mark": "!"})
+    assert thinking == "[user!]Which?;[reply]"
+    keys = {
+        requests_for(chat_model_of(policy, extra=extra), [ROLES[:2]], 1)[0].key
+        for extra in ({}, {"chat_template_kwargs": {"mark": "!"}}, {"add_generation_prompt": False}, {"top_k": 5})
+    }
+    assert len(keys) == 4
+
+
+def test_a_template_that_refuses_or_leaves_out_a_role_is_named(policy: str, tmp_path: Path) -> None:
+    refuses = "{{ raise_exception('no such role') if messages[1]['role'] != 'assistant' }}"
+    with pytest.raises(LocalError, match=r"fails on a conversation with the roles user, response_1 \(no such role\)"):
+        rendered(policy, tmp_path, ROLES[:2], refuses)
+    leaves_out = "{% for m in messages if m['role'] in ('user', 'assistant') %}{{ m['content'] }}{% endfor %}"
+    with pytest.raises(LocalError, match="leaves out the message of the role response_1; give one that knows"):
+        rendered(policy, tmp_path, ROLES[:2], leaves_out)
+    with pytest.raises(PolicyError, match=r"The request field 'chat_template_kwargs' is not of the type dict: '!'"):
+        rendered(policy, tmp_path, ROLES[:2], BY_ROLE, chat_template_kwargs="!")

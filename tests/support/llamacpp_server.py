@@ -36,8 +36,11 @@ ARCHITECTURES = {"llama": gguf.MODEL_ARCH.LLAMA, "qwen3": gguf.MODEL_ARCH.QWEN3}
 HEADS = ("score.", "lm_head.")
 
 
-def write_gguf(folder: Path | str, path: Path | str) -> Path:
-    """Write the trunk of a model of `reward_models` in float32; the path."""
+def write_gguf(folder: Path | str, path: Path | str, *, generates: bool = False) -> Path:
+    """Write a model of `reward_models` in float32; the path.
+
+    generates: with its head and chat template, to write text; else its trunk alone.
+    """
     folder = Path(folder)
     config, tokenizer = (
         json.loads((folder / name).read_text(encoding="utf-8")) for name in ("config.json", "tokenizer.json")
@@ -51,13 +54,15 @@ def write_gguf(folder: Path | str, path: Path | str) -> Path:
         writer.add_chat_template(template.read_text(encoding="utf-8"))
     names = gguf.get_tensor_name_map(ARCHITECTURES[architecture], config["num_hidden_layers"])
     for name, weights in load_file(folder / "model.safetensors").items():
-        if name.startswith(HEADS):
+        if name.startswith(HEADS) and not (generates and name.startswith("lm_head.")):
             continue
         found = names.get_name(name, try_suffixes=(".weight", ".bias"))
         assert found, name
         heads = {"q_proj": "num_attention_heads", "k_proj": "num_key_value_heads"}.get(name.split(".")[-2])
         rotated = architecture == "llama" and heads
         writer.add_tensor(found, np.ascontiguousarray(_interleaved(weights, config[heads]) if rotated else weights))
+    if generates:
+        writer.add_chat_template((folder / "chat_template.jinja").read_text(encoding="utf-8"))
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()

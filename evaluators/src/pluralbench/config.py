@@ -234,6 +234,12 @@ class RuntimeConfig(FrozenModel):
     )
 
 
+class GenerationRuntime(RuntimeConfig):
+    """Hardware, precision and chat template of a language model that generates in this process."""
+
+    chat_template: Path | None = Field(None, description="Jinja file to use instead of the tokenizer's chat template.")
+
+
 # Judges: judge, judge-personas, synthesize
 
 
@@ -255,7 +261,7 @@ class ReplyConfig(FrozenModel):
         """The format of the reply."""
         return self.reply_format or self.default_format
 
-    def for_model(self, model: str) -> Self:
+    def for_model(self, model: object) -> Self:
         """Return a copy with the model's default format filled in."""
         default = "structured" if model == LOCAL else self.default_format
         return self.model_copy(update={"reply_format": self.reply_format or default})
@@ -372,7 +378,7 @@ class JudgeConfig(ReplyConfig):
                     raise ValueError(f"`{name}=...` changes our own prompt; leave it out with `prompt=...`")
         return self
 
-    def for_model(self, model: str) -> Self:
+    def for_model(self, model: object) -> Self:
         """Return a copy in which every field that is None has the prompt's or the model's default."""
         own = None if self.prompt is None else self.prompt.sampling
         defaults: dict[str, Any] = {

@@ -33,7 +33,9 @@ Examples:
                 without="item_list",
             ),
             "judge": _verb("evaluation.judge:judge", "Judging with {model}...", "print_run", model="judges"),
-            "judge-personas": _verb("evaluation.personas:judge_personas", "Judging with {model}...", "print_run"),
+            "judge-personas": _verb(
+                "evaluation.personas:judge_personas", "Judging with {model}...", "print_run", model="judge_model"
+            ),
             "judge-metrics": _verb("commands.judge_metrics:judge_metrics", "Reading verdicts..."),
             "merge": _verb("evaluation.merge:merge", "Joining shards...", "print_run"),
         },
@@ -62,7 +64,10 @@ Examples:
             "train-planner": _verb("planning.training:train_planner", "Training on {base.name}...", "print_planner"),
             "plan": _verb("planning.plans:plan", "Planning with {planner}...", "print_plans", planner="planner"),
             "synthesize": _verb(
-                "evaluation.synthesize:synthesize", "Writing personas with {model}...", "print_synthesis"
+                "evaluation.synthesize:synthesize",
+                "Writing personas with {model}...",
+                "print_synthesis",
+                model="judge_model",
             ),
         },
         "Policies": {

@@ -13,7 +13,15 @@ from pluralbench_runs.options import Flag, Options
 from pydantic import Field
 
 from pluralbench.arguments import HeldOut, PolicyConnection, Undrawn
-from pluralbench.config import PLACE, ConnectionConfig, DataConfig, RuntimeConfig, SamplingConfig, ServingConfig
+from pluralbench.config import (
+    PLACE,
+    ConnectionConfig,
+    DataConfig,
+    GenerationRuntime,
+    RuntimeConfig,
+    SamplingConfig,
+    ServingConfig,
+)
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.models import DUPLICATE_NAME
 
@@ -23,6 +31,7 @@ if TYPE_CHECKING:
 Policy = Annotated[str, Flag("--policy", "MODEL", "Policy")]
 Reward = Annotated[str, Flag("--reward", "[NAME=]MODEL", "Reward model", model=LocalModel)]
 Runtime = Annotated[RuntimeConfig, Options("Models in this process")]
+Generating = Annotated[GenerationRuntime, Options("Model in this process")]
 
 
 def model(model: LocalModel, *, serving: Annotated[ServingConfig, Options("Server")]) -> LocalModel | ServedModel:
@@ -30,9 +39,12 @@ def model(model: LocalModel, *, serving: Annotated[ServingConfig, Options("Serve
     return described(model, serving)
 
 
-def judges(model: Annotated[Sequence[str], Flag(metavar="MODEL...")]) -> str | Sequence[str]:
-    """Return the name of a judge, or those of a panel."""
-    return model[0] if len(model) == 1 else model
+def judges(
+    model: Annotated[Sequence[str], Flag(metavar="MODEL...")], *, running: Generating, connection: ConnectionConfig
+) -> str | LocalModel | Sequence[str | LocalModel]:
+    """Return a judge or a panel: names of models at an endpoint, and models in this process."""
+    models = [judge_model(name, running=running, connection=connection) for name in model]
+    return models[0] if len(models) == 1 else models
 
 
 def locations(*, data: Annotated[Sequence[str], Flag(metavar=f"[NAME=]{PLACE}")] = ()) -> dict[str, str]:
@@ -89,11 +101,32 @@ def item_file(*, out: Annotated[Path | None, Flag(metavar="FILE")] = None) -> Pa
     return out
 
 
+def judge_model(
+    model: Annotated[str, Flag(metavar="MODEL")], *, running: Generating, connection: ConnectionConfig
+) -> str | LocalModel:
+    """Return the name of a judge at an endpoint, or a model in this process.
+
+    Args:
+        model: Name of a model at the endpoint; a directory or ORG/NAME on the Hub, which runs here if there is no
+            --base-url; or `local` (small embedded model).
+    """
+    from pluralbench_policies import LanguageModel
+
+    from pluralbench.evaluation.models import runs_here
+
+    if runs_here(model, connection):
+        return LanguageModel(name=model, **running.model_dump())
+    given = next(iter(running.model_dump(exclude_defaults=True)), None)
+    if given is not None:
+        raise EvaluationError(
+            f"`{given}=...` is for a model in this process, and {model} is called at an endpoint; give a directory or "
+            f"ORG/NAME on the Hub without `base_url=...`, or leave out `{given}=...`."
+        )
+    return model
+
+
 def planner(
-    planner: Annotated[str, Flag(metavar="MODEL")],
-    *,
-    running: Annotated[RuntimeConfig, Options("Model in this process")],
-    connection: ConnectionConfig,
+    planner: Annotated[str, Flag(metavar="MODEL")], *, running: Generating, connection: ConnectionConfig
 ) -> str | LocalModel:
     """Return the name of a planner at an endpoint, or a model in this process."""
     return policy(planner, running=running, policy_connection=connection)
@@ -106,9 +139,10 @@ def policy(policy: Policy, *, running: Runtime, policy_connection: PolicyConnect
         policy: Directory or ORG/NAME on the Hub to run here, a model of --policy-base-url, or `local` (embedded).
     """
     from pluralbench_calls.chat import LOCAL
+    from pluralbench_policies import LanguageModel
 
     is_served = policy == LOCAL or (policy_connection is not None and policy_connection.base_url is not None)
-    return policy if is_served else LocalModel(name=policy, **running.model_dump())
+    return policy if is_served else LanguageModel(name=policy, **running.model_dump())
 
 
 def local_policy(policy: Policy, *, running: Runtime) -> LocalModel:

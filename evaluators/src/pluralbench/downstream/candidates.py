@@ -106,14 +106,12 @@ def resolve_policy(
                 f"The policy {model.name} runs in this process, where batches are not supported; give "
                 "`policy_connection.base_url=...` or leave out `policy_connection.batch=True`."
             )
-        if options.pop("extra", {}):
-            raise EvaluationError(f"{model.name} runs in this process, where `extra=...` has no effect; leave it out.")
-        from pluralbench_policies import Generation, chat_model_of
+        from pluralbench_policies import chat_model_of, generation_backend
 
         chat = chat_model_of(model, **options)
         record = model.record().model_copy(update={"kind": "policy"})
-        return Policy(chat, Generation(model), Limits(), record)
-    chat, reached = resolve_chat_model(str(name), connection, options, "policy")
+        return Policy(chat, generation_backend(model), Limits(), record)
+    chat, reached, _ = resolve_chat_model(str(name), connection, options, "policy")
     try:
         check_connection(chat, reached)
     except ValueError as error:

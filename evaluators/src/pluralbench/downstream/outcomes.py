@@ -169,9 +169,9 @@ def outcome_judge(
             raise EvaluationError(f'{OVERLAP} counts words of rubric aspects; leave out `measure="{outcome.measure}"`.')
         return OutcomeJudge(outcome, None, aspect_titles(items))
     config = JudgeConfig(max_tokens=outcome.max_tokens).for_model(outcome.judge)
-    chat, reached = judge_chat_model(outcome.judge, config, connection, seeded=False)
+    chat, reached, here = judge_chat_model(outcome.judge, config, connection, seeded=False)
     # `values` replaces the ledger by that of the candidates.
-    judge = Judge(chat, reached, Path("ledger.sqlite"), attempts=outcome.attempts)
+    judge = Judge(chat, reached, Path("ledger.sqlite"), attempts=outcome.attempts, backend=here.get(chat.model))
     return OutcomeJudge(outcome, judge, aspect_titles(items) if outcome.measure == "rubric" else {})
 
 

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
-from pluralbench_calls import Choice, read_ledger
+from pluralbench_calls import Backend, Choice, read_ledger
 from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig
 from pluralbench_calls.verdicts import legacy_score
+from pluralbench_local import LocalModel
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import Seed
 
@@ -19,7 +20,7 @@ from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judged_items import JudgeContexts, JudgeVerdicts, check_protocol, judge_items
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
-from pluralbench.evaluation.models import resolve_chat_model
+from pluralbench.evaluation.models import ResolvedChat, chat_file_name, resolve_chat_model, runs_here
 from pluralbench.evaluation.soft_verdicts import request_fields
 from pluralbench.evaluation.verdicts import (
     export_calls,
@@ -41,7 +42,7 @@ NAMED_JUDGES = 3  # in the name of a run's directory
 
 
 def judge(
-    model: str | Sequence[str],
+    model: str | LocalModel | Sequence[str | LocalModel],
     *,
     benchmark: str | None = None,
     data: Judged = None,
@@ -60,7 +61,8 @@ def judge(
     invalid and counts as wrong.
 
     Args:
-        model: Name of a model at the endpoint, or `local` (small embedded model). Several are a panel.
+        model: Name of a model at the endpoint; a directory or ORG/NAME on the Hub, which runs here if there is no
+            `--base-url`; or `local` (small embedded model). In Python also a `LocalModel`. Several are a panel.
         benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
             all), or a TOML file. Default: the benchmark in the manifest of `data`, else personalized.
         data: Location of the dataset, or a `DataConfig`, which also selects configs, columns and a limit, or draws
@@ -84,10 +86,11 @@ def judge(
         pluralbench judge gpt-5-mini --benchmark personalized --limit 50 --price 0.25/2 --max-cost 1
         pluralbench judge my-model --base-url http://localhost:8000/v1 --data dist/personalized-rewardbench
             --oracle titles
+        pluralbench judge ./my-judge --data dist/personalized-rewardbench --device cuda
         pluralbench judge my-model --samples 8 --temperature 0.7
         pluralbench judge model-a model-b model-c --base-url http://localhost:4000/v1
     """
-    options, models = judging or JudgeConfig(), [model] if isinstance(model, str) else [*model]
+    options, models = judging or JudgeConfig(), [model] if isinstance(model, str | LocalModel) else [*model]
     judging = options.for_model(LOCAL if LOCAL in models else "")
     loaded = load_benchmark(benchmark, data, prompt, shard=shard)
     if not loaded.benchmark.ties_break_exact_match and judging.protocol == "pairwise":
@@ -96,20 +99,24 @@ def judge(
         judging = judging.model_copy(update={"orders": "one"})
     check_protocol(loaded, judging)
     contexts = JudgeContexts.for_items(loaded, judging)
-    chats, connection = _chat_models(models, judging, connection)
+    chats, connection, here = _chat_models(models, judging, connection)
+    rubric = rubric_chat_model(judging, connection)
     config = JudgeRunConfig(
         **loaded.records(),
         model=chats[0],
         panel=chats[1:],
-        rubric_model=rubric_chat_model(judging, connection),
+        rubric_model=None if rubric is None else rubric.model,
         prompts_digest=judge_prompts_digest(judging),
         judging=judging,
         seed=seed,
         connection=connection,
     )
-    name = f"{loaded.name}-{'-'.join(Path(chat.model).name for chat in chats[:NAMED_JUDGES])}-judge"
-    target = Path(out or run_folder(name, config, loaded.data, loaded.prompt, options, seed=seed, shard=loaded.shard))
-    judges = judges_of(config, target.with_name(target.name + ".work") / "ledger.sqlite")
+    name = f"{loaded.name}-{'-'.join(map(chat_file_name, chats[:NAMED_JUDGES]))}-judge"
+    local = next((one for one in models if isinstance(one, LocalModel)), None)
+    named = (loaded.data, loaded.prompt, options, local)
+    target = Path(out or run_folder(name, config, *named, seed=seed, shard=loaded.shard))
+    here |= {} if rubric is None else rubric.here
+    judges = judges_of(config, target.with_name(target.name + ".work") / "ledger.sqlite", here=here)
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:
@@ -124,9 +131,9 @@ def judge(
 
 
 def _chat_models(
-    models: Sequence[str], judging: JudgeConfig, connection: ConnectionConfig | None
-) -> tuple[tuple[ChatModel, ...], ConnectionConfig]:
-    """Resolve the judges, and the connection to those that are not in this process.
+    models: Sequence[str | LocalModel], judging: JudgeConfig, connection: ConnectionConfig | None
+) -> tuple[tuple[ChatModel, ...], ConnectionConfig, dict[str, Backend]]:
+    """Resolve the judges, the connection to those at an endpoint, and the backends of those in this process.
 
     Raises:
         EvaluationError: If there is no judge, one is there twice, or the options of votes do not apply.
@@ -139,9 +146,12 @@ def _chat_models(
             f"The judge {twice} is in the panel twice; name each once, and let it reply several times with "
             "`samples=...`."
         )
-    chats, connections = zip(
-        *(judge_chat_model(name, judging, connection, seeded=False) for name in models), strict=True
-    )
+    # Of a panel, options of the connection are for its judges at the endpoint.
+    connected = [connection if len(models) == 1 or not runs_here(name, connection) else None for name in models]
+    resolved = [
+        judge_chat_model(name, judging, reached, seeded=False) for name, reached in zip(models, connected, strict=True)
+    ]
+    chats = tuple(one.model for one in resolved)
     greedy = next((chat.model for chat in chats if chat.temperature == 0), None)
     if judging.samples > 1 and greedy is not None:
         raise EvaluationError(
@@ -157,23 +167,25 @@ def _chat_models(
         raise EvaluationError(
             f'`vote="{judging.vote}"` needs several replies to a question; pass `samples=...` or more judges.'
         )
-    return chats, next((one for one in connections if one.base_url is not None), connections[0])
+    connections = [one.connection for one in resolved]
+    reached = next((one for one in connections if one.base_url is not None), connections[0])
+    return chats, reached, {name: backend for one in resolved for name, backend in one.here.items()}
 
 
 def judge_chat_model(
-    model: str,
+    model: str | LocalModel,
     judging: JudgeConfig | PersonaJudgeConfig | SynthesizeConfig,
     connection: ConnectionConfig | None,
     *,
     seeded: bool = True,
-) -> tuple[ChatModel, ConnectionConfig]:
+) -> ResolvedChat:
     """Resolve a judge's chat model and connection, with the judge's sampling options; see `resolve_chat_model`."""
     sampling = {name: getattr(judging, name) for name in ("temperature", "top_p", "max_tokens")}
     sampling["extra"] = request_fields(judging)
     return resolve_chat_model(model, connection, sampling, "judge", seeded=seeded)
 
 
-def rubric_chat_model(judging: JudgeConfig, connection: ConnectionConfig) -> ChatModel | None:
+def rubric_chat_model(judging: JudgeConfig, connection: ConnectionConfig) -> ResolvedChat | None:
     """Resolve the model that writes the rubrics of a judge's prompt; None if there is none."""
     if judging.rubric_model is None or judging.prompt is None or judging.prompt.rubric is None:
         return None
@@ -181,7 +193,7 @@ def rubric_chat_model(judging: JudgeConfig, connection: ConnectionConfig) -> Cha
     sampling = {"temperature": own.temperature or 0.0, "top_p": own.top_p, "max_tokens": own.max_tokens or 1024}
     extra = {"extra": {} if own.top_k is None else {"top_k": own.top_k}}
     reached = rubric_connection(judging, connection)
-    return resolve_chat_model(judging.rubric_model, reached, sampling | extra, "rubric model", seeded=False)[0]
+    return resolve_chat_model(judging.rubric_model, reached, sampling | extra, "rubric model", seeded=False)
 
 
 def result_of_verdicts(

@@ -4,10 +4,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, cast
+from types import MappingProxyType
+from typing import Any, NamedTuple, cast, get_args
 
+from pluralbench_calls import Backend
 from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, model_overrides
 from pluralbench_local import LocalModel, ServedModel
+from pluralbench_policies.language_models import Library
 from pluralbench_rewards import (
     AnyRewardModel,
     FunctionModel,
@@ -115,13 +118,38 @@ def model_config(model: Scorable) -> Scorable:
     return model
 
 
+class ResolvedChat(NamedTuple):
+    """A chat model, the connection to it, and, if it runs in this process, its backend by its name."""
+
+    model: ChatModel
+    connection: ConnectionConfig
+    here: Mapping[str, Backend] = MappingProxyType({})
+
+
+def runs_here(name: str | LocalModel, connection: ConnectionConfig | None) -> bool:
+    """Whether a chat model runs in this process: a folder or ORG/NAME on the Hub, if there is no endpoint.
+
+    No model of OpenAI's API, the default endpoint, has a slash in its name.
+    """
+    if isinstance(name, LocalModel):
+        return True
+    has_endpoint = connection is not None and connection.base_url is not None
+    return not has_endpoint and name != LOCAL and ("/" in name or Path(name).is_dir())
+
+
 def resolve_chat_model(
-    name: str, connection: ConnectionConfig | None, sampling: Mapping[str, Any], role: str, *, seeded: bool = True
-) -> tuple[ChatModel, ConnectionConfig]:
+    name: str | LocalModel,
+    connection: ConnectionConfig | None,
+    sampling: Mapping[str, Any],
+    role: str,
+    *,
+    seeded: bool = True,
+) -> ResolvedChat:
     """Resolve a chat model's name and its connection.
 
     Args:
-        name: Name of a model at the connection's endpoint, or "local" for the embedded model.
+        name: Name of a model at the connection's endpoint, "local" for the embedded model, or a model in this process;
+            see `runs_here`.
         connection: Endpoint and limits. Default: OpenAI's API.
         sampling: Sampling options of `ChatModel`.
         role: What the model is used as in errors, such as "judge".
@@ -129,17 +157,44 @@ def resolve_chat_model(
 
     Raises:
         RecipeError: If an option is not valid.
+        EvaluationError: If a model in this process has options of a connection.
+        PolicyError: If the model in this process writes no text.
     """
     connection = connection or ConnectionConfig()
+    if runs_here(name, connection):
+        return _resolve_here(name, connection, sampling)
+    assert isinstance(name, str)  # noqa: S101 - others run here
     tables: dict[str, dict[str, Any]] = {"model": dict(sampling), "connection": connection.explicit_values()}
     overrides = model_overrides("model", name, connection.base_url, connection.api_key_env, {"seeded": seeded})
     for dotted, value in overrides.items():
         table, _, key = dotted.partition(".")
         tables[table][key] = value
-    return (
+    return ResolvedChat(
         check_recipe(ChatModel, tables["model"], f"of the {role}"),
         check_recipe(ConnectionConfig, tables["connection"], f"of the {role}'s connection"),
     )
+
+
+def _resolve_here(name: str | LocalModel, connection: ConnectionConfig, sampling: Mapping[str, Any]) -> ResolvedChat:
+    default = ConnectionConfig()
+    given = [field for field in ConnectionConfig.model_fields if getattr(connection, field) != getattr(default, field)]
+    if given:
+        raise EvaluationError(
+            f"{getattr(name, 'name', name)} runs in this process, where `connection.{given[0]}=...` has no effect; "
+            "leave it out."
+        )
+    with step("Importing the libraries of the model"):
+        from pluralbench_policies import chat_model_of, generation_backend
+
+    # No schema restricts what it writes.
+    chat = chat_model_of(name, **sampling).model_copy(update={"structured_output": False})
+    return ResolvedChat(chat, connection, {chat.model: generation_backend(name)})
+
+
+def chat_file_name(chat: ChatModel) -> str:
+    """Return the name of a chat model for a directory's name; of one in this process, without its digest."""
+    name = chat.model.rpartition("@")[0] if chat.provider in get_args(Library) else chat.model
+    return Path(name).name
 
 
 def as_local_model(model: Scorable) -> LocalModel | None:

@@ -16,6 +16,7 @@ import polars as pl
 from pluralbench_calls import Message, ParsedReply, Request
 from pluralbench_calls.chat import ChatModel, ConnectionConfig
 from pluralbench_calls.verdicts import Verdict, parse_certain_choice, parse_choice, parse_verdict, require_single_marker
+from pluralbench_local import LocalModel
 from pluralbench_rewards.judge import Judge
 from pluralbench_runs import Seed, write_text
 from pluralbench_tables import csv_text
@@ -40,6 +41,7 @@ from pluralbench.data.votes import CHANGED, INVALID, Columns, combined_verdict
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import judge_chat_model
 from pluralbench.evaluation.loading import benchmark_record, run_directory
+from pluralbench.evaluation.models import chat_file_name
 from pluralbench.evaluation.soft_verdicts import PERSONA_COLUMNS, record_probabilities
 from pluralbench.evaluation.verdicts import export_calls, judge_result, judges_of, record_replies
 from pluralbench.evaluation.work import stopwatch
@@ -80,7 +82,7 @@ class PersonaQuestion(NamedTuple):
 
 
 def judge_personas(
-    model: str,
+    model: str | LocalModel,
     *,
     data: str | Path | PersonaDataConfig | None = None,
     judging: PersonaJudgeConfig | None = None,
@@ -99,7 +101,8 @@ def judge_personas(
     and counted in the result. A verdict that no attempt could parse is invalid and counts as wrong.
 
     Args:
-        model: Name of a model at the endpoint, or `local` (small embedded model).
+        model: Name of a model at the endpoint; a directory or ORG/NAME on the Hub, which runs here if there is no
+            `--base-url`; or `local` (small embedded model). In Python also a `LocalModel`.
         data: A release of `build-persona-judge` (directory, file or ORG/NAME[@REVISION]), or "sample"; a
             `PersonaDataConfig` also selects configs and a split. Required: there is no default dataset.
         judging: Setting, variables, sampling and reply format; `sample_items` explains which items a setting leaves
@@ -126,14 +129,14 @@ def judge_personas(
     )
     options = judging or PersonaJudgeConfig()
     judging = options.for_model(model)
-    chat, connection = judge_chat_model(model, judging, connection)
+    chat, connection, here = judge_chat_model(model, judging, connection)
     personas = load_personas(data.location, configs=data.configs or None, split=data.split)
     config = persona_run_config(personas, data, chat, judging, seed, connection, part)
     drawn = draw_run_items(config, personas)
-    name = f"{PERSONA_JUDGE}-{Path(chat.model).name}-{judging.setting}-{judging.variables}"
+    name = f"{PERSONA_JUDGE}-{chat_file_name(chat)}-{judging.setting}-{judging.variables}"
     in_name = ("setting", "variables")
     target = Path(out or run_folder(name, config, data, options, seed=seed, exclude=in_name, shard=part))
-    [the_judge] = judges_of(config, target.with_name(target.name + ".work") / "ledger.sqlite")
+    [the_judge] = judges_of(config, target.with_name(target.name + ".work") / "ledger.sqlite", here=here)
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:

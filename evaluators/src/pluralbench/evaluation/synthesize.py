@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_calls.chat import ConnectionConfig
+from pluralbench_local import LocalModel
 from pluralbench_rewards import Person
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import prompts_digest as judge_digest
@@ -21,6 +22,7 @@ from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import judge_chat_model
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
+from pluralbench.evaluation.models import chat_file_name
 from pluralbench.evaluation.verdicts import export_calls, judge_result
 from pluralbench.evaluation.work import stopwatch
 from pluralbench.metrics.frame import metrics_frame
@@ -30,7 +32,7 @@ from pluralbench.results.runs import Synthesis, load_run
 
 
 def synthesize(
-    model: str,
+    model: str | LocalModel,
     *,
     benchmark: str | None = None,
     data: Undrawn = None,
@@ -50,7 +52,8 @@ def synthesize(
     Writes personas.jsonl (for --personas) with the recorded calls. Repeat it with the same arguments to resume.
 
     Args:
-        model: Name of a model at the endpoint, or `local` (small embedded model).
+        model: Name of a model at the endpoint; a directory or ORG/NAME on the Hub, which runs here if there is no
+            `--base-url`; or `local` (small embedded model). In Python also a `LocalModel`.
         benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
             all), or a TOML file. Default: the benchmark in the manifest of `data`, else personalized.
         data: Location of the dataset, or a `DataConfig`, which also selects configs, columns and a limit. Default: the
@@ -82,7 +85,7 @@ def synthesize(
             f"{loaded.items.location} has no earlier pairs and no posts to write personas from; name the column of "
             'posts with `columns=["profile=COLUMN"]`, or choose another benchmark.'
         )
-    chat, connection = judge_chat_model(model, synthesizing, connection)
+    chat, connection, here = judge_chat_model(model, synthesizing, connection)
     config = SynthesizeRunConfig(
         model=chat,
         prompts_digest=prompts_digest(),
@@ -93,7 +96,7 @@ def synthesize(
         seed=seed,
         connection=connection,
     )
-    name = f"{loaded.name}-{Path(chat.model).name}-synthesize"
+    name = f"{loaded.name}-{chat_file_name(chat)}-synthesize"
     target = Path(out or run_folder(name, config, loaded.data, options, seed=seed))
     the_judge = Judge(
         chat,
@@ -102,6 +105,7 @@ def synthesize(
         attempts=synthesizing.attempts,
         reply=synthesizing.chosen_format,
         seed=seed,
+        backend=here.get(chat.model),
     )
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:

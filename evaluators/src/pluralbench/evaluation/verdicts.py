@@ -1,6 +1,6 @@
 """Replies of a judge in one or both orders, as rows and verdicts; shared by `judge` and `judge-personas`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -84,6 +84,7 @@ def judges_of(
     ledger: Path | Ledger,
     connection: ConnectionConfig | None = None,
     backend: Backend | None = None,
+    here: Mapping[str, Backend] | None = None,
 ) -> list[Judge]:
     """Return the judges of a run: one, or a panel.
 
@@ -91,7 +92,8 @@ def judges_of(
         config: What is judged, and how.
         ledger: Recorded calls, or the file for them.
         connection: Endpoint and limits. Default: those that the run records.
-        backend: Backend that answers in place of the endpoint. Default: the endpoint.
+        backend: Backend that answers in place of the models. Default: the models.
+        here: Backends of the models in this process, by name. Default: none.
 
     Raises:
         CallsError: The connection does not fit a model.
@@ -105,17 +107,17 @@ def judges_of(
     )
     reached = connection or config.connection
     form = (judging.attempts, judging.chosen_format)
-    judges = []
+    here, judges = here or {}, []
     for model in config.judges.values() if isinstance(config, JudgeRunConfig) else [config.model]:
-        judge = Judge(model, reached, ledger, *form, **own, backend=backend)
+        judge = Judge(model, reached, ledger, *form, **own, backend=backend or here.get(model.model))
         if isinstance(judging, JudgeConfig) and judging.prompt is not None:
             judge = replace(judge, prompt=judging.prompt, temperature_step=_step(model))
         writer = config.rubric_model if isinstance(config, JudgeRunConfig) else None
         if isinstance(judging, JudgeConfig) and writer is not None:
             other = rubric_connection(judging, reached)
-            step = _step(writer)
-            rubric_writer = replace(judge, model=writer, connection=other, prompt=None, temperature_step=step)
-            judge = replace(judge, rubric_writer=rubric_writer)
+            own_backend = backend or here.get(writer.model)
+            rubric_writer = replace(judge, model=writer, connection=other, backend=own_backend, prompt=None)
+            judge = replace(judge, rubric_writer=replace(rubric_writer, temperature_step=_step(writer)))
         judges.append(judge)
     return judges
 

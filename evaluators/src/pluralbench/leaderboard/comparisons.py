@@ -1,9 +1,10 @@
 """Comparisons of a run's files with what its items, its data and its recorded calls give."""
 
 from collections.abc import Collection, Iterator
-from typing import Any
+from typing import Any, get_args
 
 import polars as pl
+from pluralbench_policies.language_models import OWN_FIELDS, Library
 from pluralbench_runs import FrozenModel, plural
 
 from pluralbench.data.benchmarks import Benchmark, known_benchmarks
@@ -118,7 +119,9 @@ def compare_records(run: Run, data: RunData, *, moved: bool) -> Findings:
     elif isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig):
         for model in config.judges.values() if isinstance(config, JudgeRunConfig) else [config.model]:
             pairs += [(name, getattr(config.judging, name), getattr(model, name)) for name in SAMPLING]
-            pairs.append(("extra", request_fields(config.judging), model.extra))
+            own = OWN_FIELDS if model.provider in get_args(Library) else ()
+            extra = {name: value for name, value in model.extra.items() if name not in own}
+            pairs.append(("extra", request_fields(config.judging), extra))
     for name, one, other in pairs:
         if one != other:
             yield Finding("error", f"{RUN_FILE} records two values of the model's {name}: {one} and {other}.")

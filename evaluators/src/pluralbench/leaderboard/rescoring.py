@@ -9,12 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Literal, get_args
 
 import polars as pl
-from pluralbench_calls import ConnectionConfig, Ledger
+from pluralbench_calls import Backend, ConnectionConfig, Ledger
 from pluralbench_calls.chat import LOCAL
 from pluralbench_local.served.config import described
+from pluralbench_policies.language_models import LanguageModel, Library
 from pluralbench_rewards import AnyRewardModel, Group, MeasuresPairTolerance, MeasuresTolerance, RewardModel, Scored
 from pluralbench_rewards.served.engine import ServingConfig
 from pluralbench_runs import UserError
@@ -143,22 +144,50 @@ def _listed(scores: Sequence[float]) -> str:
     return ", ".join(f"{score:.6g}" for score in scores) or "none"
 
 
-def _rejudge(
-    run: Run, data: RunData, rescoring: Rescoring, places: Sequence[int]
-) -> tuple[Literal["error", "note"] | None, str]:
-    """Judge items again; return what the comparison means, None if it verifies the run, and the comparison."""
-    config = run.config
-    assert isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig)  # noqa: S101 - checked by the caller
+def _judge_again(
+    config: JudgeRunConfig | PersonaJudgeRunConfig, rescoring: Rescoring
+) -> tuple[ConnectionConfig, Backend | None]:
+    """Return the connection to the judges of a run, or the backend of a judge in this process."""
     models = [config.model, *getattr(config, "panel", ())]
+    here = next((one for one in models if one.provider in get_args(Library)), None)
+    if here is not None:
+        if len(models) > 1 or getattr(config, "rubric_model", None) is not None:
+            raise RunError(f"The judge {here.model} ran in its author's process, and only one such model runs again.")
+        if not isinstance(rescoring.model, str | Path):
+            raise RunError(
+                f"The judge {here.model} ran in its author's process; give its directory or name on the Hub as "
+                "`model=...`."
+            )
+        model = LanguageModel(
+            name=str(rescoring.model),
+            library=here.provider,
+            dtype=here.extra.get("dtype", "auto"),
+            trust_remote_code=rescoring.trust_remote_code,
+        )
+        judge = judge_chat_model(model, config.judging, None)
+        if judge.model.model != here.model:
+            raise RunError(f"{model.name} is {judge.model.model}, and the run's judge is {here.model}.")
+        if "chat_template" in here.extra:
+            raise RunError(f"The judge {here.model} had a chat template of its own, which no run contains.")
+        return judge.connection, judge.here[here.model]
     served = next((one.model for one in models if one.provider != LOCAL), None)
     if rescoring.connection is None and served is not None:
         raise RunError(
             f"The judge {served} needs an endpoint that you trust, since the author of the run chose the "
             "recorded one; give `base_url=...`."
         )
-    _, connection = judge_chat_model(served or LOCAL, config.judging, rescoring.connection)
+    return judge_chat_model(served or LOCAL, config.judging, rescoring.connection).connection, None
+
+
+def _rejudge(
+    run: Run, data: RunData, rescoring: Rescoring, places: Sequence[int]
+) -> tuple[Literal["error", "note"] | None, str]:
+    """Judge items again; return what the comparison means, None if it verifies the run, and the comparison."""
+    config = run.config
+    assert isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig)  # noqa: S101 - checked by the caller
+    connection, backend = _judge_again(config, rescoring)
     with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
-        again = judge_from_ledger(config, data, ledger, None, places=places, connection=connection).frame
+        again = judge_from_ledger(config, data, ledger, backend, places=places, connection=connection).frame
     before = run.items.join(data.items[places], on=["config", "id"], how="semi", maintain_order="left")
     value = next(name for name in ("verdict", "margin", "score") if name in again.columns)
     same = int(before[value].eq_missing(again[value].cast(before[value].dtype)).sum())

@@ -16,6 +16,8 @@ Outcome = Literal["answer", "empty", "refusal", "content_filter", "length", "err
 
 TOO_LONG = "too long"
 """Finish reason of an answer over the size limit; its outcome is "length", and it has no text."""
+PROMPT_TOO_LONG = "prompt too long"
+"""Finish reason of an error: a model in this process has too few positions for the prompt."""
 TEMPLATE_TOKENS = 64  # added by a chat template
 MAX_NAME_LENGTH = 200  # characters of a model's name or a finish reason from a server
 

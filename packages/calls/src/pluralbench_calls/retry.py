@@ -10,7 +10,7 @@ from pluralbench_calls.ask import Limits, ask
 from pluralbench_calls.errors import PermanentError
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.logprobs import SoftVerdict, soft_verdict
-from pluralbench_calls.records import TOO_LONG, Answer, Backend, Request
+from pluralbench_calls.records import PROMPT_TOO_LONG, TOO_LONG, Answer, Backend, Request
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -168,7 +168,8 @@ def _parse_answer(
     item: Item, answer: Answer, parse: Callable[[Item, str], Value], calls: tuple[str, ...]
 ) -> ParsedReply[Value]:
     if answer.outcome == "error":
-        return ParsedReply(None, answer, "rejected by the server", calls)
+        reason = PROMPT_TOO_LONG if answer.finish_reason == PROMPT_TOO_LONG else "rejected by the server"
+        return ParsedReply(None, answer, reason, calls)
     if answer.outcome != "answer":
         too_long = answer.finish_reason == TOO_LONG
         return ParsedReply(None, answer, UNPARSED_REPLY if too_long else INCOMPLETE_REPLY[answer.outcome], calls)

@@ -1,9 +1,10 @@
 """Tokenize prompts and responses by the chat template, and handle conversations that are too long."""
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 from pluralbench_rewards import Group, Message, Overflow
 from pluralbench_runs import one_line
@@ -49,6 +50,7 @@ class Template:
         question: Message of the user after the response; empty for none.
         opening: Whether the template opens a further reply of the model after that.
         prefill: Text that begins this reply.
+        options: Further arguments of `apply_chat_template`, and variables of the template.
         steps: Tokenizes conversations, each an id, a prompt and an answer, whose steps are read; see
             `pluralbench_local.steps`. Default: the end or the whole response is read.
         labels: Token ids whose logits after a conversation are its reward. Default: a reward head reads it.
@@ -65,6 +67,7 @@ class Template:
     opening: bool = False
     prefill: str = ""
     labels: tuple[int, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
     steps: "Callable[[Sequence[Conversation], Template], Iterator[Tokens]] | None" = None
 
     def conversation(self, messages: Sequence[Message], response: str) -> str:
@@ -87,7 +90,9 @@ class Template:
             raise LocalError("The tokenizer has no chat template; give one as `chat_template=...`.")
         try:
             text = str(
-                self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=opening)
+                self.tokenizer.apply_chat_template(
+                    list(messages), tokenize=False, add_generation_prompt=opening, **self.options
+                )
             )
         except Exception as error:  # noqa: BLE001 - a template is a program and may raise anything
             roles = ", ".join(message["role"] for message in messages)

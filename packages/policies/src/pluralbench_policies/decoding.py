@@ -11,7 +11,7 @@ import torch
 from pluralbench_local.network import AGREEMENT
 from pluralbench_local.packing import to_device
 from torch import Tensor
-from transformers import PreTrainedModel, TemperatureLogitsWarper, TopPLogitsWarper
+from transformers import PreTrainedModel, TemperatureLogitsWarper, TopKLogitsWarper, TopPLogitsWarper
 from transformers.cache_utils import DynamicCache, DynamicLayer
 
 PACKING_GAIN = 2.0  # measured: packing is faster if it reads this factor fewer tokens
@@ -25,10 +25,12 @@ class DecodingParams:
     Attributes:
         temperature: Sampling temperature; 0 is greedy.
         top_p: Nucleus sampling: total probability of the tokens to sample from. None: all tokens.
+        top_k: Number of the likeliest tokens to sample from, before `top_p`. None: all tokens.
     """
 
     temperature: float
     top_p: float | None = None
+    top_k: int | None = None
 
 
 def sample_tokens(logits: Tensor, sampling: DecodingParams, uniform: Sequence[float]) -> Tensor:
@@ -46,6 +48,8 @@ def sample_tokens(logits: Tensor, sampling: DecodingParams, uniform: Sequence[fl
         return logits.argmax(-1)
     no_ids: Any = None  # the warpers do not use the earlier tokens
     scores: Tensor = TemperatureLogitsWarper(sampling.temperature)(no_ids, logits.float())
+    if sampling.top_k is not None:
+        scores = TopKLogitsWarper(sampling.top_k)(no_ids, scores)
     if sampling.top_p is not None and sampling.top_p < 1:
         scores = TopPLogitsWarper(sampling.top_p)(no_ids, scores)
     cumulative = scores.softmax(-1, dtype=torch.float64).cumsum(-1)

@@ -122,6 +122,8 @@ class Judge:
     kind = "generative"
 
     def __post_init__(self) -> None:
+        if self.backend is not None:
+            return
         try:
             check_connection(self.model, self.connection)
         except ValueError as error:
@@ -346,7 +348,7 @@ class Judge:
         """What to do if no reply can be read."""
         if self.prompt is not None:
             return PROMPT_REPLIES
-        return KEEP_TO_FORM + ("" if self.reply == "structured" else JSON_REPLIES)
+        return KEEP_TO_FORM + ("" if self.reply == "structured" or not self.model.structured_output else JSON_REPLIES)
 
     def request(
         self,

@@ -1,0 +1,166 @@
+"""Judges that generate in this process: the verdicts are those of a server with the same weights, and are recorded."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import verbs
+from pluralbench.data.votes import SIDES
+from pluralbench.errors import EvaluationError
+from pluralbench.leaderboard.checks import check_submission
+from pluralbench.leaderboard.rescoring import Rescoring
+from pluralbench.results import Run
+from pluralbench.results.run_files import LEDGER_FILE
+from pluralbench_calls import CallsError
+from pluralbench_policies import LanguageModel
+from pluralbench_policies.decoding import Decoder
+from pluralbench_runs import UserError
+from reward_models import save_adapter, save_classifier, save_language_model
+from safetensors.numpy import load_file, save_file
+from verbs import judging
+from written_tables import write
+
+Rows = list[dict[str, Any]]
+Command = Callable[..., tuple[int, str, str]]
+
+PROMPT = """\
+protocol = "pairwise"
+
+[[messages]]
+role = "user"
+text = "{question}\\n\\nA: {response_a}\\n\\nB: {response_b}"
+
+[verdict]
+regex = '([A-Za-z])'
+match = "first"
+"""
+END = 1  # the id of the end of a message
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A judge that writes a few random letters."""
+    folder = save_language_model(tmp_path_factory.mktemp("models") / "judge")
+    path = Path(folder) / "model.safetensors"
+    weights = load_file(path)
+    weights["lm_head.weight"][END] *= 8  # otherwise it never ends
+    save_file(weights, path, metadata={"format": "pt"})
+    return folder
+
+
+@pytest.fixture
+def data(pairs: Callable[..., Rows], tmp_path: Path) -> Path:
+    return write(tmp_path / "p.jsonl", pairs(12))
+
+
+@pytest.fixture
+def prompt(tmp_path: Path) -> Path:
+    """A prompt whose verdict any letter is, so that random weights decide."""
+    values = ", ".join(f'{letter} = "{"AB"[place % 2]}"' for place, letter in enumerate(LETTERS))
+    path = tmp_path / "letters.toml"
+    path.write_text(f"{PROMPT}values = {{ {values} }}\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def judged(data: Path, prompt: Path, tmp_path: Path) -> Callable[..., Run]:
+    def judge(model: Any, out: str = "run", **options: Any) -> Run:
+        place = {"benchmark": "pairs", "data": str(data), "out": tmp_path / out}
+        asking = {"prompt": prompt, "max_tokens": 40, "attempts": 1, "orders": "one"}
+        return verbs.judge(model, **place | asking | options)
+
+    return judge
+
+
+def replies(run: Run) -> list[list[str]]:
+    """What the judge wrote about each item, as characters that are whole."""
+    texts = dict(pl.read_parquet(run.path / LEDGER_FILE).select("key", "text").iter_rows())
+    calls = run.items.select(pl.coalesce(calls for _, calls in SIDES)).to_series()
+    return [[texts[key].replace("\N{REPLACEMENT CHARACTER}", "") for key in keys] for keys in calls]
+
+
+def test_the_verdicts_are_those_of_llama_cpp_with_the_same_weights(
+    judged: Callable[..., Run], model: str, tmp_path: Path
+) -> None:
+    llamacpp = pytest.importorskip("llamacpp_server")
+    here = judged(model, "here")
+    file = llamacpp.write_gguf(model, tmp_path / "judge.gguf", generates=True)
+    with llamacpp.serve_states(file, embeddings=False) as url:
+        there = judged("tiny", "there", base_url=f"{url}/v1")
+    assert replies(here) == replies(there)
+    columns = ["id", *(letter for letter, _ in SIDES), "verdict", "outcome"]
+    assert here.items.select(columns).equals(there.items.select(columns))
+    assert {"win", "loss"} <= set(here.items["outcome"])
+    assert (judging(here).model.provider, judging(here).calls) == ("transformers", 12)
+    assert check_submission(here).accepted
+
+
+def test_an_interrupted_run_asks_nothing_twice(
+    judged: Callable[..., Run], model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, drawn = Decoder.samples, 0
+
+    def samples(self: Decoder, *arguments: Any) -> Any:
+        nonlocal drawn
+        for one in whole(self, *arguments):
+            if drawn == 5:
+                raise KeyboardInterrupt
+            drawn += 1
+            yield one
+
+    expected = replies(judged(model, "whole"))
+    monkeypatch.setattr(Decoder, "samples", samples)
+    with pytest.raises(CallsError, match=r"Interrupted. 5 of 12 verdicts are recorded; rerun"):
+        judged(model)
+    drawn = -7
+    monkeypatch.setattr(Decoder, "samples", samples)
+    assert replies(judged(model)) == expected
+    assert drawn == 0
+
+
+def test_what_cannot_judge_here_is_refused_by_name(
+    judged: Callable[..., Run], model: str, data: Path, run: Command, tmp_path: Path
+) -> None:
+    empty = tmp_path / "empty"
+    shutil.copytree(model, empty, ignore=shutil.ignore_patterns("*.safetensors"))
+    classifier = save_classifier(tmp_path / "classifier")
+    for folder, message in (
+        (str(empty), "empty has no weights; copy the model's .safetensors files into it"),
+        (classifier, "classifier is a LlamaForSequenceClassification, which writes no text; score with it"),
+        (str(save_adapter(tmp_path / "adapter", model)), "adapter is an adapter; merge it into its base"),
+        ("./nowhere", r"\./nowhere is not a model folder; give a folder, or ORG/NAME on the Hub"),
+    ):
+        with pytest.raises(UserError, match=message):
+            judged(folder)
+    with pytest.raises(EvaluationError, match=r"runs in this process, where `connection\.batch=\.\.\.` has no effect"):
+        judged(model, batch=True)
+    with pytest.raises(UserError, match="where the request field 'reasoning_effort' has no effect; leave it out"):
+        judged(model, extra={"reasoning_effort": "low"})
+    status, _, said = run("judge", "gpt-5", "--data", data, "--benchmark", "pairs", "--device", "cpu")
+    assert (status, "`--device` is for a model in this process, and gpt-5 is called at an endpoint" in said) == (
+        2,
+        True,
+    )
+
+
+def test_prompts_beyond_the_positions_are_counted_and_the_rest_is_judged(
+    judged: Callable[..., Run], model: str, pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
+    rows = pairs(4)
+    rows[1]["prompt"] = "tea " * 1000
+    run = judged(model, data=str(write(tmp_path / "long.jsonl", rows)))
+    assert run.items["reason"][1] == "prompt too long"
+    assert judging(run).invalid_reasons["prompt too long"] == 1
+
+
+def test_a_run_is_checked_again_with_the_model(judged: Callable[..., Run], model: str) -> None:
+    done = judged(LanguageModel(name=model, dtype="float32", device="cpu"))
+    again = check_submission(done, rescoring=Rescoring(4, seed=1, model=model))
+    assert again.accepted, again
+    assert "4 of 12 items were judged again (seed 1), 4 of 4 verdicts are equal" in str(again)
+    other = check_submission(done, rescoring=Rescoring(4, seed=1))
+    assert "ran in its author's process; give its directory" in str(other)
