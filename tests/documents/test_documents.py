@@ -58,6 +58,9 @@ CHAT, BATCHES, CLOUD = "{chat}", "{batches}", "{cloud}"
 NOT_RUN = {
     "git clone https://github.com/pluralbench/pluralbench": "a step of .ci/run, which runs the README's lines",
     "cd pluralbench": "the same",
+    "git clone https://github.com/RM-R1-UIUC/RM-R1": "it needs the repository's host",
+    "pluralbench judge path/to/model --benchmark personalized --prompt rm-r1@RM-R1": "it needs that repository; "
+    "test_prompt_replies makes such files",
     "pip install uv": "the same",
     "pluralbench score local --benchmark pairs --data sample --dtype float32": "the same, in a minute",
     "pluralbench report runs --plots figures": "the same",
