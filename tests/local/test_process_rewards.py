@@ -35,6 +35,7 @@ from reward_models import (
     work_of,
 )
 from safetensors.torch import load_file, save_file
+from transformers import PreTrainedTokenizerFast
 
 PADDED = {"trl-encoder", "trl-modernbert"}
 
@@ -318,6 +319,11 @@ def test_the_steps_of_an_answer_are_scored_in_one_pass(tmp_path: Path, name: str
         prefixes = score(model, [replace(group, steps=()) for group in groups], mode=mode)
         assert work_of(prefixes).conversations > len(groups)
         assert max(differences(scored.scores, prefixes.scores)) < 1e-5
+    # A step with the text between steps is one step, with one mark.
+    of_lines = replace(groups[0], steps=[f"{step}{saved.between}origami" for step in groups[0].steps])
+    tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+    lines = saved.scores(Path(folder), tokenizer, [*groups[0].prompt], of_lines.steps, "float32")
+    assert max(differences(score(model, [of_lines], mode=mode).scores, [lines])) < 1e-4
     measured = replace(model, options=replace(model.options, measure_tolerance=True)).score(groups)
     assert measured.tolerance is None or measured.tolerance < 1e-4
     assert model.tolerance(groups, scored) < 1e-4

@@ -21,6 +21,7 @@ from pluralbench.data.decisions import BASE, step_decisions
 from pluralbench.data.thresholds import tuned_threshold
 from pluralbench.errors import BenchmarkError, DataError, EvaluationError
 from pluralbench.metrics import measure
+from pluralbench.publishing.model_card import eval_results
 from pluralbench.results import Run
 from polars.testing import assert_frame_equal
 from process_models import published_steps, save_process_model
@@ -241,6 +242,9 @@ def test_every_report_shows_the_splits(tmp_path: Path, run: Command) -> None:
     for form in ("latex", "csv", "json", "markdown"):
         status, said, _ = run("report", plain.path, "--format", form)
         assert (status, "olympiadbench" in said) == (0, True)
+    results = eval_results(plain)
+    assert [one.metric_name for one in results] == ["Overall", *["F1"] * 4]
+    assert {one.metric_type for one in results} == {"f1"}
     page = tmp_path / "page.html"
     assert run("report", plain.path, tuned.path, "--html", page)[0] == 0
     assert "Threshold tuned on test data" in page.read_text(encoding="utf-8")
@@ -275,6 +279,8 @@ def test_what_gives_no_score_of_a_step_is_refused(tmp_path: Path, run: Command) 
         assert "The benchmark processbench has answers in steps, each of which needs a score" in said
     status, _, said = run("score", "local", "--step-threshold", "0.5", "--benchmark", "pairs", "--data", "sample")
     assert (status, "Pairs does not have answers in steps; leave out `--step-threshold 0.5`" in said) == (2, True)
+    with pytest.raises(BenchmarkError, match=r"Pairs does not have answers in steps; leave out .*processbench"):
+        find_benchmark("pairs", columns=("steps=parts", "first_wrong=label"))
     with pytest.raises(BenchmarkError, match=r"exclude each other"):
         score_sample(of_steps, tmp_path / "both", step_threshold=0.5, tune_step_threshold="math")
     with pytest.raises(BenchmarkError, match=r"leave out `shard"):

@@ -363,6 +363,11 @@ def find_benchmark(
     named = parse_changes(columns, Columns.model_fields, BenchmarkError)
     changes = {field: tuple(column.split(",")) if field in LISTS else column for field, column in named}
     own = benchmark.columns.model_copy(update=changes)
+    if (own.steps is not None) != benchmark.in_steps:
+        raise BenchmarkError(
+            f'{benchmark.title} does not have answers in steps; leave out `columns=["steps={own.steps}"]`, or choose '
+            "the benchmark processbench."
+        )
     required = tuple(dict.fromkeys((*changes, *benchmark.required)))
     split = benchmark.train_split or benchmark.split
     if not for_training:

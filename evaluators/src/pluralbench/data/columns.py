@@ -107,7 +107,9 @@ def _response_columns(benchmark: Benchmark, columns: Columns, layout: Layout, wh
     if missing or (fields and (others or {*keys} - {layout.key})):
         present = [f"`{field}`" for field in (*fields, *others) if getattr(columns, field)]
         present += [f"`{key}`" for key in keys]
-        ways = dict.fromkeys(" and ".join(f"`{field}`" for field in layout.fields) for layout in LAYOUTS)
+        # Columns of another layout that only scores decide would not be those of responses.
+        others_too = [one for one in LAYOUTS if one is layout or "judge" in one.commands]
+        ways = dict.fromkeys(" and ".join(f"`{field}`" for field in one.fields) for one in others_too)
         raise DataError(
             f"{where}: {' and '.join(present)} do not determine the better response; name the columns "
             f"{', or '.join(filter(None, ways))}."

@@ -200,7 +200,8 @@ def _table_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, where: 
         items, history = (part.filter(~pl.col("id").is_in(empty)) for part in (items, history))
     layout.check_items(benchmark, columns, items, where)
     check_rules(benchmark, items, where, complete=data.limit is None)
-    answered = [item for part in items.iter_slices(BATCH_ITEMS) for item in answered_prompts(part)]
+    parts = [] if benchmark.in_steps else items.iter_slices(BATCH_ITEMS)  # a step may repeat the problem
+    answered = [item for part in parts for item in answered_prompts(part)]
     check_prompts(items, answered, where)
     history = history.select(HISTORY_COLUMNS)
     items = with_history_length(items, history, benchmark.history)
