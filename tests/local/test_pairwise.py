@@ -220,8 +220,12 @@ def test_texts_that_pairrm_would_misread_are_refused(tmp_path: Path) -> None:
 
 def test_a_general_preference_model_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     folder = save_general_preference(tmp_path / "model")
-    with pytest.raises(LocalError, match=r"scaled: .*normalized: "):
+    with pytest.raises(LocalError, match=r"its files do not say how; .*scaled: .*normalized: "):
         load_pairwise(folder, device="cpu")
+    with pytest.raises(LocalError, match=r"'mean' is none of its labels; "):
+        load_pairwise(folder, label="mean", device="cpu")
+    with pytest.raises(LocalError, match=r"has no weights for score\.weight"):
+        load_pairwise(folder, kind="classifier", device="cpu")
     change_tensors(folder, prompt_head__weight=torch.zeros(2, 64))
     with pytest.raises(LocalError, match="do not fit together"):
         load_pairwise(folder, label="scaled", device="cpu")

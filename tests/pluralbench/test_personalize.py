@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 import verbs
 from made_personalize import user_rows, users_folder
-from pluralbench import DataConfig, personalize
+from pluralbench import DataConfig, check_submission, personalize
 from pluralbench.config import PersonalConfig, PersonalizeConfig
+from pluralbench.leaderboard.rescoring import Rescoring
 from pluralbench.personalizing import run as steps
 from pluralbench.personalizing.users import load_users
 from pluralbench.results import Personalized
@@ -96,6 +97,7 @@ def test_a_model_scores_by_the_ordinary_verb_as_it_decided_here(
     here = done.items.filter(pl.col("set") == "new", method=method, condition=condition)
     assert run.items["id"].to_list() == here["item"].to_list()
     assert run.items["margin"].to_list() == pytest.approx(here["margin"].to_list(), abs=1e-4)
+    assert check_submission(run, rescoring=Rescoring(items=3, seed=0)).state == "verified"
 
 
 def test_others_profiles_are_shown_to_the_models_with_one(done: Personalized) -> None:

@@ -142,7 +142,7 @@ def reload_model(
         LocalModel,
         {
             "name": name or recorded.name,
-            "kind": "classifier" if recorded.kind == "personal" else recorded.kind,
+            "kind": None if recorded.kind == "personal" else recorded.kind,
             "base": recorded.base,
             "reference": configured.reference,
             "label": configured.label,

@@ -219,9 +219,10 @@ def _general_preference_head(files: ModelFiles) -> GeneralPreferenceHead:
     label = files.source.label or ("plain" if prompt is None else "")
     if label not in SCALES:
         ways = "; ".join(f"{key}: {how}" for key, how in SCALES.items())
+        why = f"{label!r} is none of its labels" if label else "its files do not say how"
         raise LocalError(
-            f"{name} weights its dimensions by the prompt, and its files do not say how; name the way of the program "
-            f"that trained it as `label=...` ({ways})."
+            f"{name} weights its dimensions by the prompt, and {why}; name the way of the program that trained it as "
+            f"`label=...` ({ways})."
         )
     if files.source.dtype != "auto":
         dtype = getattr(torch, files.source.dtype)

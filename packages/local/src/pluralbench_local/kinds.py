@@ -276,7 +276,7 @@ KINDS: tuple[ModelKind, ...] = (
         lambda files: "prompt_head.weight" in files.shapes or files.shapes.get("value_head.weight", (1,))[0] > 1,
         loader="pluralbench_local.general_preference:load_general_preference",
     ),
-    # RLHFlow's pair-preference models are language models without any sign of it.
+    # RLHFlow's pair-preference models are language models whose files do not tell.
     ModelKind(
         "pairwise",
         lambda files: files.source.kind == "pairwise",
@@ -285,9 +285,10 @@ KINDS: tuple[ModelKind, ...] = (
     *map(_value_head, FAMILIES),
     CLASSIFIER,
 )
-"""The first kind that recognizes a model is its kind."""
+"""The first kind that recognizes a model is its kind, if its settings name no other."""
 
 
 def kind_of(files: ModelFiles) -> ModelKind:
     """Return the kind of a model. Raises `LocalError` if its configuration or its weights cannot be read."""
-    return next(kind for kind in KINDS if kind.recognize(files))
+    given = files.source.kind
+    return next(kind for kind in KINDS if kind.recognize(files) and given in {None, kind.name})
