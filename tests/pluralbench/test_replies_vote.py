@@ -15,17 +15,20 @@ from pluralbench.data.votes import REPLIES_COMPARED, REPLIES_SCORED, Votes
 from pluralbench.errors import RunError
 
 BASE = {"config": "c", "cluster": "q", "subset": None, "digest": "d", "truncated": False}
-LETTERS = st.sampled_from("AAABBC") | st.just("invalid")
+LETTERS = st.sampled_from(["A", "A", "A", "B", "B", "C", "invalid", "A 3", "A 1", "A 0", "B -2", "C 0"])
+"""Verdicts, some with the difference of the scores in the reply; equal scores may have a verdict by a ranking."""
 
 
-def letter_of(letters: Sequence[str], rule: str | None) -> tuple[str, bool]:
-    """The vote of letters, and whether it is tied."""
+def letter_of(replies: Sequence[str], rule: str | None) -> tuple[str, bool]:
+    """The vote of verdicts, and whether it is tied."""
+    letters = [reply.split(" ")[0] for reply in replies]
     counts = Counter(letter for letter in letters if letter != "invalid")
     if not counts:
         return "invalid", False
     if rule == "mean":
-        total = counts["A"] - counts["B"]
-        return "A" if total > 0 else "B" if total < 0 else "C", total == 0 and counts["A"] > 0
+        plain = {"A": 1, "B": -1, "C": 0, "invalid": 0}
+        margins = [int(reply.split(" ")[-1]) if " " in reply else plain[reply] for reply in replies]
+        return "A" if sum(margins) > 0 else "B" if sum(margins) < 0 else "C", not sum(margins) and any(margins)
     (letter, most), *others = counts.most_common()
     return ("C", True) if others and others[0][1] == most else (letter, False)
 
@@ -41,7 +44,7 @@ def compared(replies: Sequence[Sequence[Sequence[Sequence[str]]]]) -> Votes:
         for side, judges in zip(("chosen", "rejected"), orders):  # noqa: B905
             rows += [
                 {"config": "c", "id": f"q{number}", **names, "first": side, "judge": f"j{judge}", "sample": sample}
-                | {"verdict": letter, "calls": []}
+                | {"verdict": letter.split(" ")[0], "margin": float(letter.split(" ")[-1]) if " " in letter else None}
                 for judge, letters in enumerate(judges)
                 for sample, letter in enumerate(letters)
             ]

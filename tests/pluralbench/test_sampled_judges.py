@@ -165,11 +165,11 @@ def test_a_missing_judge_is_noticed_before_the_others_have_judged_all(data: Path
     reply = script()
 
     def without(body: dict[str, Any], number: int) -> Reply:
-        return Reply("no model nobody", status=404) if body["model"] == "nobody" else reply(body, number)
+        return Reply("no model missing", status=404) if body["model"] == "missing" else reply(body, number)
 
     with serve(without) as server:
-        with pytest.raises(CallsError, match="nobody"):
-            judged(server, data, tmp_path / "run", ["a", "nobody"], benchmark="pairs", attempts=1)
+        with pytest.raises(CallsError, match="missing"):
+            judged(server, data, tmp_path / "run", ["a", "missing"], benchmark="pairs", attempts=1)
         assert sum(body["model"] == "a" for body in server.requests) == 2
 
 
@@ -203,6 +203,25 @@ def test_ratings_and_picks_vote(tmp_path: Path, protocol: str, vote: Any) -> Non
     changed = replies.with_columns(score=pl.when(pl.col("score") > 0).then(pl.col("score") + 1).otherwise("score"))
     changed.write_parquet(run.path / "replies.parquet")
     assert check_submission(load_run(run.path)).state == "refused"
+
+
+def test_scores_of_pairs_vote_by_their_mean_with_the_sampling_of_the_prompt(data: Path, tmp_path: Path) -> None:
+    times: Counter[str] = Counter()
+
+    def reply(body: dict[str, Any], _: int) -> Reply:
+        times[str(body["messages"])] += 1
+        scores = [(5, 1), (2, 3), (2, 3)][times[str(body["messages"])] % 3]
+        return Reply(f'{{"score_1": {scores[0]}, "score_2": {scores[1]}, "ranking": 1}}')
+
+    options: dict[str, Any] = {"benchmark": "pairs", "prompt": "nemotron-genrm-json", "samples": 3, "concurrency": 1}
+    with serve(reply) as server:
+        where = {"data": str(data), "base_url": server.base_url, **options}
+        mean, majority = (verbs.judge("m", out=tmp_path / rule, vote=rule, **where) for rule in ("mean", "majority"))
+        assert {body["temperature"] for body in server.requests} == {0.6}
+    assert sorted(mean.frame("replies")["margin"].unique()) == [-1.0, 4.0]
+    assert {*mean.items["verdict_chosen_first"]} == {"A"}, "the first has 3 on average, the other 2.33"
+    assert {*majority.items["verdict_chosen_first"]} == {"B"}
+    assert check_submission(mean).state == "checked"
 
 
 @pytest.mark.heavy

@@ -5,8 +5,9 @@ the vote is invalid.
 
 - `majority`: the most frequent verdict, pick or rating. If several are the most frequent, the vote is tied: a tied
   verdict is a tie, tied picks are equally good, and tied ratings count by their mean.
-- `mean`: the mean score of each response. A verdict is a score of 1 for A, 0 for a tie and -1 for B; its vote is the
-  sign of the mean, and tied if replies for A and B cancel out.
+- `mean`: the mean score of each response. A verdict counts by the difference of the scores that its reply gives both
+  responses, or without scores 1 for A, 0 for a tie and -1 for B; the sign of the mean decides, and the vote is tied if
+  replies for A and B cancel out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,9 +43,11 @@ VERDICTS = {
 CHOICES = ("chosen", "rejected")
 LETTERS = ("A", "B", "C", INVALID)
 REPLIES_COMPARED = schema_of(
-    *("config", "id", "chosen", "rejected", "first", "judge", "sample", "verdict", "reason", "calls")
+    *("config", "id", "chosen", "rejected", "first", "judge", "sample", "verdict", "margin", "reason", "calls")
 )
-"""Columns of `replies.parquet` if a judge compares responses; `first`: the side of the response that it saw first."""
+"""Columns of `replies.parquet` if a judge compares responses. first: side of the response that it saw first. margin:
+score of that response less that of the other one, if the reply has scores."""
+LETTER_SCORES = {"A": 1.0, "B": -1.0, "C": 0.0}
 REPLIES_SCORED = schema_of("config", "id", "response", "judge", "sample", "score", "reason", "calls")
 """Columns of `replies.parquet` if a judge scores responses or picks one, which has the score 1, the others 0."""
 
@@ -196,11 +199,19 @@ class Votes:
         first = np.append(True, keys[1:] != keys[:-1])[: len(keys)]
         return np.flatnonzero(first | ~self._picked)
 
+    @cached_property
+    def _margins(self) -> Array:
+        """How far the reply is for the first response that the judge saw. Shape (asked, judges, samples)."""
+        letters = self.replies["verdict"].replace_strict(LETTER_SCORES, default=None, return_dtype=pl.Float64)
+        margins = self.replies.select(pl.coalesce("margin", letters)).to_series().set(letters.is_null(), None)
+        return margins.fill_null(float("nan")).to_numpy().reshape(self._values.shape)
+
     def of(self, judges: Sequence[int], samples: Sequence[int]) -> Tally:
         """Return the votes of these judges and samples, by their places."""
-        replies = self._values[:, judges][:, :, samples].reshape(self._asked.height, -1)
         if self.compared:
-            return self._compared(replies)
+            values = self._margins if self.rule == "mean" else self._values
+            return self._compared(values[:, judges][:, :, samples].reshape(self._asked.height, -1))
+        replies = self._values[:, judges][:, :, samples].reshape(self._asked.height, -1)
         lists, scores, tied = self._picked, np.full(len(replies), np.nan), 0
         for own, vote in ((lists, self._pick_votes), (~lists, self._rating_votes)):
             if own.any():
@@ -209,15 +220,15 @@ class Votes:
         return Tally(self._with_scores(scores), tied, len(self._starts))
 
     def _compared(self, replies: Array) -> Tally:
-        counts = np.stack([(replies == place).sum(1) for place in range(len(LETTERS) - 1)], axis=1)
-        for_a, for_b, _ = counts.T
+        valid = np.isfinite(replies).any(1)
         if self.rule == "mean":
-            place = np.select([for_a > for_b, for_b > for_a], [0, 1], 2)
-            tied = (for_a == for_b) & (for_a > 0)
+            mean = _mean(replies).round(9)
+            place = np.select([mean > 0, mean < 0], [0, 1], 2)
+            tied = (mean == 0) & (np.nan_to_num(replies) != 0).any(1)
         else:
+            counts = np.stack([(replies == place).sum(1) for place in range(len(LETTERS) - 1)], axis=1)
             tied = (counts == counts.max(1, keepdims=True)).sum(1) > 1
             place = np.where(tied, 2, counts.argmax(1))
-        valid = counts.any(1)
         letters = np.array(LETTERS)[np.where(valid, place, len(LETTERS) - 1)]
         sides = []
         for side, (column, _) in zip(CHOICES, SIDES, strict=True):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 from pluralbench_calls import ParsedReply
-from pluralbench_calls.verdicts import parse_with_all_rules
+from pluralbench_calls.verdicts import Verdict, parse_with_all_rules
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards.contract import Group
 from pluralbench_rewards.judge import Comparison, Judge, scores_of
@@ -362,7 +362,7 @@ def _compare_items(
     frame = pl.DataFrame(rows, schema={**JUDGED, **SOFT} if judging.logprobs else JUDGED)
     replies = [
         {name: rows[place][name] for name in ("config", "id", "chosen", "rejected")}
-        | {"first": CHOICES[swapped], "verdict": reply.value or INVALID}
+        | {"first": CHOICES[swapped], "verdict": reply.value or INVALID, "margin": _margin(judges[0], reply)}
         | origin
         for (place, swapped), own in zip(questions, by_question, strict=True)
         for reply, origin in zip(own, _origins(judges, own), strict=True)
@@ -373,3 +373,9 @@ def _compare_items(
         counts.update({rule: int(letter is not None) for rule, letter in letters.items()})
     reasons = frame["reason"].drop_nulls().to_list()
     return JudgeVerdicts(frame, reasons, dict(counts), pl.DataFrame(replies, REPLIES_COMPARED))
+
+
+def _margin(judge: Judge, reply: ParsedReply[Verdict]) -> float | None:
+    """Return the score of the response that the judge saw first less that of the other one; None without scores."""
+    scores = judge.pair_scores(reply)
+    return None if scores is None else scores[0] - scores[1]

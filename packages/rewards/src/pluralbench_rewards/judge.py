@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,7 @@ from pluralbench_calls import (
     working_ledger,
 )
 from pluralbench_calls.chat import MAX_ATTEMPTS
-from pluralbench_calls.retry import KEEP_TO_FORM
+from pluralbench_calls.retry import KEEP_TO_FORM, InvalidAnswer
 from pluralbench_calls.verdicts import Verdict, parse_choice, parse_pick, parse_rating
 from pluralbench_runs import Json
 
@@ -171,6 +172,15 @@ class Judge:
             return parse_choice(reply, self.rule)
 
         return self.ask(comparisons, request, parse, "verdicts", samples)
+
+    def pair_scores(self, reply: ParsedReply[Verdict]) -> tuple[float, float] | None:
+        """Return the scores that a reply to `compare` gives both responses; None if the prompt asks for none."""
+        prompt = self.prompt
+        if prompt is None or prompt.verdict.scale is None or reply.value is None:
+            return None
+        with suppress(InvalidAnswer):  # scores that only the values of a prompt's variables make readable
+            return read_pair(prompt.verdict, prompt.prefill + reply.answer.text).scores
+        return None
 
     def rate(
         self,
