@@ -73,7 +73,7 @@ def test_samples(folders: Folders, architecture: str, sampling: DecodingParams) 
         drawn = list(decoder.samples([[5, 6, 7], [5, 6]], [0, 0, 1, 1], sampling, [1, 2, 3, 4], limits))
         check_waits(card, "decoding.Decoder", *(["decoding._PackedSamples"] if decoder.packing else []))
         assert card.waits["decoding.Decoder.samples: to the CPU"] == (6 if decoder.packing else 3 + 6)
-    assert sorted((place, len(tokens)) for place, tokens, _ in drawn) == list(enumerate(limits))
+    assert sorted((sample.place, len(sample.tokens)) for sample in drawn) == list(enumerate(limits))
 
 
 @pytest.fixture(autouse=True)

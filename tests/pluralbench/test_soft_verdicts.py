@@ -25,12 +25,14 @@ from pluralbench_calls import (
     ChatModel,
     Ledger,
     OpenAIChat,
+    ask,
     ask_until_valid,
     chat_request,
     parse_choice,
     read_ledger,
 )
 from pluralbench_calls.logprobs import FIELDS
+from pluralbench_policies import Generation, chat_model_of
 from pluralbench_runs.errors import ConfigError
 from reward_models import save_language_model
 from token_logprobs import sent, token
@@ -256,7 +258,7 @@ def test_llamacpp_gives_the_probability_that_transformers_computes(tmp_path: Pat
         chat = ChatModel(provider="127.0.0.1", model="tiny", temperature=0.0, max_tokens=60, extra=fields)
         schema = {"name": "verdict", "schema": choice}
         requests.append(chat_request(chat, messages, seed=0, label="verdict", schema=schema))
-    model = write_gguf(folder, tmp_path / "tiny.gguf")
+    model = write_gguf(folder, tmp_path / "tiny.gguf", generates=True)
     with serve_states(model, embeddings=False) as url, Ledger(tmp_path / "ledger") as ledger:
         backend = OpenAIChat(f"{url}/v1")
         replies = ask_until_valid(
@@ -283,3 +285,25 @@ def test_llamacpp_gives_the_probability_that_transformers_computes(tmp_path: Pat
     bound: dict[str, float] = dict(zip(few.values, few.probabilities, strict=True))
     other = "A" if replies[0].value == "B" else "B"
     assert bound[other] >= expected[other]
+
+
+@pytest.mark.heavy
+def test_a_model_in_this_process_gives_the_labels_that_llamacpp_gives(tmp_path: Path) -> None:
+    folder = save_language_model(tmp_path / "model", tie_word_embeddings=True, seed=10)  # writes a letter
+    here = chat_model_of(folder, temperature=0.0, max_tokens=16, extra=FIELDS)
+    there = here.model_copy(update={"provider": "127.0.0.1", "model": "tiny"})
+    messages = [{"role": "user", "content": "Which one: A or B? 哪个？"}]
+    served, generated = (chat_request(one, messages, seed=0, label="verdict") for one in (there, here))
+    with (
+        serve_states(write_gguf(folder, tmp_path / "tiny.gguf", generates=True), embeddings=False) as url,
+        Ledger(tmp_path / "ledger") as ledger,
+    ):
+        [first] = ask([served], ledger, OpenAIChat(f"{url}/v1"))
+        [second] = ask([generated], ledger, Generation(folder))
+    assert first.text.strip() == second.text.strip()
+    labels = [json.loads(answer.logprobs) for answer in (first, second)]
+    assert labels[0]
+    for ours, theirs in zip(*labels, strict=True):
+        assert first.text[theirs["at"]] == second.text[ours["at"]]
+        assert ours["top"] == pytest.approx(theirs["top"], abs=1e-4)
+        assert ours["least"] == pytest.approx(theirs["least"], abs=1e-4)

@@ -264,15 +264,29 @@ def test_samples_of_a_model_have_its_probabilities(policy: str) -> None:
         expected = model(torch.tensor([prompt])).logits[0, -1].double().softmax(-1).numpy()
     decoder, number = Decoder(model, [1]), 4000
     first = [-1] * number
-    for place, tokens, ended in decoder.samples(
-        [prompt], [0] * number, DecodingParams(1.0), range(number), [1] * number
-    ):
-        first[place] = 1 if ended else tokens[0]
+    for sample in decoder.samples([prompt], [0] * number, DecodingParams(1.0), range(number), [1] * number):
+        first[sample.place] = 1 if sample.ended else sample.tokens[0]
     common = np.argsort(-expected)[:20]
     found = np.array([*(first.count(token) for token in common), 0])
     found[-1] = number - found.sum()
     shares = np.array([*expected[common], 1 - expected[common].sum()])
     assert chisquare(found, shares * number).pvalue > 0.01
+
+
+def test_tokens_have_the_probabilities_that_the_model_gives_them(policy: str) -> None:
+    model: Any = AutoModelForCausalLM.from_pretrained(policy)
+    prompts = [list(range(3, 20)), list(range(30, 40))]
+    for sampling in (DecodingParams(1.0, top_logprobs=5), DecodingParams(0.0, top_logprobs=5)):
+        for sample in Decoder(model, [1]).samples(prompts, [0, 0, 1], sampling, [1, 2, 3], [8, 9, 4]):
+            ids = [*prompts[sample.place == 2], *sample.tokens]
+            with torch.no_grad():
+                every = model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+            assert len(sample.logprobs) == len(sample.tokens)
+            for row, token, (own, top) in zip(
+                every[-len(sample.tokens) - 1 :], sample.tokens, sample.logprobs, strict=False
+            ):
+                assert own == pytest.approx(row[token].item(), abs=1e-4)
+                assert list(top.values()) == pytest.approx(row.topk(5).values.tolist(), abs=1e-4)
 
 
 def test_an_answer_without_text_is_empty(tmp_path: Path) -> None:

@@ -49,9 +49,6 @@ def write_gguf(folder: Path | str, path: Path | str, *, generates: bool = False)
     writer = gguf.GGUFWriter(path, architecture)
     _add_sizes(writer, config)
     _add_tokenizer(writer, tokenizer, config)
-    template = folder / "chat_template.jinja"
-    if template.exists():
-        writer.add_chat_template(template.read_text(encoding="utf-8"))
     names = gguf.get_tensor_name_map(ARCHITECTURES[architecture], config["num_hidden_layers"])
     for name, weights in load_file(folder / "model.safetensors").items():
         if name.startswith(HEADS) and not (generates and name.startswith("lm_head.")):

@@ -1,5 +1,6 @@
 """Requests, recorded answers, and the protocols of backends."""
 
+import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ TOO_LONG = "too long"
 PROMPT_TOO_LONG = "prompt too long"
 """Finish reason of an error: a model in this process has too few positions for the prompt."""
 TEMPLATE_TOKENS = 64  # added by a chat template
+LABEL_PART = re.compile("[0-9A-Za-z]")
 MAX_NAME_LENGTH = 200  # characters of a model's name or a finish reason from a server
 
 
@@ -125,9 +127,10 @@ class Answer:
             secrets: Further environment variables with secrets; see `pluralbench_runs.secrets`.
 
         Raises:
-            PermanentError: The request asks for logprobs, and the answer has none.
+            PermanentError: The request asks for logprobs, and the answer has letters or numbers and no logprobs.
         """
-        if request.body.get("logprobs") and outcome == "answer" and not logprobs:
+        # llama.cpp leaves them out of a reply without a whole character, which has no verdict.
+        if request.body.get("logprobs") and outcome == "answer" and not logprobs and LABEL_PART.search(text):
             raise PermanentError(
                 f"{request.model} at {request.provider} answers without logprobs; use a server that sends them with "
                 "chat completions, or leave out `logprobs=True`."

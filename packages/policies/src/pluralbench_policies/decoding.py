@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,11 +26,30 @@ class DecodingParams:
         temperature: Sampling temperature; 0 is greedy.
         top_p: Nucleus sampling: total probability of the tokens to sample from. None: all tokens.
         top_k: Number of the likeliest tokens to sample from, before `top_p`. None: all tokens.
+        top_logprobs: Number of the likeliest tokens, by the model's own probabilities, to return with each token.
     """
 
     temperature: float
     top_p: float | None = None
     top_k: int | None = None
+    top_logprobs: int = 0
+
+
+class Sample(NamedTuple):
+    """A finished sample.
+
+    Attributes:
+        place: Its index.
+        tokens: Its tokens, without the token that ended it.
+        ended: Whether such a token ended it.
+        logprobs: For each token, if they are asked for, the natural logarithm of its probability, and those of the
+            likeliest tokens in its place.
+    """
+
+    place: int
+    tokens: list[int]
+    ended: bool
+    logprobs: list[tuple[float, dict[int, float]]]
 
 
 def sample_tokens(logits: Tensor, sampling: DecodingParams, uniform: Sequence[float]) -> Tensor:
@@ -56,6 +75,23 @@ def sample_tokens(logits: Tensor, sampling: DecodingParams, uniform: Sequence[fl
     places = to_device(torch.tensor(uniform, dtype=torch.float64), logits.device) * cumulative[:, -1]
     # `right=True` never draws a token of probability 0.
     return torch.searchsorted(cumulative, places.unsqueeze(-1), right=True)[:, 0]
+
+
+def token_logprobs(logits: Tensor, tokens: Tensor, number: int) -> list[tuple[float, dict[int, float]]]:
+    """Return the log-probability of the token of each row, and those of the likeliest tokens; nothing for 0 of them.
+
+    Args:
+        logits: Shape (rows, vocabulary).
+        tokens: Shape (rows,).
+        number: Number of the likeliest tokens.
+    """
+    if number == 0:
+        return []
+    every = logits.float().log_softmax(-1)
+    top = every.topk(min(number, every.shape[-1]))
+    own = every.gather(1, tokens.unsqueeze(1))[:, 0].tolist()
+    rows = zip(own, top.indices.tolist(), top.values.tolist(), strict=True)
+    return [(value, dict(zip(ids, values, strict=True))) for value, ids, values in rows]
 
 
 class _BatchedSamples:
@@ -129,7 +165,7 @@ class Decoder:
         sampling: DecodingParams,
         seeds: Sequence[int],
         max_tokens: Sequence[int],
-    ) -> Iterator[tuple[int, list[int], bool]]:
+    ) -> Iterator[Sample]:
         """Draw samples, and yield each as soon as it is finished.
 
         Args:
@@ -140,33 +176,36 @@ class Decoder:
             max_tokens: Maximum number of tokens of each sample.
 
         Yields:
-            Index of the sample, its tokens without the end token, and whether it ended with one.
+            The samples.
         """
         last_place = [tokens - 1 for tokens in max_tokens]
         if len(prompts) > 1 and not self.packing:
             for number, prompt in enumerate(prompts):
                 own = [place for place, owner in enumerate(owners) if owner == number]
                 part = [[values[place] for place in own] for values in (seeds, max_tokens)]
-                for place, tokens_drawn, end in self.samples([prompt], [0] * len(own), sampling, part[0], part[1]):
-                    yield own[place], tokens_drawn, end
+                for sample in self.samples([prompt], [0] * len(own), sampling, part[0], part[1]):
+                    yield sample._replace(place=own[sample.place])
             return
         first, rows = self._prefill_all(prompts, owners, max(max_tokens))
         logits = first[to_device(owners, first.device)]
         random = [np.random.default_rng(seed) for seed in seeds]
         drawn: list[list[int]] = [[] for _ in owners]
+        logprobs: list[list[tuple[float, dict[int, float]]]] = [[] for _ in owners]
         batch = list(range(len(owners)))  # the sample in each row
         running = set(batch)
         while running:
             tokens = sample_tokens(logits, sampling, [random[place].random() for place in batch])
-            for place, token in zip(batch, tokens.tolist(), strict=True):
+            likeliest = token_logprobs(logits, tokens, sampling.top_logprobs)
+            for row, (place, token) in enumerate(zip(batch, tokens.tolist(), strict=True)):
                 if place not in running:
                     continue
                 ended = token in self._ends
                 if not ended:
                     drawn[place].append(token)
+                    logprobs[place] += likeliest[row : row + 1]
                 if ended or len(drawn[place]) > last_place[place]:
                     running.discard(place)
-                    yield place, drawn[place], ended
+                    yield Sample(place, drawn[place], ended, logprobs[place])
             if running and len(running) <= COMPACT_BELOW * len(batch):
                 running_rows = [row for row, place in enumerate(batch) if place in running]
                 batch = [batch[row] for row in running_rows]

@@ -131,14 +131,14 @@ class Generation(PackingBackend):
         if not drawn:
             return
         prompts = list(dict.fromkeys(item.prompt for item in drawn))
-        for place, tokens, ended in self._load().samples(
+        for sample in self._load().samples(
             prompts,
             [prompts.index(item.prompt) for item in drawn],
             drawn[0].sampling,
             [item.seed for item in drawn],
             [item.max_tokens for item in drawn],
         ):
-            yield self._rendering.answer(drawn[place], tokens, ended=ended)
+            yield self._rendering.answer(drawn[sample.place], sample)
 
     def _load(self) -> Decoder:
         if self._decoder is None:

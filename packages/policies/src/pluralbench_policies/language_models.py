@@ -20,7 +20,7 @@ from pluralbench_policies.errors import PolicyError
 Library = Literal["transformers"]
 TEMPLATE_FIELDS = {"add_generation_prompt": bool, "continue_final_message": bool, "chat_template_kwargs": dict}
 """Request fields that change how the chat template renders the messages, with their types, as in vLLM's server."""
-EXTRA_FIELDS = {"top_k": int, **TEMPLATE_FIELDS}
+EXTRA_FIELDS = {"top_k": int, "logprobs": bool, "top_logprobs": int, **TEMPLATE_FIELDS}
 TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 OWN_FIELDS = ("chat_template", "dtype")
 """Request fields that tell models of the same weights apart."""

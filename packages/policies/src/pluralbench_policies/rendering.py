@@ -1,11 +1,11 @@
 """Requests to a language model in this process: their prompts as tokens, and their answers."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 from pluralbench_calls import Answer, CallsError, Outcome, Request
+from pluralbench_calls.logprobs import TOP, record_labels
 from pluralbench_calls.records import PROMPT_TOO_LONG
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
@@ -13,7 +13,7 @@ from pluralbench_local.models import load_config, load_tokenizer
 from pluralbench_local.scoring import UNLIMITED, token_limit
 from pluralbench_runs import canonical_json
 
-from pluralbench_policies.decoding import DecodingParams
+from pluralbench_policies.decoding import DecodingParams, Sample
 from pluralbench_policies.language_models import FIELDS, TEMPLATE_FIELDS, TOKEN_LIMITS, LanguageModel, identity
 
 STANDARD_ROLES = {"user", "assistant"}
@@ -45,6 +45,7 @@ class Rendering:
     def __init__(self, source: LanguageModel) -> None:
         self._source = source
         self._prompts: dict[bytes, tuple[int, ...]] = {}
+        self._texts: dict[int, str] = {}
 
     def parse(self, request: Request) -> ParsedRequest:
         """Parse a request.
@@ -62,7 +63,10 @@ class Rendering:
         if request.kind != "chat" or unknown:
             what = unknown[0] if unknown else request.kind
             raise CallsError(f"A local policy does not support {what!r} in a request; remove it.")
-        sampling = DecodingParams(float(body.get("temperature", 1.0)), body.get("top_p"), body.get("top_k"))
+        top_logprobs = body.get("top_logprobs", TOP) if body.get("logprobs") else 0
+        sampling = DecodingParams(
+            float(body.get("temperature", 1.0)), body.get("top_p"), body.get("top_k"), top_logprobs
+        )
         if sampling.temperature and "seed" not in body:
             raise CallsError("A local policy needs a seed in each request; set `seeded=True` in its `ChatModel`.")
         prompt = self.prompt(request)
@@ -99,18 +103,35 @@ class Rendering:
         tokens = (len(item.prompt), 0)
         return Answer.to(item.request, "error", text, finish_reason=PROMPT_TOO_LONG, tokens=tokens)
 
-    def answer(self, item: ParsedRequest, tokens: Sequence[int], *, ended: bool) -> Answer:
-        """Return the answer to a request.
+    def answer(self, item: ParsedRequest, sample: Sample) -> Answer:
+        """Return the answer to a request."""
+        text = str(self.tokenizer.decode(sample.tokens, skip_special_tokens=True))
+        outcome: Outcome = "length" if not sample.ended else "answer" if text.strip() else "empty"
+        return Answer.to(
+            item.request,
+            outcome,
+            text,
+            finish_reason="stop" if sample.ended else "length",
+            tokens=(len(item.prompt), len(sample.tokens) + sample.ended),
+            logprobs=self._labels(sample, text),
+        )
 
-        Args:
-            item: The request.
-            tokens: The sample, without the token that ended it.
-            ended: Whether such a token ended it.
-        """
-        text = str(self.tokenizer.decode(tokens, skip_special_tokens=True))
-        outcome: Outcome = "length" if not ended else "answer" if text.strip() else "empty"
-        used = (len(item.prompt), len(tokens) + ended)
-        return Answer.to(item.request, outcome, text, finish_reason="stop" if ended else "length", tokens=used)
+    def _labels(self, sample: Sample, text: str) -> str:
+        """Return the probabilities of the labels in a sample; see `pluralbench_calls.logprobs`."""
+        content = [
+            {"token": self._text(token), "logprob": own}
+            | {"top_logprobs": [{"token": self._text(other), "logprob": value} for other, value in top.items()]}
+            for token, (own, top) in zip(sample.tokens, sample.logprobs, strict=bool(sample.logprobs))
+        ]
+        return record_labels(content, text)
+
+    def _text(self, token: int) -> str:
+        """Return the text of a token within a text: at its beginning, some tokenizers leave out a space."""
+        if token not in self._texts:
+            before = self.tokenizer.encode("a", add_special_tokens=False)[-1:]
+            whole, start = (self.tokenizer.decode(ids) for ids in ([*before, token], before))
+            self._texts[token] = whole.removeprefix(start)
+        return self._texts[token]
 
     @property
     def tokenizer(self) -> Any:
