@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 import verbs
+from batch_results import work_through
 from chat_server import Reply, Script, serve
 from pluralbench import check_submission, load_run, merge
 from pluralbench.results import Run
+from pluralbench_calls import CallsError
 from pluralbench_rewards.prompts import load_prompt
 from pluralbench_rewards.prompts.files import SHIPPED
 from pluralbench_runs import OutputError, UserError
@@ -251,3 +253,24 @@ def test_the_command_takes_a_prompt_and_names_what_is_wrong(
     both = ("--rubric-model", "w", "--oracle", "titles")
     status, _, errors = run("judge", "judge-1", "--prompt", "rubric-winner", *both)
     assert (status, "--rubric-model" in errors, "--oracle" in errors) == (2, True, True)
+
+
+def test_a_rubric_and_its_verdicts_go_through_files_one_after_the_other(data: Path, tmp_path: Path) -> None:
+    def script(body: dict[str, Any], _: int) -> Reply:
+        return Reply("1. Be kind. [Hard Rule]" if body["model"] == "w" else "Winner: Response A")
+
+    models, results = [], [tmp_path / f"results{number}.jsonl" for number in range(2)]
+    for number in range(2):
+        with pytest.raises(CallsError, match="are written to"):
+            judge_by_files(data, tmp_path, calls := tmp_path / f"calls{number}.jsonl", results[:number])
+        models.append({json.loads(line)["body"]["model"] for line in calls.read_text(encoding="utf-8").splitlines()})
+        work_through(calls, results[number], script)
+    run = judge_by_files(data, tmp_path, tmp_path / "none.jsonl", results)
+    assert models == [{"w"}, {"judge-1"}]
+    assert judging(run).calls == 18
+
+
+def judge_by_files(data: Path, folder: Path, calls: Path, results: list[Path]) -> Run:
+    where = {"benchmark": "pairs", "data": str(data), "base_url": "http://127.0.0.1:9/v1", "out": folder / "run"}
+    files = {"pending": calls, "results": tuple(results)}
+    return verbs.judge("judge-1", prompt="rubric-winner", rubric_model="w", **where, **files)

@@ -1,13 +1,14 @@
 """What a judge with a prompt of its own sends: roles, several turns, a begun reply, and a rubric by a second model."""
 
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asked_judges import ONE_BY_ONE, always, judge
 from chat_server import Reply, Script, serve
-from pluralbench_calls import CallsError, ChatModel
+from pluralbench_calls import LOCAL_MODEL, CallsError, ChatModel, ConnectionConfig
 from pluralbench_rewards import Comparison, Group, RewardsError
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.prompts import JudgePrompt, load_prompt
@@ -43,13 +44,33 @@ def test_a_begun_reply_is_continued_and_read_with_its_beginning(tmp_path: Path) 
         prompt.model_dump()
         | {"messages": [*prompt.messages[:1], {"role": "assistant", "text": "The better is \\boxed{"}]}
     )
-    with serve(always("Assistant 2}")) as server:
-        one = judge(server, tmp_path, prompt=begun)
-        [read] = one.compare([PAIR])
-    [body] = server.requests
-    assert read.value == "B"
+    replies = [Reply("Assistant 2}"), Reply("The better is \\boxed{Assistant 1}"), Reply("<think>Assistant 1}")]
+    with serve(lambda _, number: replies[number]) as server:
+        one = judge(server, tmp_path, prompt=begun, attempts=1, connection=ONE_BY_ONE)
+        reads = [one.compare([replace(PAIR, second=text)])[0] for text in ("x", "y", "z")]
+    body = server.requests[0]
+    assert [read.value for read in reads] == ["B", "A", None], "some servers repeat the beginning"
     assert roles(body) == ["user", "assistant"]
     assert (body["add_generation_prompt"], body["continue_final_message"]) == (False, True)
+
+
+@pytest.mark.heavy
+@pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs the embedded model")
+def test_the_embedded_model_continues_a_begun_reply(tmp_path: Path) -> None:
+    values = {
+        "name": "mine",
+        "messages": [
+            {"role": "user", "text": "Count to twenty. {question} {responses}"},
+            {"role": "assistant", "text": "1, 2, 3, 4,"},
+        ],
+        "verdict": {"regex": r"^1, 2, 3, 4, ?(\d+)", "values": {"5": "A", "6": "B"}},
+    }
+    model = ChatModel(provider="local", model=LOCAL_MODEL, temperature=0.0, max_tokens=8)
+    ledger = tmp_path / "ledger.sqlite"
+    one = Judge(model, ConnectionConfig(), ledger, attempts=1, prompt=JudgePrompt.model_validate(values))
+    [read] = one.compare([Comparison("q", [{"role": "user", "content": ""}], "", "")])
+    assert (read.value, read.reason) in {("A", ""), (None, "cut off at the token limit")}
+    assert read.answer.text.startswith("1, 2, 3, 4, 5")
 
 
 def notes_first(notes: Reply, verdict: str) -> Script:

@@ -149,9 +149,12 @@ def _request(judge: "Judge", entry: _Open, label: str, attempt: int, *, prefille
 
 
 def _continued(entry: _Open, reply: str) -> str:
-    """Return a reply with the beginning that was sent."""
-    strip_thinking(reply)  # refuses thinking without an end, also where the beginning ends its own
-    return entry.messages[-1]["content"] + reply
+    """Return a reply with the beginning that was sent, which some servers, such as llama.cpp, repeat."""
+    begun = entry.messages[-1]["content"]
+    repeated = reply.lstrip().startswith(begun.strip())
+    own = reply.lstrip()[len(begun.strip()) :] if repeated else reply
+    strip_thinking(own)  # refuses thinking without an end, also where the beginning ends its own
+    return begun + own
 
 
 def _text(_: _Open, reply: str) -> str:

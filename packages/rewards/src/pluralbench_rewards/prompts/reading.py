@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
-import regex
 from pluralbench_calls.retry import InvalidAnswer, strip_thinking
 from pluralbench_calls.verdicts import Verdict
 from pluralbench_runs import FrozenModel
@@ -91,8 +90,10 @@ class Source(FrozenModel):
     @classmethod
     def _compiles(cls, expression: str | None) -> str | None:
         if expression is not None:
+            import regex  # only runs with a prompt of their own need it
+
             try:
-                compiled = _compile(_at(expression, 0))
+                compiled = regex.compile(_at(expression, 0))
             except regex.error as error:
                 raise ValueError(f"the expression {expression!r} is not valid ({error})") from None
             if compiled.search(""):
@@ -289,16 +290,14 @@ def _at(expression: str, place: int) -> str:
     return _PLACE.sub(lambda match: names[match[1]], expression)
 
 
-def _compile(expression: str) -> Any:
-    return regex.compile(expression)
-
-
 def _matches(expression: str, text: str) -> list[tuple[str, int]]:
     """Return the text of each match and its end."""
+    import regex
+
     try:
         return [
             (next((group for group in match.groups() if group is not None), match[0]), match.end())
-            for match in _compile(expression).finditer(text, timeout=MATCH_SECONDS)
+            for match in regex.compile(expression).finditer(text, timeout=MATCH_SECONDS)
         ]
     except TimeoutError:
         raise InvalidAnswer(TOO_SLOW) from None
