@@ -280,19 +280,17 @@ class JudgeConfig(ReplyConfig):
 
     prompt: JudgePrompt | None = Field(
         None,
-        description="Prompt and verdict of another reward model: a shipped name or a TOML file. Default: ours.",
-        json_schema_extra={"as_text": True, "metavar": "NAME|FILE.toml"},
+        description="Prompt of another reward model: a shipped one or a file. Default: ours.",
+        json_schema_extra={"as_text": True, "metavar": "NAME[@DIR]|FILE.toml"},
     )
-    rubric_model: str | None = Field(
-        None, description="Model that writes the rubric of --prompt, at the judge's endpoint or --rubric-base-url."
-    )
+    rubric_model: str | None = Field(None, description="Model that writes the rubric of --prompt.")
     rubric_base_url: str | None = Field(
-        None, description="Endpoint of --rubric-model. Default: the judge's.", json_schema_extra={"metavar": "URL"}
+        None, description="Its endpoint. Default: the judge's.", json_schema_extra={"metavar": "URL"}
     )
     protocol: Protocol | None = Field(
         None,
         description="pairwise: compare two responses; pointwise: rate each by itself, from 1 to 10; listwise: pick the "
-        "best of all, in an order drawn by the seed. Default: pairwise, or that of --prompt.",
+        "best of all, in an order drawn by the seed. Default: the prompt's, or pairwise.",
     )
     orders: Orders = Field("both", description=ORDERS)
     criterion: Criterion = Field(
@@ -324,12 +322,10 @@ class JudgeConfig(ReplyConfig):
         "verdicts and picks, mean of ratings.",
     )
     temperature: float | None = Field(
-        None, ge=0, description="Sampling temperature; 0 is greedy. Default: 0, or that of --prompt."
+        None, ge=0, description="Sampling temperature; 0 is greedy. Default: the prompt's, or 0."
     )
     top_p: TopP = None
-    max_tokens: int | None = Field(
-        None, ge=1, description="Maximum tokens per reply. Default: 512, or that of --prompt."
-    )
+    max_tokens: int | None = Field(None, ge=1, description="Maximum tokens per reply. Default: the prompt's, or 512.")
     attempts: Attempts = 4
     extra: ExtraFields = Field(default_factory=dict)
     logprobs: Logprobs = False
