@@ -8,6 +8,8 @@ from typing import Any
 import polars as pl
 import pytest
 import verbs
+from chat_server import Reply, serve
+from pluralbench import LocalModel
 from pluralbench.data.votes import SIDES
 from pluralbench.errors import EvaluationError
 from pluralbench.leaderboard.checks import check_submission
@@ -164,3 +166,17 @@ def test_a_run_is_checked_again_with_the_model(judged: Callable[..., Run], model
     assert "4 of 12 items were judged again (seed 1), 4 of 4 verdicts are equal" in str(again)
     other = check_submission(done, rescoring=Rescoring(4, seed=1))
     assert "ran in its author's process; give its directory" in str(other)
+
+
+@pytest.mark.heavy
+def test_a_panel_has_judges_in_this_process_and_at_an_endpoint(judged: Callable[..., Run], model: str) -> None:
+    with serve(lambda *_: Reply("A")) as server:
+        run = judged([LocalModel(name=model), "judge-1"], base_url=server.base_url, samples=2, temperature=0.8)
+        assert len(server.requests) == 12 * 2
+    replies = run.frame("replies")
+    assert replies["judge"].value_counts().sort("count")["count"].to_list() == [24, 24]
+    assert replies.filter(judge="judge-1")["verdict"].unique().to_list() == ["A"]
+    assert replies.filter(pl.col("judge") != "judge-1")["verdict"].n_unique() > 1
+    assert check_submission(run).state == "checked"
+    with pytest.raises(EvaluationError, match="in the panel twice"):
+        judged([model, f"{model}/"], "twice")

@@ -120,8 +120,9 @@ def judge(
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:
-                if len(judges) > 1:  # a judge that cannot be asked is noticed before the others have judged all
-                    judge_items(judges, loaded._replace(frame=loaded.frame[:1]), contexts.at([0]), judging, seed)
+                served = [judge for judge in judges if judge.backend is None]
+                if len(judges) > 1 and served:  # one that cannot be asked is noticed before others have judged all
+                    judge_items(served, loaded._replace(frame=loaded.frame[:1]), contexts.at([0]), judging, seed)
                 verdicts = judge_items(judges, loaded, contexts, judging, seed)
                 usage = export_calls(judges[0], output)
                 result = result_of_verdicts(config, verdicts, usage, seconds())
@@ -140,18 +141,19 @@ def _chat_models(
     """
     if not models:
         raise EvaluationError("A panel needs at least one judge; name a model.")
-    twice = next((name for name in models if models.count(name) > 1), None)
-    if twice is not None:
-        raise EvaluationError(
-            f"The judge {twice} is in the panel twice; name each once, and let it reply several times with "
-            "`samples=...`."
-        )
     # Of a panel, options of the connection are for its judges at the endpoint.
     connected = [connection if len(models) == 1 or not runs_here(name, connection) else None for name in models]
     resolved = [
         judge_chat_model(name, judging, reached, seeded=False) for name, reached in zip(models, connected, strict=True)
     ]
     chats = tuple(one.model for one in resolved)
+    names = [chat.model for chat in chats]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise EvaluationError(
+            f"The judge {twice} is in the panel twice; name each once, and let it reply several times with "
+            "`samples=...`."
+        )
     greedy = next((chat.model for chat in chats if chat.temperature == 0), None)
     if judging.samples > 1 and greedy is not None:
         raise EvaluationError(
