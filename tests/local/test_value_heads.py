@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from case_marks import heavy
 from live_hub import Hub, live_hub, point_clients
 from pluralbench_local import LocalError, LocalModel, load, load_backbone, score
 from pluralbench_local.weights import ModelFiles
+from pluralbench_rewards import Mode
 from reward_models import (
     BOS,
     TEMPLATE,
@@ -34,13 +36,21 @@ NO_NEWLINE = TEMPLATE.replace(
     "{{ eos_token }}\n{% endfor %}", "{{ eos_token }}{% if not loop.last %}\n{% endif %}{% endfor %}"
 )
 NO_EOS = TEMPLATE.replace("{{ eos_token }}\n{% endfor %}", "\n{% endfor %}")
-SMOKE = {("trl", "fast"), ("openrlhf", "fast"), ("athene", "fast")}
+MODES: tuple[Mode, ...] = ("fast", "exact")
+SMOKE = ("trl", "openrlhf", "athene")
 
 
-def whole_body(folder: Path, dtype: str = "float32", architecture: str = "llama") -> Any:
-    """The language model whose weights `save_value_head` saves, as the library loads it."""
-    auto: Any = AutoModelForCausalLM
-    return auto.from_pretrained(save_language_model(folder, architecture), dtype=getattr(torch, dtype)).eval()
+@pytest.fixture(scope="module")
+def whole_body(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """The language model whose weights `save_value_head` saves, as the library loads it, and each once."""
+
+    @cache
+    def body(dtype: str = "float32", architecture: str = "llama") -> Any:
+        folder = save_language_model(tmp_path_factory.mktemp("bodies") / "base", architecture)
+        auto: Any = AutoModelForCausalLM
+        return auto.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
+
+    return body
 
 
 def config_of(folder: str) -> dict[str, Any]:
@@ -48,27 +58,23 @@ def config_of(folder: str) -> dict[str, Any]:
     return config
 
 
-def cases() -> list[Any]:
-    """Every family in both modes; two unmarked."""
-    every = [(family, mode) for family in SAVED for mode in ("fast", "exact")]
-    return [*sorted(SMOKE), *heavy(*(case for case in every if case not in SMOKE))]
-
-
-@pytest.mark.parametrize(("family", "mode"), cases())
+@pytest.mark.parametrize("family", [*SMOKE, *heavy(*(family for family in SAVED if family not in SMOKE))])
 @pytest.mark.parametrize(
     ("dtype", "template", "side", "pad", "close"),
     [
         ("float32", TEMPLATE, "right", 2, 2e-4),
-        *heavy(
-            ("float32", NO_NEWLINE, "left", 7, 2e-4),
-            ("float32", NO_EOS, "right", 2, 2e-4),
-            ("bfloat16", TEMPLATE, "left", 7, 0.15),
-            ("bfloat16", NO_EOS, "right", 2, 0.15),
-        ),
+        *heavy(("float32", NO_NEWLINE, "left", 7, 2e-4), ("bfloat16", NO_EOS, "right", 2, 0.15)),
     ],
 )
 def test_a_value_head_is_read_as_its_program_reads_it(
-    tmp_path: Path, family: str, mode: str, dtype: str, template: str, side: str, pad: int, close: float
+    tmp_path: Path,
+    whole_body: Callable[..., Any],
+    family: str,
+    dtype: str,
+    template: str,
+    side: str,
+    pad: int,
+    close: float,
 ) -> None:
     """The second computation: hidden states of the whole language model, padded, read and headed by formulas.
 
@@ -80,9 +86,7 @@ def test_a_value_head_is_read_as_its_program_reads_it(
     """
     tokenizer = make_tokenizer(template=template, cls_token=BOS)
     folder = save_value_head(tmp_path / "model", family, dtype=dtype, tokenizer=tokenizer)
-    body, config = whole_body(tmp_path / "base", dtype), config_of(folder)
-    model = load_classifier(folder)
-    scored = score(model, GROUPS, mode=mode)
+    body, config = whole_body(dtype), config_of(folder)
     expected, alone = [], []
     for group in GROUPS:
         answers = [[*group.messages, {"role": "assistant", "content": response}] for response in group.responses]
@@ -91,14 +95,16 @@ def test_a_value_head_is_read_as_its_program_reads_it(
         expected.append(published_rewards(family, body, config, rows, **options))
         alone.append([published_rewards(family, body, config, [ids], **options)[0] for ids in rows])
     size = max(abs(value) for row in expected for value in row)
-    for others in (expected, alone):
-        assert max(differences(scored.scores, others)) < close * max(size, 1)
     assert max(differences(expected, [[0.0] * len(row) for row in expected])) > 0.1
+    model = load_classifier(folder)
     assert model.network.dtype == getattr(torch, dtype)
-    work = work_of(scored)
-    assert (work.strategy, work.unpackable) == (mode, "")
-    # One conversation in a batch, and each by itself.
-    single = score(model, GROUPS, mode=mode, token_budget=1)
+    for mode in MODES:
+        scored = score(model, GROUPS, mode=mode)
+        for others in (expected, alone):
+            assert max(differences(scored.scores, others)) < close * max(size, 1)
+        work = work_of(scored)
+        assert (work.strategy, work.unpackable) == (mode, "")
+    single = score(model, GROUPS, token_budget=1)  # batches as small as can be
     assert max(differences(single.scores, expected)) < close * max(size, 1)
 
 
@@ -145,13 +151,12 @@ def test_a_body_with_a_value_head_gives_vectors(tmp_path: Path) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("mode", ["fast", "exact"])
 @pytest.mark.parametrize(
     ("family", "architecture"), [("trl", "gpt2"), ("starling-34b", "gpt2"), ("openrlhf", "gemma2"), ("trl", "bloom")]
 )
-def test_heads_on_other_bodies(tmp_path: Path, family: str, architecture: str, mode: str) -> None:
+def test_heads_on_other_bodies(tmp_path: Path, whole_body: Callable[..., Any], family: str, architecture: str) -> None:
     folder = save_value_head(tmp_path / "model", family, architecture)
-    body, config = whole_body(tmp_path / "base", architecture=architecture), config_of(folder)
+    body, config = whole_body(architecture=architecture), config_of(folder)
     model = load_classifier(folder)
     expected = []
     for group in GROUPS:
@@ -160,7 +165,8 @@ def test_heads_on_other_bodies(tmp_path: Path, family: str, architecture: str, m
         expected.append(
             [published_rewards(family, body, config, [ids], dtype="float32", side="right", pad=2)[0] for ids in rows]
         )
-    assert max(differences(score(model, GROUPS, mode=mode).scores, expected)) < 5e-4
+    for mode in MODES:
+        assert max(differences(score(model, GROUPS, mode=mode).scores, expected)) < 5e-4
 
 
 @pytest.mark.parametrize(
