@@ -3,8 +3,8 @@
 A console block's commands (`$`) each run by themselves, with the executables that are installed, in a folder that has
 every file and model they name, small (`project_files.py`). What is otherwise than at a user's:
 
-- What is first of each executable, and the first Python block, have a process of their own; the others are forked from
-  one that has imported what they import (`children.py`), for time.
+- They are forked from a process that has imported what they import (`children.py`), for time. `.ci/run` types the
+  README's commands, and those of the installed wheels, in processes of their own.
 - `uv run --group NAME ...` is the command behind it: the tests' environment has all groups. That the group, package or
   extra exists is checked.
 - A command that stands in several places runs once.
@@ -28,7 +28,6 @@ import subprocess
 import tomllib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -40,7 +39,6 @@ import translation_server
 from blocks import DOCUMENTS, PAGES, Block, blocks, commands, without_uv
 from children import ended, prepare
 from chinese_project import FIVE
-from commands import command
 from filelock import FileLock
 from installs import faults
 from live_hub import live_hub
@@ -64,6 +62,9 @@ NOT_RUN = {
     "pip install uv": "the same",
     "pluralbench score local --benchmark pairs --data sample --dtype float32": "the same, in a minute",
     "pluralbench report runs --plots figures": "the same",
+    "pluralbench train local --benchmark multilingual --config eng_Latn --data sample --trainable head --epochs 10 "
+    "--gradient-accumulation-steps 1 --learning-rate 0.01 --save-dtype float32 --out my-model": "test_train teaches it",
+    "pluralbench judge local --data sample": "the embedded model writes for long; test_persona_command judges with it",
     "uv sync --group local": "it changes the environment of the tests",
     "uv sync --inexact --package pluralbench --extra ray": "the same",
     "uv pip install ./evaluators": "a step of .ci/run, in an environment of its own",
@@ -200,9 +201,7 @@ ELSEWHERE = {
     "build-personalized rank": "--source dist/personalized-rewardbench --split test",
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT}",
-    "pluralbench judge local": "--limit 1 --config Art_and_Entertainment --reply-format structured --max-tokens 16",
     "pluralbench score local": "--limit 2",
-    "pluralbench train local": "--out taught --epochs 1 --limit 2 --batch-size 2",
     "my-model --benchmark multilingual": "--limit 2",
     "pluralbench train-planner": "--max-steps 1 --warmup-steps 0 --batch-size 1 --profile-size 1",
     "pluralbench plan": "--max-tokens 8 --limit 1 --profile-size 1",
@@ -349,15 +348,6 @@ def run() -> dict[str, str]:
     return {line: where for line, where in lines().items() if line not in {*NOT_RUN, *BUILDS}}
 
 
-@cache
-def first() -> set[str]:
-    """What runs first of each executable, and the first Python block."""
-    of: dict[str, str] = {}
-    for text in run():
-        of.setdefault(text.partition(" ")[0], text)
-    return {*of.values(), found("python")[0].code}
-
-
 def test_every_kind_of_block_is_covered() -> None:
     for document in DOCUMENTS:
         for block in blocks(document):
@@ -402,10 +392,7 @@ def test_a_command_runs(
     assert not [word for word in words if re.fullmatch(r"[A-Z/]{3,}", word)], "a word in capitals is to be filled in"
     if {"org/name", "org/name@v1.1.0"} & {*words}:
         request.getfixturevalue("_published")
-    if line in first():
-        done = command(*words, cwd=project, env=services.environment, timeout=1500)
-    else:
-        done = forked(*words, cwd=project)
+    done = forked(*words, cwd=project)
     assert done.returncode == (75 if "--pending" in words else 0), done.stdout + done.stderr
 
 
@@ -462,10 +449,7 @@ def test_python_runs(block: Block, project: Path, services: Services, forked: Co
         shutil.rmtree(project / "runs")  # it makes the runs that other blocks read
     code = block.code.replace("https://api.openai.com/v1", services.chat)
     (project / "block.py").write_text(code, encoding="utf-8")
-    if block.code in first():
-        done = command("python", "block.py", cwd=project, env=services.environment)
-    else:
-        done = forked("python", "block.py", cwd=project)
+    done = forked("python", "block.py", cwd=project)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

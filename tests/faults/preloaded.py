@@ -12,10 +12,11 @@ OURS = """
 """
 FOREIGN = """
     _pytest accelerate anyio._backends._asyncio bm25s datasketch encodings.idna google.cloud.translate_v3 grpc
-    hanzidentifier huggingface_hub markdownify matplotlib.backends.backend_agg matplotlib.backends.backend_svg networkx
-    openai.lib.streaming.chat openai.resources.chat.completions openai.types.chat pandera.backends.polars.register
-    pandera.polars py3langid pyarrow.parquet sacremoses scipy.cluster.hierarchy scipy.integrate scipy.optimize
-    scipy.spatial scipy.stats sentencex snowballstemmer subjects torch._dynamo transformers.models.auto.modeling_auto
+    hanzidentifier huggingface_hub markdownify matplotlib.backends.backend_agg matplotlib.backends.backend_svg
+    matplotlib.figure matplotlib.style networkx openai.lib.streaming.chat openai.resources.chat.completions
+    openai.types.chat pandera.backends.polars.builtin_checks pandera.backends.polars.register pandera.polars py3langid
+    pyarrow.parquet rapidfuzz.fuzz sacremoses scipy.cluster.hierarchy scipy.integrate scipy.optimize scipy.spatial
+    scipy.stats sentencex snowballstemmer subjects torch._dynamo transformers.models.auto.modeling_auto
     transformers.models.llama.modeling_llama
 """
 
@@ -29,5 +30,7 @@ for name in OURS.split():
 for name in FOREIGN.split():
     with contextlib.suppress(ImportError):
         import_module(name)
+with contextlib.suppress(ImportError):
+    import_module("build_multilingual.checks")._identifier()  # unpacks its model for a second
 
 gc.freeze()  # it stays in memory that all children share: no collection writes to it
