@@ -151,12 +151,12 @@ def test_what_is_cancelled_goes_out_again(base_url: str, tmp_path: Path) -> None
     thread = threading.Thread(target=cancel, daemon=True)
     thread.start()
     with Ledger(tmp_path / "batch") as ledger:
-        answers = ask(questions(30, 24), ledger, batches(base_url))
+        answers = ask(questions(16, 16), ledger, batches(base_url))
     thread.join()
     assert {answer.outcome for answer in answers} <= {"answer", "length"}
     stopped = client.batches.retrieve(seen[0].id)
     assert stopped.status == "cancelled"
     again = [batch for batch in client.batches.list() if batch.id not in before | {stopped.id}]
     done = stopped.request_counts.completed if stopped.request_counts else 0
-    assert [batch.request_counts.total for batch in again if batch.request_counts] == [30 - done]
+    assert [batch.request_counts.total for batch in again if batch.request_counts] == [16 - done]
     client.close()

@@ -72,9 +72,9 @@ def test_a_profile_helps_and_another_persons_does_not(method: Method, tmp_path: 
 
 def test_gpo_improves_with_earlier_pairs(tmp_path: Path, record_property: Record) -> None:
     # Vectors of 8 numbers, since with 32 it was not seen to learn in the minutes that a test may take.
-    train = simulated(800, 12, width=8, told=0.0, seed=1)
+    train = simulated(400, 12, width=8, told=0.0, seed=1)
     test = simulated(200, 10, width=8, told=0.0, seed=2)
-    saved = learned(tmp_path / "gpo", train.corpus, options("gpo", epochs=7))
+    saved = learned(tmp_path / "gpo", train.corpus, options("gpo", epochs=8, learning_rate=5e-3, batch_size=32))
     found = {pairs: accuracy(test.corpus, rewards_of(saved, showing(test.corpus, pairs))) for pairs in (0, 2, 8)}
     for pairs, right in found.items():
         wanted = f"with none + {GAIN_OF_PAIRS}" if pairs else ""

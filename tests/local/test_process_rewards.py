@@ -13,7 +13,7 @@ from pluralbench_calls.loops import run
 from pluralbench_local import LocalError, LocalModel, ServedModel, load, score
 from pluralbench_local.served.scoring import load as load_served
 from pluralbench_local.step_rewards import PROCESS_REWARDS
-from pluralbench_rewards import Group, ScoringConfig
+from pluralbench_rewards import Group, Mode, ScoringConfig
 from pluralbench_rewards.served.engine import ServerError, ServingConfig
 from pluralbench_runs import UserError
 from process_models import (
@@ -40,22 +40,13 @@ from transformers import PreTrainedTokenizerFast
 PADDED = {"trl-encoder", "trl-modernbert"}
 
 
-def cases() -> list[Any]:
-    """Every form in both modes and precisions; few unmarked."""
-    every = [
-        (name, mode, dtype, close)
-        for name in PROCESS_MODELS
-        for mode in ("fast", "exact")
-        for dtype, close in (("float32", 1e-4), ("bfloat16", 0.05))
-    ]
-    smoke = {("qwen", "fast", "float32"), ("rlhflow", "fast", "float32")}
-    return [*(case for case in every if case[:3] in smoke), *heavy(*(case for case in every if case[:3] not in smoke))]
+MODES: tuple[Mode, ...] = ("fast", "exact")
+SMOKE = ("qwen", "rlhflow")
 
 
-@pytest.mark.parametrize(("name", "mode", "dtype", "close"), cases())
-def test_steps_are_read_as_their_program_reads_them(
-    tmp_path: Path, name: str, mode: str, dtype: str, close: float
-) -> None:
+@pytest.mark.parametrize("name", [*SMOKE, *heavy(*(name for name in PROCESS_MODELS if name not in SMOKE))])
+@pytest.mark.parametrize(("dtype", "close"), [("float32", 1e-4), *heavy(("bfloat16", 0.05))])
+def test_steps_are_read_as_their_program_reads_them(tmp_path: Path, name: str, dtype: str, close: float) -> None:
     """The second computation: `process_models`, one conversation in a forward pass of its own."""
     saved = PROCESS_MODELS[name]
     groups = answers_in_steps(1, 3, saved.between)
@@ -64,12 +55,13 @@ def test_steps_are_read_as_their_program_reads_them(
     aggregation = model.record().settings["aggregation"]
     steps = [published_steps(folder, name, group, dtype) for group in groups]
     expected = [[REWARDS[aggregation](scores) for scores in row] for row in steps]
-    scored = score(model, groups, mode=mode)
-    assert max(differences(scored.scores, expected)) < close
     assert len({round(value, 3) for row in expected for value in row}) > 3
-    strategy = "padded" if name in PADDED else mode
-    assert (work_of(scored).strategy, bool(work_of(scored).unpackable)) == (strategy, name in PADDED)
-    single = score(model, groups, mode=mode, token_budget=1)
+    for mode in MODES:
+        scored = score(model, groups, mode=mode)
+        assert max(differences(scored.scores, expected)) < close
+        strategy = "padded" if name in PADDED else mode
+        assert (work_of(scored).strategy, bool(work_of(scored).unpackable)) == (strategy, name in PADDED)
+    single = score(model, groups, token_budget=1)  # batches as small as can be
     assert max(differences(single.scores, expected)) < close
     assert model.record().kind == "process"
     assert str(model.network.dtype) == f"torch.{dtype}"

@@ -271,8 +271,9 @@ def test_the_command_tells_what_was_found(
 
 @pytest.mark.heavy
 def test_a_model_on_the_embedded_one_is_scored(
-    data: Path, other: Path, tmp_path: Path, run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+    other: Path, tmp_path: Path, run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    data = users_folder(tmp_path / "users", users=5, pairs=2)
     monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder(CACHE)))
     trained = ["--data", data, "--methods", "bt", "--seeds", "1", "--epochs", "1", "--profile-size", "1"]
     status, said, error = run("personalize", "local", *trained, "--out", tmp_path / "out")
