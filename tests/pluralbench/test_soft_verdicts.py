@@ -130,6 +130,7 @@ def test_verdicts_are_those_of_a_run_without_probabilities_unless_these_decide(d
     ]
     assert decided.headline.value == sum(margin > 0.1 for margin in margins) / ITEMS
     assert check_submission(decided).accepted
+    assert "Decided by the mean probability of both orders: a tie up to 0.1 from 1/2." in overview([decided]).notes
 
 
 def test_shards_join_to_the_same_probabilities(data: Path, tmp_path: Path, run: Callable[..., Any]) -> None:

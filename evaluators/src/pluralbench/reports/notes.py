@@ -254,7 +254,11 @@ def _judge_notes(run: Run) -> dict[str, str]:
     if share.value is not None and chance.value is not None:
         picks = f"{share.value:.0%} of {share.n:,} valid picks ({chance.value:.0%} by chance)"
     calibration = run.estimate("ece") if run.config.judge_setting("logprobs") else MISSING
+    tie_margin = run.config.judge_setting("tie_margin")
     return {
+        "Decided by the mean probability of both orders": ""
+        if tie_margin is None
+        else f"a tie up to {tie_margin:g} from 1/2",
         "Expected calibration error of the probabilities": ""
         if calibration.value is None
         else f"{calibration.value:.3f}",
