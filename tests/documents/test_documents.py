@@ -148,6 +148,7 @@ SHOWN = {
     "runs/personalized-my-model-sample: my-model on": "the same, as test_check",
     "runs/personalized-my-model-sample: Personalized": "the same, as test_show",
     "trained: trained on 3 pairs": "what the command above it prints, whose form test_train asserts",
+    "for-trl: 25 rows in train": "what the commands above it print, as test_export asserts",
     "Benchmark:  benchmark.csv (score)": "the same, as test_correlate",
     "personalized: Personalized RewardBench": "the same, as test_list",
     "6 matched items": "the same of a run with another chat template, as test_agree",
@@ -273,7 +274,7 @@ def made(forked: Command) -> Path:
 def _make(folder: Path, forked: Command) -> None:
     project_files.write(folder)
     judged = "build-chinese preference --no-distant --no-length --out dist/judged"
-    for build in (*BUILDS, judged):
+    for build in (*BUILDS, "build-personalized training", judged):
         built = forked(*build.split(), cwd=folder)
         assert built.returncode == 0, built.stderr
     shutil.copy(

@@ -76,3 +76,23 @@ def test_trl_trains_a_policy_on_a_release_as_it_is(release: Any, tmp_path: Path)
     for side in ("chosen", "rejected"):
         assert row[side][0]["content"] in decode(first[f"{side}_ids"])
     assert trainer.train().training_loss > 0
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore")
+def test_trl_trains_on_an_export_with_the_user_context(tmp_path: Path) -> None:
+    from datasets import load_dataset
+    from pluralbench import PromptConfig, export
+    from trl.trainer.reward_config import RewardConfig
+    from trl.trainer.reward_trainer import RewardTrainer
+
+    out, prompt = tmp_path / "out", PromptConfig(profile="raw", profile_size=2)
+    export(out, trainer="trl", data=sample(*RELEASES["personalized"][0]).release, prompt=prompt)
+    rows = load_dataset(str(out), cache_dir=str(tmp_path / "cache"))
+    assert {split: len(part) for split, part in rows.items()} == {"train": 25, "test": 5}
+    config = RewardConfig(**settings(tmp_path), eval_strategy="steps")
+    model = save_classifier(tmp_path / "model")
+    trainer: Any = RewardTrainer(model, config, train_dataset=rows["train"], eval_dataset=rows["test"])
+    first = trainer.processing_class.decode(trainer.train_dataset[0]["chosen_ids"])
+    assert in_order(first, "Posts I wrote earlier:", "My question:", ROLES[2], rows["train"][0]["chosen"][0]["content"])
+    assert trainer.train().training_loss > 0

@@ -6,6 +6,7 @@ from .downstream.correlate import correlate
 from .downstream.optimization import optimize
 from .errors import UserError
 from .evaluation.compare import compare
+from .evaluation.export import export
 from .evaluation.judge import judge
 from .evaluation.merge import merge
 from .evaluation.personas import judge_personas
@@ -35,6 +36,7 @@ __all__ = [
     "check_submission",
     "compare",
     "correlate",
+    "export",
     "find_benchmark",
     "html",
     "judge",

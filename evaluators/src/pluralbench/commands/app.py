@@ -55,6 +55,7 @@ Examples:
         },
         "Train": {
             "train": _verb("evaluation.train:train", "Training {base.name}...", "print_trained", held_out="held_out"),
+            "export": _verb("evaluation.export:export", "Reading the data...", "print_exported"),
             "personalize": _verb(
                 "personalizing.run:personalize",
                 "Training on {backbone.name}...",

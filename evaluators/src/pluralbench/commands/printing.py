@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pluralbench.downstream.correlate import Correlation
     from pluralbench.evaluation.agree import Agreement
     from pluralbench.evaluation.contamination import Contamination
+    from pluralbench.evaluation.export import Exported
     from pluralbench.evaluation.without import ItemList
     from pluralbench.reports.tables import Table
     from pluralbench.reports.writing import Report
@@ -133,6 +134,15 @@ def print_personalized(run: "Personalized") -> None:
     model = run.result.models[-1]
     profile = "none" if model.condition == "without" else model.user_context
     print_next("score", run.path / model.folder, "--profile", profile, "--benchmark", "...", "--data", "...")
+
+
+def print_exported(exported: "Exported") -> None:
+    """Print the numbers of rows, what is left out, and the trainer's command."""
+    rows = " and ".join(f"{plural(count, 'row')} in {split}" for split, count in exported.rows.items())
+    console.print(f"\n{exported.folder}: {rows}.")
+    for reason, count in exported.left_out.items():
+        console.print(f"Left out: {plural(count, 'item')} with {reason}.")
+    console.print(f"Train with\n  {exported.command}", soft_wrap=True)
 
 
 def print_trained(trained: "Trained", *, benchmark: str, prompt: PromptConfig, label_noise: float) -> None:
