@@ -142,6 +142,23 @@ def test_scores_rank_all_answers_in_any_protocol(tmp_path: Path, prompt: str) ->
         assert (run.count("picks"), run.count("rated")) == (5, 3), "lists in which several are best are no picks"
 
 
+def test_lists_of_scores_decide_pairs_by_the_mean_of_their_samples(data: Path, tmp_path: Path) -> None:
+    seen: dict[str, int] = {}
+
+    def script(body: dict[str, Any], _: int) -> Reply:
+        """Right answers get 6, 6 and 9, others 7, 7 and 2: the majority is wrong, and the mean is right."""
+        text = body["messages"][-1]["content"]
+        number = seen[text] = seen.get(text, -1) + 1
+        right, wrong = ((6, 7), (6, 7), (9, 2))[number]
+        scores = [right if "right" in answer else wrong for answer in re.split(r"Answer \d+:", text)[1:]]
+        return Reply(f"\\boxed{{{scores[0]}, {scores[1]}}}")
+
+    options = {"prompt": "boxed-list", "samples": 3, "temperature": 0.7}
+    run, requests = judged(script, data, tmp_path / "run", **options, vote="mean", concurrency=1)
+    assert (run.headline.value, len(requests)) == (1.0, 18)
+    assert check_submission(run).state == "checked"
+
+
 def test_what_is_unreadable_never_wins(data: Path, tmp_path: Path) -> None:
     replies = ["[[A]]", "[[A]] or [[B]]", "", "[[C]]", "<think>[[A]]", "A"]
     with_letters = {f"<{text}>" for text in replies}
@@ -216,7 +233,7 @@ def test_persona_and_earlier_choices_are_shown(tmp_path: Path) -> None:
         ({"prompt": "nemotron-genrm", "profile": "raw"}, "does not show the user context of `profile="),
         ({"prompt": "letter", "oracle": "titles"}, "does not show the rubric aspects"),
         ({"prompt": "nemotron-principle"}, r"shows \{rubric\}, which the item .* does not have"),
-        ({"prompt": "boxed-list"}, "has pairs, which"),
+        ({"prompt": "pick-letter"}, "has pairs, which"),
         ({"prompt": "nothing"}, "There is no prompt 'nothing'"),
     ],
 )

@@ -59,6 +59,7 @@ def written(folder: Path, values: Mapping[str, Any], name: str = "mine") -> Path
         ({"verdict": {"regex": "([AB]", "values": {"A": "A", "B": "B"}}}, "is not valid"),
         ({"verdict": {"regex": "[AB]?", "values": {"A": "A", "B": "B"}}}, "matches an empty reply"),
         ({"verdict": {"regex": "x", "box": True, "values": {"A": "A", "B": "B"}}}, "exactly one of"),
+        ({"verdict": {"box": True, "after": "x", "match": "end", "scale": [1, 2]}}, "`after` cannot be combined"),
         ({"verdict": {"regex": "([AB])"}}, "needs `values`, `scale` or `ranges`"),
         ({"verdict": {"regex": "([AB])", "values": {"A": "A"}}}, "must name A and B"),
         ({"verdict": {"regex": "([AB])", "values": {"A": "A", "B": "B", "C": 0.5}}}, "must name A and B"),

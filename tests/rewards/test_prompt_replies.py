@@ -86,7 +86,14 @@ FORMATS: dict[str, Format] = {
     ),
     "nemotron-genrm": Format(
         {boxes("4, 3", "5"): "A", boxes("2, 5", "1"): "B", boxes("3, 3", "2"): "A", boxes("3, 3", "6"): "B"},
-        [boxes("6, 3", "1"), boxes("3", "1"), boxes("3, 3", "7"), boxes("3, 3", "x"), "\\boxed{4, 3}"],
+        [
+            boxes("4, 3", "1") + boxes("3, 4", "1"),
+            boxes("6, 3", "1"),
+            boxes("3", "1"),
+            boxes("3, 3", "7"),
+            boxes("3, 3", "x"),
+            "\\boxed{4, 3}",
+        ],
     ),
     "nemotron-genrm-one": Format({boxes("4", ""): 4.0}, [boxes("4, 3", ""), boxes("0", ""), "\\boxed{4}"]),
     "nemotron-genrm-json": Format(
@@ -110,7 +117,7 @@ FORMATS: dict[str, Format] = {
     ),
     "two-turns": Format(
         {boxes("", "1"): "A", "[The Begin of Ranking Score]\n\\boxed{ 2 }": "B"},
-        [boxes("", "3"), "\\boxed{1}", boxes("", "1 or 2")],
+        [boxes("", "3"), boxes("", "1") + boxes("", "2"), "\\boxed{1}", boxes("", "1 or 2")],
     ),
     "score-tag": Format(
         {"Good. <score>7.5</score>": 7.5, "<score> 10 </score>": 10.0, "<score>0</score>": 0.0},
@@ -124,10 +131,17 @@ FORMATS: dict[str, Format] = {
     "selene": BOLD,
     "json-choice": Format(
         {'{"Choice": "Model A"}': "A", 'Because {}.\n```json\n{"Choice": "model b"}\n```': "B"},
-        ['{"Choice": "Model C"}', '{"choice": "Model A"}', '{"Choice": "Model A"', "Model A", '{"Choice": null}'],
+        [
+            '{"Choice": "Model C"}',
+            '{"choice": "Model A"}',
+            '{"Choice": "Model A"',
+            '{"Choice": "Model A", "Choice": "Model B"}',
+            "Model A",
+            '{"Choice": null}',
+        ],
     ),
     "con-j": Format(
-        {'{"原因": "好", "更好的回答": 1}': "A", '{"更好的回答": "2"}': "B"},
+        {'{"原因": "好", "更好的回答": 1}': "A", '{"更好的回答": "２"}': "B"},
         ['{"更好的回答": 3}', "更好的回答: 1", '{"更好的回答": 1} {"更好的回答": 2}'],
     ),
     "output-letter": OUTPUT,

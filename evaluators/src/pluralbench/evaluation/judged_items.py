@@ -153,10 +153,10 @@ def check_protocol(loaded: LoadedBenchmark, judging: JudgeConfig) -> None:
         )
     if judging.protocol != "listwise":
         return
+    if prompt is not None and prompt.verdict.scale is not None:
+        return  # scores of both responses decide a pair, too
     if not records_responses(loaded.benchmark):
         raise EvaluationError(f'{where} has pairs, which `protocol="listwise"` does not judge; use "pairwise".')
-    if prompt is not None and prompt.verdict.scale is not None:
-        return
     fitting = listwise_subsets(loaded)
     others = {*loaded.items.frame.select("config", "subset").iter_rows()} - fitting
     if prompt is not None and others:

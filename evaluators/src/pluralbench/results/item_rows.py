@@ -47,7 +47,7 @@ def item_columns(config: EvaluationRunConfig, items: pl.DataFrame) -> pl.Schema:
     ranked = records_responses(config.benchmark.description)
     names = SCORED_RANKED if ranked else (*SCORED_PAIRED, "outcome", "margin")
     calls = ("calls",) if ranked else ("calls_chosen", "calls_rejected")
-    position = ("position",) if protocol == "listwise" else ()
+    position = ("position",) if protocol == "listwise" and ranked else ()
     compared = ("compared",) if config.benchmark.description.columns.compared is not None else ()
     threshold = ("threshold",) if config.benchmark.description.in_steps else ()
     return schema_of(*names, *compared, *threshold, *position, *(() if protocol is None else calls))

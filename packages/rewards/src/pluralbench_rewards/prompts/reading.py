@@ -75,7 +75,7 @@ class Source(FrozenModel):
             it makes one expression for each response.
         json_path: Keys in a JSON object of the reply, joined by dots; likewise with `{number}` or `{letter}`.
         box: Read `\\boxed{...}`.
-        after: Text that comes before, such as a heading; only what follows its last occurrence is read.
+        after: Text that comes before, such as a heading: the first match after each occurrence is read, up to the next.
         match: Which match counts, if there are several. "end": the last, which must end the reply. "only": all, which
             must say the same.
     """
@@ -104,6 +104,8 @@ class Source(FrozenModel):
     def _one(self) -> "Source":
         if [self.regex is not None, self.json_path is not None, self.box].count(True) != 1:
             raise ValueError("exactly one of `regex`, `json_path` and `box` says where the verdict is")
+        if self.after and self.match == "end":
+            raise ValueError('`match = "end"` and `after` cannot be combined')
         return self
 
     @property
@@ -122,21 +124,23 @@ class Source(FrozenModel):
             InvalidAnswer: There is none, or matching takes too long.
         """
         if self.after:
-            _, found, reply = reply.rpartition(self.after)
-            if not found:
-                raise InvalidAnswer(NO_MATCH)
-        if self.json_path is not None:
-            values = list(_json_values(reply, _at(self.json_path, place).split(".")))
-            ends = reply.rstrip().endswith(("}", "```")) if self.match == "end" else True
+            parts = (self._values(part, place)[0] for part in reply.split(self.after)[1:])
+            values = [found[0] for found in parts if found]
         else:
-            expression = _BOX if self.box else _at(self.regex or "", place)
-            matches = _matches(expression, reply)
-            values = [text for text, _ in matches]
-            ends = bool(matches) and not reply[matches[-1][1] :].strip() if self.match == "end" else True
-            values = [_TEXT_IN_BOX.sub(r"\1", text) for text in values] if self.box else values
-        if not values or not ends:
+            values, ends = self._values(reply, place)
+            values = values if ends or self.match != "end" else []
+        if not values:
             raise InvalidAnswer(NO_MATCH)
         return {"first": values[:1], "only": values}.get(self.match, values[-1:])
+
+    def _values(self, text: str, place: int) -> tuple[list[Any], bool]:
+        """Return what the matches in a text hold, and whether the last one ends it."""
+        if self.json_path is not None:
+            values = list(_json_values(text, _at(self.json_path, place).split(".")))
+            return values, text.rstrip().endswith(("}", "```"))
+        matches = _matches(_BOX if self.box else _at(self.regex or "", place), text)
+        found = [_TEXT_IN_BOX.sub(r"\1", match) if self.box else match for match, _ in matches]
+        return found, bool(matches) and not text[matches[-1][1] :].strip()
 
 
 class Reading(Source):
@@ -294,20 +298,29 @@ def _matches(expression: str, text: str) -> list[tuple[str, int]]:
     """Return the text of each match and its end."""
     import regex
 
-    try:
-        return [
-            (next((group for group in match.groups() if group is not None), match[0]), match.end())
-            for match in regex.compile(expression).finditer(text, timeout=MATCH_SECONDS)
-        ]
-    except TimeoutError:
-        raise InvalidAnswer(TOO_SLOW) from None
+    compiled, begun = regex.compile(expression), time.thread_time()
+    while True:
+        try:
+            return [
+                (next((group for group in match.groups() if group is not None), match[0]), match.end())
+                for match in compiled.finditer(text, timeout=MATCH_SECONDS)
+            ]
+        except TimeoutError:  # a clock of the wall: a machine that is busy or asleep is no slow expression
+            if time.thread_time() - begun > MATCH_SECONDS / 2:
+                raise InvalidAnswer(TOO_SLOW) from None
 
 
 def _json_values(text: str, keys: Sequence[str]) -> Iterator[Any]:
     """Yield the value at a path in each JSON object of a text that has it."""
-    decoder, start, deadline = json.JSONDecoder(strict=False), 0, time.monotonic() + MATCH_SECONDS
+
+    def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if any([name for name, _ in pairs].count(key) > 1 for key in keys):
+            raise InvalidAnswer(TWO_VERDICTS)
+        return dict(pairs)
+
+    decoder, start, begun = json.JSONDecoder(strict=False, object_pairs_hook=unique), 0, time.thread_time()
     while (start := text.find("{", start)) >= 0:
-        if time.monotonic() > deadline:
+        if time.thread_time() - begun > MATCH_SECONDS:
             raise InvalidAnswer("the JSON of the reply takes too long to read")
         try:
             value, end = decoder.raw_decode(text, start)
