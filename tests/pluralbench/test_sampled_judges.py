@@ -19,6 +19,7 @@ from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.soft_verdicts import mean_probability, probability_of_first
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.metrics.votes import MOST, subsets
+from pluralbench.reports.figures.report import figures_of
 from pluralbench.results import Run
 from pluralbench_calls import Answer, CallsError, ParsedReply
 from pluralbench_calls.logprobs import SoftVerdict
@@ -146,6 +147,10 @@ def test_samples_of_a_panel_vote_and_each_judge_has_its_numbers(data: Path, tmp_
     text = str(render([run], "markdown"))
     assert "votes of a + b + c" in text
     assert "without org/b" in text
+    chart = figures_of([run])["votes_pairs"]
+    assert {mark.series.label for mark in chart.marks} == {"panel", "a", "b", "c"}
+    shown = [mark.point.value for mark in chart.marks if mark.series.label == "panel"]
+    assert shown == [pytest.approx(100 * value(run, "accuracy_of_votes", k=k)) for k in (1, 2)]
 
 
 def test_a_panel_of_single_replies_needs_no_temperature(data: Path, tmp_path: Path) -> None:
@@ -199,6 +204,7 @@ def test_ratings_and_picks_vote(tmp_path: Path, protocol: str, vote: Any) -> Non
             best = [place for place in range(3) if votes[place] == max(votes)]
             assert score == pytest.approx((int(response) in best) / len(best))
     assert run.estimate("accuracy_of_votes", k=3) == run.headline
+    assert run.count("rated") == 0
     assert check_submission(run).state == "checked"
     changed = replies.with_columns(score=pl.when(pl.col("score") > 0).then(pl.col("score") + 1).otherwise("score"))
     changed.write_parquet(run.path / "replies.parquet")

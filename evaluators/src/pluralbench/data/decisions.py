@@ -226,8 +226,8 @@ def decisions_of(items: pl.DataFrame) -> pl.DataFrame:
     """Return the decisions behind a run's `items.parquet`; `chosen` and `rejected` name the responses.
 
     If a judge picked responses, `position` is that of the picked one (null: invalid) in a list of `listed` responses
-    (null: the responses were rated). Of a list whose responses it scored, the picked one has the highest score; where
-    several do, the list counts as rated.
+    (null: the responses were rated). Of a list whose responses it scored, or of several picks, the picked one has the
+    highest score; 0: several have it.
     """
     if "response" not in items.columns:
         names = [] if "chosen" in items.columns else [pl.lit(side).alias(side) for side in ("chosen", "rejected")]
@@ -240,8 +240,8 @@ def decisions_of(items: pl.DataFrame) -> pl.DataFrame:
         return decisions
     best = pl.col("position").filter(pl.col("score").is_finite() & (pl.col("score") == pl.col("score").max()))
     picked = items.group_by("config", "id").agg(
-        position=pl.when(best.len() == 1).then(best.first()),
-        listed=pl.when(pl.col("position").is_not_null().any() & (best.len() <= 1)).then(pl.len()),
+        position=pl.when(best.len() > 1).then(0).otherwise(best.first()),
+        listed=pl.when(pl.col("position").is_not_null().any()).then(pl.len()),
     )
     return decisions.join(picked, on=["config", "id"], how="left", maintain_order="left")
 

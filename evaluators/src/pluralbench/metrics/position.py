@@ -76,10 +76,11 @@ def position_of_picks(decisions: pl.DataFrame) -> Numbers:
         decisions: Frame with `config`, `id`, `cluster`, and `position` and `listed` as `decisions_of` returns them.
     """
     items = decisions.unique(["config", "id"], maintain_order=True)
-    picked = items.filter(pl.col("listed").is_not_null())
+    listed = items.filter(pl.col("listed").is_not_null())
+    picked = listed.filter((pl.col("position") > 0).fill_null(value=True))  # where several are the best, none is picked
     valid = picked.filter(pl.col("position").is_not_null())
     counts = {"picks": picked.height, "invalid_picks": picked.height - valid.height}
-    for metric, value in (counts | {"rated": items.height - picked.height}).items():
+    for metric, value in (counts | {"rated": items.height - listed.height}).items():
         yield MetricKey(metric), Estimate(float(value))
     first = _count(valid["position"] == 1)
     yield MetricKey("picks_of_first"), _over(valid["cluster"], first, first * 0 + 1)

@@ -253,6 +253,7 @@ def _judge_notes(run: Run) -> dict[str, str]:
     picks = ""
     if share.value is not None and chance.value is not None:
         picks = f"{share.value:.0%} of {share.n:,} valid picks ({chance.value:.0%} by chance)"
+    unread = {name: run.count("invalid_replies", judge=name) for name in run.names("judge", "invalid_replies")}
     calibration = run.estimate("ece") if run.config.judge_setting("logprobs") else MISSING
     tie_margin = run.config.judge_setting("tie_margin")
     return {
@@ -272,6 +273,9 @@ def _judge_notes(run: Run) -> dict[str, str]:
         "Verdict changed with answer order": f"{changed:,} of {both:,} pairs" if both else "",
         "Right by the mean probability of both orders, in %": "" if mean.value is None else with_interval(mean),
         "The judge picked the first response of the list": picks,
+        "Replies that cannot be read, which do not vote": ", ".join(
+            f"{count:,} of {name}" for name, count in unread.items() if count
+        ),
         "Rated, because a pick cannot rank them": _items(run.count("rated")),
     }
 
