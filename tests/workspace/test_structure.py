@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -13,6 +14,12 @@ from members import MEMBERS, ROOT, load
 
 def modules() -> set[str]:
     return {path.parent.name for member in MEMBERS for path in member.glob("src/*/__init__.py")}
+
+
+@cache
+def distributions() -> dict[str, list[str]]:
+    """The distributions of each module of the environment, and ours: looking for them takes half a second."""
+    return {**packages_distributions(), **{name: [name] for name in modules()}}
 
 
 def test_imports_only_go_down() -> None:
@@ -71,12 +78,11 @@ def imported(member: Path) -> set[str]:
 @pytest.mark.heavy
 @pytest.mark.parametrize("member", MEMBERS, ids=lambda path: path.name)
 def test_a_member_declares_what_it_imports(member: Path) -> None:
-    distributions = {**packages_distributions(), **{name: [name] for name in modules()}}
     elsewhere = {"hydra", "verl"}  # of an environment of verl's own, with a message when they are missing
     missing = [
         name
         for name in sorted(imported(member) - elsewhere)
-        if not {normalized(item) for item in distributions[name]} & declared(member)
+        if not {normalized(item) for item in distributions()[name]} & declared(member)
     ]
     assert not missing
 
