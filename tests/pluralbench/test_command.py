@@ -58,6 +58,17 @@ def left(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+FITTING: dict[Any, dict[str, Any]] = {
+    LocalModel: {"kind": "token", "token_position": "reply"},
+    JudgeConfig: {"protocol": "pairwise"},
+}
+"""What all fields of a configuration fit, but those of `WITHOUT`."""
+WITHOUT: dict[Any, set[str]] = {
+    LocalModel: {"label", *STEP_FIELDS},
+    JudgeConfig: {"prompt", "rubric_model", "rubric_base_url"},
+}
+
+
 def words_and_value(annotation: Any) -> tuple[list[str], Any]:
     """What is written behind an option of this type, and what that is; no word where the option is a switch."""
     kinds = [kind for kind in get_args(annotation) or (annotation,) if kind is not type(None)]
@@ -65,13 +76,15 @@ def words_and_value(annotation: Any) -> tuple[list[str], Any]:
         return [kinds[-1]], kinds[-1]
     if get_origin(annotation) is tuple:
         return ["a=b"], (get_args(annotation)[0]("a=b"),)
+    if get_origin(annotation) is dict:
+        return ["a=1"], {"a": 1}
     kind = kinds[0]
     if get_origin(kind) is Literal:
         return words_and_value(kind)
     known: dict[Any, tuple[list[str], Any]] = {
         bool: ([], True),
         int: (["7"], 7),
-        float: (["0.5"], 0.5),
+        float: (["0.25"], 0.25),
         str: (["a"], "a"),
         PathText: (["a"], "a"),
         Path: (["a"], Path("a")),
@@ -95,15 +108,14 @@ def test_each_field_of_a_configuration_is_an_option(run: Command, monkeypatch: p
     words: list[str] = []
     expected = {}
     for parameter, model in DESCRIPTIONS[verb].items():
-        # What all fields of a model fit but `label` and those of process rewards.
-        values: dict[str, Any] = {"kind": "token", "token_position": "reply"} if model is LocalModel else {}
+        values = dict(FITTING.get(model, {}))
         for field, value in values.items():
             words += [f"--{field.replace('_', '-')}", value]
         values |= {"name": "m"} if model is LocalModel else {}
         for field, info in model.model_fields.items():
             if verb == "judge" and field in OF_STEPS:
                 continue
-            if field not in values and (model is not LocalModel or field not in {"label", *STEP_FIELDS}):
+            if field not in values and field not in WITHOUT.get(model, ()):
                 assert info.description
                 own, values[field] = words_and_value(info.annotation)
                 words += [FLAGS.get(field, f"--{field.replace('_', '-')}"), *own]

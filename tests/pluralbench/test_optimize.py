@@ -65,7 +65,7 @@ def test_levels_and_gain_are_those_of_its_tables(
 ) -> None:
     out = tmp_path / "out"
     status, told, error = run(*words, "--out", out)
-    assert (status, error) == (0, "")
+    assert status == 0, error
     found = load_run(out)
     levels = {name: found.frame(name).sort("id") for name in ("outcomes", "outcomes_start")}
     aspects = {row["id"]: [one["aspect"].split() for one in row["rubric_aspects"]] for row in people(6)}
