@@ -13,10 +13,10 @@ from foreign_prompts import FOREIGN, RUBRIC, write_sources
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_calls.retry import InvalidAnswer
-from pluralbench_rewards import EarlierPair
-from pluralbench_rewards.prompts import JudgePrompt, load_prompt, read_list, read_pair, shipped_prompts
+from pluralbench_rewards import EarlierPair, RewardsError
+from pluralbench_rewards.prompts import JudgePrompt, load_prompt, read_list, read_pair, reading, shipped_prompts
 from pluralbench_rewards.prompts.prompt import Question, escape, fill, render
-from pluralbench_rewards.prompts.reading import MATCH_SECONDS, Reading
+from pluralbench_rewards.prompts.reading import Reading
 from pluralbench_runs import RecipeError
 
 QUESTION = [{"role": "user", "content": "Hobby?"}]
@@ -215,12 +215,12 @@ def load_prompt_once(name: str) -> JudgePrompt:
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.sampled_from(["[[A]]", "[[B]]", "[[a]]", "[[C]]", "[A]", " and ", "\n"]) | st.text(max_size=4)))
 def test_letters_are_read_as_their_occurrences_say_and_renaming_them_swaps_the_verdict(parts: list[str]) -> None:
-    reading, text = load_prompt_once("letter").verdict, "".join(parts)
+    own, text = load_prompt_once("letter").verdict, "".join(parts)
     named = {letter for letter in "AB" if f"[[{letter}]]" in re.sub(r"\[\[\s+|\s+\]\]", lambda m: m[0].strip(), text)}
 
     def read(reply: str) -> str | None:
         try:
-            return read_pair(reading, reply).verdict
+            return read_pair(own, reply).verdict
         except InvalidAnswer:
             return None
 
@@ -232,10 +232,10 @@ def test_letters_are_read_as_their_occurrences_say_and_renaming_them_swaps_the_v
 @settings(deadline=None)
 @given(st.lists(st.integers(-3, 13), min_size=1, max_size=5), st.sampled_from([", ", ",", " ", " ; "]))
 def test_boxed_scores_are_those_of_the_reply(scores: list[int], comma: str) -> None:
-    reading = load_prompt_once("boxed-list").verdict
+    own = load_prompt_once("boxed-list").verdict
     text = f"Because.\n\\boxed{{{comma.join(map(str, scores))}}}"
     if all(1 <= score <= 10 for score in scores):
-        assert read_list(reading, text, len(scores)) == scores
+        assert read_list(own, text, len(scores)) == scores
         pair = {"box": True, "scale": [1, 10]}
         if len(scores) == 2:
             first, second = scores
@@ -243,9 +243,9 @@ def test_boxed_scores_are_those_of_the_reply(scores: list[int], comma: str) -> N
             assert read_pair(Reading.model_validate(pair), text) == (expected, (first, second))
     else:
         with pytest.raises(InvalidAnswer):
-            read_list(reading, text, len(scores))
+            read_list(own, text, len(scores))
     with pytest.raises(InvalidAnswer):
-        read_list(reading, text, len(scores) + 1)
+        read_list(own, text, len(scores) + 1)
 
 
 @settings(deadline=None)
@@ -253,7 +253,7 @@ def test_boxed_scores_are_those_of_the_reply(scores: list[int], comma: str) -> N
     st.dictionaries(st.sampled_from(["score_1", "score_2", "ranking", "x"]), st.integers(0, 7) | st.text(max_size=3))
 )
 def test_json_decides_as_its_numbers_say(values: dict[str, Any]) -> None:
-    reading = load_prompt_once("nemotron-genrm-json").verdict
+    own = load_prompt_once("nemotron-genrm-json").verdict
     numbers = {
         name: float(value)
         for name, value in values.items()
@@ -265,18 +265,25 @@ def test_json_decides_as_its_numbers_say(values: dict[str, Any]) -> None:
         expected = "A" if 1 <= ranking <= 3 else "B" if 4 <= ranking <= 6 else ""
     is_valid = 1 <= first <= 5 and 1 <= second <= 5 and expected
     try:
-        verdict = read_pair(reading, f"Text {json.dumps(values)} text").verdict
+        verdict = read_pair(own, f"Text {json.dumps(values)} text").verdict
     except InvalidAnswer:
         verdict = ""  # type: ignore[assignment]
     assert verdict == (expected if is_valid else "")
 
 
-def test_an_expression_that_backtracks_is_stopped_and_named() -> None:
+def test_an_expression_that_backtracks_is_stopped_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "MATCH_SECONDS", 0.05)
+    monkeypatch.setattr(reading, "TOO_SLOW", "the verdict takes too long")
     slow = Reading(regex=r"(a|aa)+$", values={"x": "A", "y": "B"})
     begun = time.perf_counter()
-    with pytest.raises(InvalidAnswer, match="expression needs more than 1 s"):
+    with pytest.raises(InvalidAnswer, match="takes too long"):
         read_pair(slow, "a" * 60 + "b")
-    assert time.perf_counter() - begun < 10 * MATCH_SECONDS
+    assert time.perf_counter() - begun < 60 * reading.MATCH_SECONDS
+    for _ in range(reading.MAX_SLOW - 2):
+        with pytest.raises(InvalidAnswer):
+            read_pair(slow, "a" * 60 + "b")
+    with pytest.raises(RewardsError, match=r"'\(a\|aa\)\+\$', needs more than 0.05 s on each of 10 replies"):
+        read_pair(slow, "a" * 60 + "b")
 
 
 def test_long_and_deep_replies_are_read_in_time() -> None:

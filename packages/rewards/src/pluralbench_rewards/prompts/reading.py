@@ -12,8 +12,10 @@ from typing import Any, Literal, NamedTuple
 
 from pluralbench_calls.retry import InvalidAnswer, strip_thinking
 from pluralbench_calls.verdicts import Verdict
-from pluralbench_runs import FrozenModel
-from pydantic import Field, field_validator, model_validator
+from pluralbench_runs import FrozenModel, one_line
+from pydantic import Field, PrivateAttr, field_validator, model_validator
+
+from pluralbench_rewards.errors import RewardsError
 
 Match = Literal["first", "last", "end", "only"]
 Meaning = Literal["A", "B", "tie"]
@@ -21,7 +23,8 @@ Meaning = Literal["A", "B", "tie"]
 MATCH_SECONDS = 1.0  # for one expression and reply; those in use need microseconds
 NO_MATCH = "no verdict"
 TWO_VERDICTS = "two different verdicts"
-TOO_SLOW = f"the prompt's expression needs more than {MATCH_SECONDS:g} s"
+TOO_SLOW = f"the verdict takes more than {MATCH_SECONDS:g} s to find"
+MAX_SLOW = 10  # replies on which a reading takes too long; more would take hours, also in a check of a run
 PLACES = ("number", "letter")
 """Names in braces in an expression or a path that stand for each response: 1, 2, ... or A, B, ..."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -86,6 +89,8 @@ class Source(FrozenModel):
     after: str = ""
     match: Match = "only"
 
+    _slow: list[str] = PrivateAttr(default_factory=list)
+
     @field_validator("regex")
     @classmethod
     def _compiles(cls, expression: str | None) -> str | None:
@@ -122,7 +127,20 @@ class Source(FrozenModel):
 
         Raises:
             InvalidAnswer: There is none, or matching takes too long.
+            RewardsError: Matching took too long on `MAX_SLOW` replies.
         """
+        try:
+            return self._find(reply, place)
+        except InvalidAnswer as error:
+            self._slow.extend([reply] if str(error) == TOO_SLOW else [])
+            if len(self._slow) >= MAX_SLOW:
+                raise RewardsError(
+                    f"The expression of the prompt, {one_line(self.regex or self.json_path, 80)!r}, needs more than "
+                    f"{MATCH_SECONDS:g} s on each of {MAX_SLOW} replies; write it without repetitions in repetitions."
+                ) from None
+            raise
+
+    def _find(self, reply: str, place: int) -> list[Any]:
         if self.after:
             parts = (self._values(part, place)[0] for part in reply.split(self.after)[1:])
             values = [found[0] for found in parts if found]
@@ -321,7 +339,7 @@ def _json_values(text: str, keys: Sequence[str]) -> Iterator[Any]:
     decoder, start, begun = json.JSONDecoder(strict=False, object_pairs_hook=unique), 0, time.thread_time()
     while (start := text.find("{", start)) >= 0:
         if time.thread_time() - begun > MATCH_SECONDS:
-            raise InvalidAnswer("the JSON of the reply takes too long to read")
+            raise InvalidAnswer(TOO_SLOW)
         try:
             value, end = decoder.raw_decode(text, start)
         except (ValueError, RecursionError):
