@@ -8,6 +8,7 @@ import random
 import re
 import shutil
 import signal
+import site
 import subprocess
 import time
 import urllib.request
@@ -22,6 +23,7 @@ import pytest
 from commands import command, environment, script
 from engine_environments import SGLANG, VLLM, EngineServer, Installed, NotInstalled, free_port, python_of, variables_of
 from pluralbench import load_run
+from pluralbench.data.votes import SIDES
 from pluralbench.results import Run
 from pluralbench_rewards import Group
 from reward_models import (
@@ -44,6 +46,8 @@ from served_contract import (
     scored,
     scores_are_those_of_the_model_here,
 )
+from verbs import judging
+from writing_judges import save_judge, write_prompt
 from written_tables import write
 
 pytestmark = [pytest.mark.engines, pytest.mark.timeout(3600)]
@@ -335,3 +339,38 @@ def test_a_run_goes_on_after_its_server_was_started_again(served: Served, tmp_pa
     told(f"{record.items_resumed} of {len(rows)} rows were scored before the server was killed")
     assert 0 < record.items_resumed < len(rows)
     assert max(differences(scores(run), classifier_alone(served.model, groups(rows)))) < ALLOWED
+
+
+BESIDE = """\
+import site, sys
+site.addsitedir(sys.argv.pop(1))  # ours come after vLLM's own
+from pluralbench.commands.app import main
+main()
+"""
+
+
+def test_verdicts_of_vllm_in_this_process_are_those_of_transformers(tmp_path: Path) -> None:
+    model = save_judge(tmp_path / "judge", seed=5, head_dim=HEAD_DIM)
+    data, prompt = write(tmp_path / "pairs.jsonl", pairs(24)), write_prompt(tmp_path / "letters.toml")
+    asking = ("--benchmark", "pairs", "--data", data, "--prompt", prompt, "--max-tokens", "40", "--attempts", "1")
+    words = ("judge", model, *asking, "--orders", "one", "--dtype", "float32")
+    done = command("pluralbench", *words, "--device", "cpu", "--out", tmp_path / "transformers")
+    assert done.returncode == 0, done.stderr
+    alone = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", "PYTHONPATH": ""}
+    beside = [str(python_of(VLLM)), "-c", BESIDE, site.getsitepackages()[0], *map(str, words)]
+    with_vllm = subprocess.run(
+        [*beside, "--library", "vllm", "--out", str(tmp_path / "vllm")],
+        env=variables_of(VLLM) | alone,
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
+    assert with_vllm.returncode == 0, with_vllm.stderr[-3000:]
+    runs = [load_run(tmp_path / name) for name in ("transformers", "vllm")]
+    columns = ["id", "verdict", "outcome", *(letter for letter, _ in SIDES)]
+    here, vllm = (run.items.select(columns) for run in runs)
+    told(f"{here.height} verdicts of vLLM's offline engine: {here['outcome'].value_counts().rows()}")
+    assert here.equals(vllm)
+    assert {"win", "loss"} <= set(here["outcome"])
+    assert [judging(run).model.provider for run in runs] == ["transformers", "vllm"]

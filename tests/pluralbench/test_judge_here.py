@@ -20,38 +20,18 @@ from pluralbench_calls import CallsError
 from pluralbench_policies import LanguageModel
 from pluralbench_policies.decoding import Decoder
 from pluralbench_runs import UserError
-from reward_models import save_adapter, save_classifier, save_language_model
-from safetensors.numpy import load_file, save_file
+from reward_models import save_adapter, save_classifier
 from verbs import judging
+from writing_judges import save_judge, write_prompt
 from written_tables import write
 
 Rows = list[dict[str, Any]]
 Command = Callable[..., tuple[int, str, str]]
 
-PROMPT = """\
-protocol = "pairwise"
-
-[[messages]]
-role = "user"
-text = "{question}\\n\\nA: {response_a}\\n\\nB: {response_b}"
-
-[verdict]
-regex = '([A-Za-z])'
-match = "first"
-"""
-END = 1  # the id of the end of a message
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A judge that writes a few random letters."""
-    folder = save_language_model(tmp_path_factory.mktemp("models") / "judge")
-    path = Path(folder) / "model.safetensors"
-    weights = load_file(path)
-    weights["lm_head.weight"][END] *= 8  # otherwise it never ends
-    save_file(weights, path, metadata={"format": "pt"})
-    return folder
+    return save_judge(tmp_path_factory.mktemp("models") / "judge")
 
 
 @pytest.fixture
@@ -60,19 +40,10 @@ def data(pairs: Callable[..., Rows], tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def prompt(tmp_path: Path) -> Path:
-    """A prompt whose verdict any letter is, so that random weights decide."""
-    values = ", ".join(f'{letter} = "{"AB"[place % 2]}"' for place, letter in enumerate(LETTERS))
-    path = tmp_path / "letters.toml"
-    path.write_text(f"{PROMPT}values = {{ {values} }}\n", encoding="utf-8")
-    return path
-
-
-@pytest.fixture
-def judged(data: Path, prompt: Path, tmp_path: Path) -> Callable[..., Run]:
+def judged(data: Path, tmp_path: Path) -> Callable[..., Run]:
     def judge(model: Any, out: str = "run", **options: Any) -> Run:
         place = {"benchmark": "pairs", "data": str(data), "out": tmp_path / out}
-        asking = {"prompt": prompt, "max_tokens": 40, "attempts": 1, "orders": "one"}
+        asking = {"prompt": write_prompt(tmp_path / "letters.toml"), "max_tokens": 40, "attempts": 1, "orders": "one"}
         return verbs.judge(model, **place | asking | options)
 
     return judge
@@ -140,6 +111,8 @@ def test_what_cannot_judge_here_is_refused_by_name(
             judged(folder)
     with pytest.raises(EvaluationError, match=r"runs in this process, where `connection\.batch=\.\.\.` has no effect"):
         judged(model, batch=True)
+    with pytest.raises(UserError, match="needs vLLM, which is not installed beside pluralbench: `uv pip install vllm`"):
+        judged(LanguageModel(name=model, library="vllm"))
     with pytest.raises(UserError, match="where the request field 'reasoning_effort' has no effect; leave it out"):
         judged(model, extra={"reasoning_effort": "low"})
     status, _, said = run("judge", "gpt-5", "--data", data, "--benchmark", "pairs", "--device", "cpu")

@@ -13,6 +13,7 @@ from pluralbench_local import LocalModel, ServedModel
 from pluralbench_local.config import TrainingConfig
 from pluralbench_local.personal.options import METHODS, PersonalConfig
 from pluralbench_policies.config import OptimizeConfig
+from pluralbench_policies.language_models import LIBRARY, Library
 from pluralbench_policies.planner_options import PlannerConfig
 from pluralbench_rewards import ScoringConfig
 from pluralbench_rewards.prompts import JudgePrompt, load_prompt
@@ -235,7 +236,9 @@ class RuntimeConfig(FrozenModel):
 
 
 class GenerationRuntime(RuntimeConfig):
-    """Hardware, precision and chat template of a language model that generates in this process."""
+    """Hardware, precision, library and chat template of a language model that generates in this process."""
+
+    library: Library = Field("transformers", description=LIBRARY)
 
     chat_template: Path | None = Field(None, description="Jinja file to use instead of the tokenizer's chat template.")
 

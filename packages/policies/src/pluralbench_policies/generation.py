@@ -24,13 +24,18 @@ from pluralbench_policies.decoding import Decoder, DecodingParams
 from pluralbench_policies.errors import PolicyError
 from pluralbench_policies.language_models import language_model
 from pluralbench_policies.rendering import ParsedRequest, Rendering
+from pluralbench_policies.vllm_generation import VllmGeneration
 
 BUDGET = {"cpu": 16_384, "cuda": 65_536}  # tokens per batch; an estimate for GPUs
 
 
 def generation_backend(model: str | Path | LocalModel) -> PackingBackend:
-    """Return the backend of a language model's library; it loads the model with the first request."""
-    return Generation(model)
+    """Return the backend of a language model's library; it loads the model with the first request.
+
+    Raises:
+        PolicyError: The model or its library cannot generate.
+    """
+    return VllmGeneration(model) if language_model(model).library == "vllm" else Generation(model)
 
 
 class Generation(PackingBackend):

@@ -17,7 +17,8 @@ from pydantic import Field
 
 from pluralbench_policies.errors import PolicyError
 
-Library = Literal["transformers"]
+Library = Literal["transformers", "vllm"]
+LIBRARY = "Library that generates in this process; vllm must be installed beside pluralbench."
 TEMPLATE_FIELDS = {"add_generation_prompt": bool, "continue_final_message": bool, "chat_template_kwargs": dict}
 """Request fields that change how the chat template renders the messages, with their types, as in vLLM's server."""
 EXTRA_FIELDS = {"top_k": int, "logprobs": bool, "top_logprobs": int, **TEMPLATE_FIELDS}
@@ -32,7 +33,7 @@ WEIGHTS = ("*.safetensors", "*.bin", "*.pt", "*.pth", "*.gguf")
 class LanguageModel(LocalModel):
     """A language model that generates in this process."""
 
-    library: Library = Field("transformers", description="Library that generates in this process.")
+    library: Library = Field("transformers", description=LIBRARY)
 
     def __str__(self) -> str:
         return self.name
