@@ -1,18 +1,23 @@
 """Votes of several replies to one question, against a second computation in plain Python."""
 
 import math
-from collections import Counter
+import random
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from fractions import Fraction
+from statistics import fmean, pstdev
 from typing import Any
 
 import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pluralbench.data.decisions import JUDGED
+from pluralbench import find_benchmark
+from pluralbench.data.decisions import JUDGED, decisions_of
 from pluralbench.data.votes import REPLIES_COMPARED, REPLIES_SCORED, Votes
 from pluralbench.errors import RunError
+from pluralbench.metrics.decided import Decided
+from pluralbench.metrics.votes import vote_numbers
 
 BASE = {"config": "c", "cluster": "q", "subset": None, "digest": "d", "truncated": False}
 LETTERS = st.sampled_from(["A", "A", "A", "B", "B", "C", "invalid", "A 3", "A 1", "A 0", "B -2", "C 0"])
@@ -166,3 +171,41 @@ def test_replies_that_are_not_of_each_question_are_refused() -> None:
     for replies in (whole.replies[:3], whole.replies[::-1], whole.replies.with_columns(id=pl.lit("q9"))):
         with pytest.raises(RunError, match="each judge and sample"):
             Votes(whole.items, replies)
+
+
+def chance_of_majority(p: float, k: int) -> float:
+    """The probability that more than half of k replies are right if each is with probability p."""
+    return sum(math.comb(k, right) * p**right * (1 - p) ** (k - right) for right in range(k // 2 + 1, k + 1))
+
+
+@pytest.mark.heavy
+def test_intervals_of_votes_cover_and_all_subsets_vary_less_than_the_first_samples() -> None:
+    rng, samples, pairs, runs = random.Random(2), 4, 30, 120
+    benchmark, sizes = find_benchmark("pairs"), (1, 2, 4)
+    chances = [rng.betavariate(2, 1) for _ in range(50_000)]
+    truth = {k: fmean(chance_of_majority(chance, k) ** 2 for chance in chances) for k in sizes}
+    covered, means, firsts = Counter[int](), defaultdict[int, list[float]](list), defaultdict[int, list[float]](list)
+    for _ in range(runs):
+        drawn = [rng.choice(chances) for _ in range(pairs)]
+        right = [[[rng.random() < chance for _ in range(samples)] for _ in "AB"] for chance in drawn]
+        votes = compared(
+            [
+                [[["AB"[one == (better == "B")] for one in own]] for own, better in zip(orders, "AB", strict=True)]
+                for orders in right
+            ]
+        )
+        clusters = votes.items.with_columns(cluster="id")
+        votes = Votes(clusters, votes.replies)
+        decided = Decided(benchmark, decisions_of(votes.of([0], range(samples)).items), votes=votes)
+        for key, estimate in vote_numbers(decided):
+            if key.metric == "accuracy_of_votes" and key.k is not None:
+                assert estimate.value is not None
+                covered[key.k] += (estimate.low or 0) <= truth[key.k] <= (estimate.high or 1)
+                means[key.k].append(estimate.value)
+        for k in sizes:
+            firsts[k].append(fmean(all(2 * sum(own[:k]) > k for own in orders) for orders in right))
+    for k in sizes:
+        assert covered[k] >= 0.9 * runs
+        assert fmean(means[k]) == pytest.approx(truth[k], abs=4 * pstdev(means[k]) / runs**0.5)
+    assert means[4] == pytest.approx(firsts[4])
+    assert pstdev(means[1]) < 0.85 * pstdev(firsts[1])
