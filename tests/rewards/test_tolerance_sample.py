@@ -5,7 +5,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_rewards import Scored, tolerance_sample
+from pluralbench_rewards import Group, Scored, tolerance_sample
 from pluralbench_rewards.contract import check_spread
 from pluralbench_rewards.errors import RewardsError
 
@@ -35,6 +35,8 @@ def test_a_small_run_is_measured_on_its_closest_decisions_if_one_is_close() -> N
     assert tolerance_sample(Scored(scores)) == [20, 5, 0, 1]
     scores[20] = []
     assert tolerance_sample(Scored(scores))[:1] == [5], "0.3 is close among scores of this size"
+    in_steps = [Group("q", [], ["a", "a\n\nb"], steps=["a", "b"])] * len(scores)
+    assert tolerance_sample(Scored(scores), in_steps) == []
     assert tolerance_sample(Scored([])) == tolerance_sample(Scored([[1.0]])) == []
 
 

@@ -171,10 +171,10 @@ class LocalRewardModel:
     def tolerance(self, groups: Sequence[Group], scored: Scored) -> float:
         """Measure how far scores of another mode, or of one conversation at a time, may lie from these.
 
-        A conversation of each group is computed by itself under the model's default attention. The tolerance is
-        eight times the root mean square of the differences, and at least four units in the last place of the root mean
-        square of the scores. It is an estimate: if rounding can send a token to another expert, a rare score may lie
-        farther off.
+        A conversation of each group is computed by itself under the model's default attention; of an answer in steps,
+        all steps are, at the same cost. The tolerance is eight times the root mean square of the differences, and at
+        least four units in the last place of the root mean square of the scores. It is an estimate: if rounding can
+        send a token to another expert, a rare score may lie farther off.
 
         Args:
             groups: The groups, such as those of `pluralbench_rewards.tolerance_sample`.
@@ -183,23 +183,27 @@ class LocalRewardModel:
         if scored.work is None:
             return 0.0
         limit = scored.work.max_length
-        sample = [(index, index % len(values)) for index, values in enumerate(scored.scores) if values]
         differences, scores = [0.0], [0.0]
-        for index, response in sample:
-            reward = self._computed_alone(groups[index], response, limit)
-            if math.isfinite(reward):
-                differences.append(reward - scored.scores[index][response])
-                scores.append(reward)
-        return tolerance_from(differences, scores, self.kind.precision or self.network.dtype)
+        for index, values in enumerate(scored.scores):
+            for place, reward in self._computed_alone(groups[index], index, limit) if values else ():
+                if math.isfinite(reward):
+                    differences.append(reward - values[place])
+                    scores.append(reward)
+        tolerance = tolerance_from(differences, scores, self.kind.precision or self.network.dtype)
+        if self._reads_steps(groups):  # probabilities near 0 and 1 differ so little that a mean says little of others
+            tolerance = max(tolerance, 4 * max(map(abs, differences)))
+        return tolerance
 
-    def _computed_alone(self, group: Group, response: int, limit: int) -> float:
+    def _computed_alone(self, group: Group, number: int, limit: int) -> list[tuple[int, float]]:
+        """The response `number` (modulo their number) with its reward, or all steps with their scores."""
         [tokenized] = tokenize([group], self.template, limit, self.options.on_overflow)
         with torch.inference_mode():
             if self._reads_steps([group]):
                 [scores], _ = self.scores_of_steps([tokenized.conversations], read_unpacked)
-                return scores[response]
-            [reward], _ = self.rewards([[tokenized.conversations[response]]], read_unpacked)
-        return float(reward)
+                return list(enumerate(scores))
+            place = number % len(tokenized.conversations)
+            [reward], _ = self.rewards([[tokenized.conversations[place]]], read_unpacked)
+        return [(place, reward)]
 
     def _reads_steps(self, groups: Sequence[Group]) -> bool:
         if self.template.steps is None:

@@ -157,7 +157,7 @@ def _score_in_parts(
                 meter.advance()
                 if on_scored is not None and index not in result.dropped:
                     on_scored(index, result.scores[index])
-        sample = tolerance_sample(result)
+        sample = tolerance_sample(result, groups)
         sampled = Scored([result.scores[index] for index in sample], work=result.work)
         finished = workers.results("finish", [([groups[index] for index in sample], sampled)])
         [(_, (record, tolerance))] = finished

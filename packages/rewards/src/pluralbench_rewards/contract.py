@@ -319,7 +319,7 @@ def measured_tolerance(model: MeasuresTolerance, groups: Sequence[Group], scored
     Raises:
         RewardsError: See `check_spread`.
     """
-    sample = tolerance_sample(scored)
+    sample = tolerance_sample(scored, groups)
     if not sample:
         return None
     with step("Measuring how far scores of another mode differ"):
@@ -343,14 +343,16 @@ def check_spread(scored: Scored, tolerance: float) -> float:
     return tolerance
 
 
-def tolerance_sample(scored: Scored) -> list[int]:
+def tolerance_sample(scored: Scored, groups: Sequence[Group] = ()) -> list[int]:
     """Select the indices of groups for measuring a tolerance, which costs at most about a tenth of the scoring.
 
     They are evenly spread over the groups with scores, as many as `TOLERANCE_SHARE` allows. In a small run, which
-    allows too few, they are those of the closest decisions, if any is close; otherwise the list is empty.
+    allows too few, they are those of the closest decisions, if any is close; otherwise the list is empty. It is also
+    empty for answers in steps, whose scores decide by a threshold and not by their differences.
 
     Args:
         scored: The scores, and the numbers of tokens if known.
+        groups: The groups. Default: none of them has steps.
     """
     places = [index for index, values in enumerate(scored.scores) if values]
     cost = {index: max(scored.tokens[index]) if scored.tokens else 1 for index in places}
@@ -360,6 +362,8 @@ def tolerance_sample(scored: Scored) -> list[int]:
         if sum(cost[index] for index in spread) <= budget:
             return spread
         size -= 1
+    if any(group.steps for group in groups):
+        return []
     finite = [value for index in places for value in scored.scores[index] if math.isfinite(value)]
     near = CLOSE_DECISION * math.sqrt(sum(value * value for value in finite) / max(len(finite), 1))
     margins = {index: _smallest_gap(scored.scores[index]) for index in places}
