@@ -150,6 +150,9 @@ def test_a_panel_has_judges_in_this_process_and_at_an_endpoint(judged: Callable[
     assert replies["judge"].value_counts().sort("count")["count"].to_list() == [24, 24]
     assert replies.filter(judge="judge-1")["verdict"].unique().to_list() == ["A"]
     assert replies.filter(pl.col("judge") != "judge-1")["verdict"].n_unique() > 1
+    texts = dict(pl.read_parquet(run.path / LEDGER_FILE).select("key", "text").iter_rows())
+    own = replies.filter(pl.col("judge") != "judge-1").sort("sample", maintain_order=True)["calls"].list.last()
+    assert all(texts[first] != texts[second] for first, second in zip(own[:12], own[12:], strict=True))
     assert check_submission(run).state == "checked"
     with pytest.raises(EvaluationError, match="in the panel twice"):
         judged([model, f"{model}/"], "twice")
