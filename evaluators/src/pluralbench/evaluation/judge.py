@@ -120,8 +120,10 @@ def judge(
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:
+                # A judge that cannot be asked is noticed before the others have judged all; a batch would take a day.
                 served = [judge for judge in judges if judge.backend is None]
-                if len(judges) > 1 and served:  # one that cannot be asked is noticed before others have judged all
+                files = connection.batch or connection.pending is not None or bool(connection.results)
+                if len(judges) > 1 and served and not files and loaded.frame.height:
                     judge_items(served, loaded._replace(frame=loaded.frame[:1]), contexts.at([0]), judging, seed)
                 verdicts = judge_items(judges, loaded, contexts, judging, seed)
                 usage = export_calls(judges[0], output)
