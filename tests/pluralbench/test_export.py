@@ -1,6 +1,7 @@
 """Pairs in the formats of other libraries' trainers; `tests/end_to_end/test_trainers.py` trains with one of them."""
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any, get_args
 
 import polars as pl
 import pytest
+from members import ROOT
 from pluralbench import DataConfig, PromptConfig, export, score
 from pluralbench.errors import DataError
 from pluralbench.evaluation.trainers import TRAINERS, TrainerName
@@ -231,3 +233,8 @@ def test_data_without_a_row_for_the_trainer_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No row is left for train: 4 items have a system message or several turns"):
         export(tmp_path / "out", trainer="axolotl", benchmark="pairs", data=path, held_out=0.5)
     assert not (tmp_path / "out").exists()
+
+
+def test_the_page_has_a_row_for_each_trainer() -> None:
+    page = (ROOT / "docs/how-to/export.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE) == list(get_args(TrainerName)) == list(TRAINERS)
