@@ -59,6 +59,9 @@ NOT_RUN = {
     "git clone https://github.com/RM-R1-UIUC/RM-R1": "it needs the repository's host",
     "pluralbench judge path/to/model --benchmark personalized --prompt rm-r1@RM-R1": "it needs that repository; "
     "test_prompt_replies makes such files",
+    "pluralbench judge path/to/judge --benchmark personalized --device cuda --dtype bfloat16": "it needs a GPU; "
+    "test_judge_here judges in this process",
+    "pluralbench judge path/to/judge --benchmark personalized --library vllm": "it needs vLLM; tests/engines runs it",
     "pip install uv": "the same",
     "pluralbench score local --benchmark pairs --data sample --dtype float32": "the same, in a minute",
     "pluralbench report runs --plots figures": "the same",
