@@ -124,7 +124,8 @@ def test_texts_of_others_are_read_where_they_are(tmp_path: Path) -> None:
         with pytest.raises(RecipeError, match=rf"takes its text from .* give its folder as `prompt=\"{name}@FOLDER\"`"):
             load_prompt(name)
     assert load_prompt(f"rm-r1@{folder}").messages[0].text == "Judge in tags: <type>{{x}}</type>\nthen an answer"
-    assert load_prompt(f"prometheus-relative@{folder}").blocks["helpfulness"] == escape(RUBRIC)
+    assert load_prompt(f"prometheus-absolute@{folder}").blocks["helpfulness"] == escape(RUBRIC)
+    assert load_prompt(f"prometheus-relative@{folder}").blocks["helpfulness"] == "[Is it quiet?]", "as its code does"
 
 
 @pytest.mark.parametrize(

@@ -32,12 +32,14 @@ class TextSource(FrozenModel):
         constant: Name of the text in a Python file, which is read and not run; dots lead into classes and dictionaries.
         style: How variables are written: `{name}` as in Python's `str.format`, `{{ name }}` as in Jinja, `{name}` as in
             prompts of this package, or not at all ("plain"). Default: by the suffix of the file.
+        lines: Number of lines to read. Default: all.
         rename: Our variables by theirs.
     """
 
     file: str
     constant: str | None = None
     style: Literal["format", "jinja", "own", "plain"] | None = None
+    lines: int | None = Field(None, ge=1)
     rename: dict[str, str] = Field(default_factory=dict)
 
 
@@ -113,6 +115,7 @@ def _read_text(source: TextSource, path: Path) -> str:
         raise RecipeError(f"The prompt's file {path} cannot be read ({one_line(error, 200)}).") from None
     if source.constant is not None:
         text = _constant(text, source.constant, path)
+    text = "\n".join(text.split("\n")[: source.lines])
     by_suffix = "jinja" if path.suffix in JINJA else "format" if path.suffix == ".py" else "own"
     style = source.style or by_suffix
     if style == "own":
