@@ -195,6 +195,15 @@ def test_rankings_are_exported_as_the_pairs_that_train_learns(tmp_path: Path) ->
     assert sorted(read) == sorted(expected)
 
 
+def test_a_config_of_another_shape_is_named_with_the_one_to_choose(run: Run, tmp_path: Path) -> None:
+    words = ["export", "--for", "trl", "--data", sample("build-chinese").release, "--out", tmp_path / "out"]
+    status, _, errors = run(*words)
+    assert status == 2
+    assert "preference_pairs/train.parquet has no column `input`" in errors
+    assert errors.endswith("To leave this config out, name the others with `--config preference`.\n"), errors
+    assert run(*words, "--config", "preference")[0] == 0
+
+
 def test_items_without_a_pair_are_counted_and_verl_gets_each_prompt_once(tmp_path: Path) -> None:
     table = [
         {"prompt": f"Question {number}?", "responses": ["a", "b", "c"], "rank": ranks}

@@ -22,5 +22,9 @@ class DataError(EvaluationError):
     """Data that is not of the benchmark's shape."""
 
 
+class ColumnMissing(DataError):
+    """A table has no column of a needed name."""
+
+
 class RunError(EvaluationError):
     """A run directory that cannot be read or compared."""

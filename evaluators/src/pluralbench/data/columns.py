@@ -12,7 +12,7 @@ from pluralbench.data.fields import LISTS, ROW_NUMBER, Columns
 from pluralbench.data.layouts import LAYOUTS, layout_of
 from pluralbench.data.layouts.layout import Layout
 from pluralbench.data.texts import first_ids
-from pluralbench.errors import DataError
+from pluralbench.errors import ColumnMissing, DataError
 
 MIN_QUOTED_CHARACTERS = 50
 MAX_ANSWERED_PROMPTS = 10
@@ -54,7 +54,7 @@ def check_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, w
     for field, names in (needed | {"json_texts": columns.json_texts or ()}).items():
         for name in names:
             if name not in frame.columns and (field, name) != ("id", ROW_NUMBER):
-                raise DataError(_missing(frame, field, name, where))
+                raise ColumnMissing(_missing(frame, field, name, where))
     _check_json_texts([name for field in ("prompt", *layout.texts) for name in texts[field]], columns, frame, where)
     for name, count in Counter(chain(*texts.values())).items():
         if count > 1:

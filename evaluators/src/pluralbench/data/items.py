@@ -28,7 +28,7 @@ from pluralbench.data.rows_to_items import BATCH_ITEMS, empty_items, rows_to_ite
 from pluralbench.data.rules import check_rules
 from pluralbench.data.samples import read_data
 from pluralbench.data.texts import first_ids
-from pluralbench.errors import BenchmarkError, DataError
+from pluralbench.errors import BenchmarkError, ColumnMissing, DataError
 
 ALL = "all"
 SOURCE = (
@@ -127,7 +127,13 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
     data = data.model_copy(update={"on_empty": data.on_empty or benchmark.on_empty})
     read = {}
     for config in list(tables.frames):  # each table is freed once its items are made
-        read[config] = _table_items(benchmark, config, tables.frames.pop(config), tables.paths[config], data)
+        try:
+            read[config] = _table_items(benchmark, config, tables.frames.pop(config), tables.paths[config], data)
+        except ColumnMissing as error:
+            if data.configs or not read:
+                raise
+            others = ", ".join(f'"{name}"' for name in read)
+            raise DataError(f"{error} To leave this config out, name the others with `configs=[{others}]`.") from None
     parts = {config: table.items for config, table in read.items() if table.items.height}
     if not parts:
         raise DataError(f"{tables.location} has no items.")
