@@ -19,7 +19,11 @@ from pluralbench_calls import EmbeddedModel, Ledger, OpenAIChat, Request, ask
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.service import BatchService
 
-pytestmark = pytest.mark.heavy
+PYTHON = os.environ.get("AIBRIX_PYTHON", "")
+pytestmark = [
+    pytest.mark.heavy,
+    pytest.mark.skipif(not PYTHON, reason="AIBRIX_PYTHON names no Python that has aibrix==0.8.0"),
+]
 SERVING = """
 import sys
 import aibrix.metadata.app as app
@@ -36,15 +40,12 @@ app.main()
 def aibrix_server(behind: str, folder: Path) -> Iterator[str]:
     """The base URL of a server that sends the calls of its batches to the one at `behind`.
 
-    AIBRIX_PYTHON is the Python of an environment that has `aibrix`, as `.ci/run` makes one; without it, skips.
+    AIBRIX_PYTHON is the Python of an environment that has `aibrix`, as `.ci/run` makes one.
     """
-    python = os.environ.get("AIBRIX_PYTHON")
-    if not python:
-        pytest.skip("AIBRIX_PYTHON names no Python that has aibrix==0.8.0")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    words = [python, "-c", SERVING, behind, str(port)]
+    words = [PYTHON, "-c", SERVING, behind, str(port)]
     asks = environment() | {"STORAGE_LOCAL_PATH": str(folder / "stored"), "PYTHONPATH": ""}
     with (folder / "aibrix.log").open("wb") as log:
         server = subprocess.Popen(words, cwd=folder, env=asks, stdout=log, stderr=log)
