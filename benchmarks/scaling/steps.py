@@ -81,6 +81,7 @@ def release(job: Job) -> Step:
         languages=["en"],
         tasks=["text-classification"],
         tags=[],
+        annotations_creators=("machine-generated",),
         columns=dict.fromkeys(frame.columns, "made"),
         sections=[],
         citation="None.",

@@ -310,7 +310,7 @@ def test_the_papers_study_correlates_beside_its_baselines(
     values |= {"policy": talker, "models": [{"name": str(seed), "path": classifiers(seed=seed)} for seed in (1, 2)]}
     out = tmp_path / "out"
     status, _, error = run("study", write_study(tmp_path / "paper.toml", values), "--out", out)
-    assert (status, error) == (0, "")
+    assert status == 0, error
     names = ["Chatbot Arena-Personalized", "PRISM-Personalized", "RewardBench"]
     found = json.loads((out / "correlations.json").read_text(encoding="utf-8"))
     assert {name: list(one["baselines"]) for name, one in found.items()} == {"best-of-n": names, "optimization": names}

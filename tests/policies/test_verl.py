@@ -63,7 +63,7 @@ def test_the_divergence_and_the_clip_are_where_they_are_here(algorithm: Any, in_
 
 
 def test_the_reward_function_gives_the_reward_models_score(written: Path, reward: LocalModel) -> None:
-    group = replace(TOLD[3].group, responses=["origami and drumming"])
+    group = replace(TOLD[3].group, responses=["origami and drumming"], steps=[])
     [[score]] = load(reward).score([group]).scores
     asked = json.dumps(asdict(TOLD[3].group))
     assert group_of(asked, "origami and drumming") == group
