@@ -9,9 +9,9 @@ import pytest
 import yaml
 from commands import in_process
 from full_disk import no_file_beyond
-from huggingface_hub import ModelCard, ModelCardData
-from live_hub import Fault, Hub, point_clients
-from made_runs import scored
+from huggingface_hub import EvalResultEntry, ModelCard, ModelCardData, parse_eval_result_entries
+from live_hub import READER, Fault, Hub, point_clients
+from made_runs import changed, keep, scored
 from pluralbench.commands.app import main
 from pluralbench.errors import RunError
 from pluralbench.publishing import fetch_results, push_results, write_model_card
@@ -187,6 +187,69 @@ def test_numbers_stand_on_a_models_card(
     write_model_card([again], where)  # the same benchmark: in its place
     assert len(accuracies(card())) == len(metadata(card()).eval_results or [])
     assert accuracies(card())["pairs", None] == pytest.approx(again.headline.value, abs=1e-6)
+
+
+FILE, COMMIT = ".eval_results/pluralbench.yaml", "a" * 40
+THEIRS = "- dataset: {id: cais/hle, task_id: default}\n  value: 20.9\n  notes: no-tools\n  later: 1\n"
+
+
+def on_hub(run: Run, **changes: object) -> Run:
+    """The run as one on a dataset of the Hub."""
+    return keep(changed(run, data__location="org/pairs", data__revision=COMMIT, **changes))
+
+
+def entries_of(text: str | bytes) -> dict[tuple[str, str], EvalResultEntry]:
+    return {(one.dataset_id, one.task_id): one for one in parse_eval_result_entries(yaml.safe_load(text))}
+
+
+def test_a_models_evaluation_file_is_what_the_hub_reads(
+    report: Command, run_of: Callable[..., Run], tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    (folder / ".eval_results").mkdir(parents=True)
+    (folder / FILE).write_text(THEIRS, encoding="utf-8")
+    local = run_of("local")
+    assert report("report", local.path, "--model-card", folder)[0] == 0
+    assert (folder / FILE).read_text("utf-8") == THEIRS  # the file has no place for data outside the Hub
+    run = on_hub(run_of("a"))
+    for _ in range(2):
+        assert report("report", run.path, "--model-card", folder)[0] == 0
+    text = (folder / FILE).read_text("utf-8")
+    found = entries_of(text)
+    assert len(found) == len(yaml.safe_load(text)) == 2 + len(run.configs)
+    assert yaml.safe_load(text)[0] == yaml.safe_load(THEIRS)[0]
+    overall, headline = found["org/pairs", "overall"], run.headline
+    assert headline.value is not None
+    assert headline.low is not None
+    assert headline.high is not None
+    assert overall.value == pytest.approx(100 * headline.value, abs=1e-3)
+    assert (overall.dataset_revision, overall.date) == (COMMIT, run.provenance.finished)
+    assert (overall.source_name, overall.source_url) == ("PluralBench", "https://github.com/pluralbench/pluralbench")
+    interval = f"95% interval {100 * headline.low:.2f} to {100 * headline.high:.2f}"
+    for part in ("; percent; ", interval, f"n = {headline.n}", f"rule: {run.config.benchmark.rule}"):
+        assert part in (overall.notes or "")
+    write_model_card([on_hub(run_of("told"), prompt__profile="raw")], str(folder))  # other settings stand beside it
+    assert len(yaml.safe_load((folder / FILE).read_text("utf-8"))) == 1 + 2 * (1 + len(run.configs))
+    before = (folder / "README.md").read_bytes()
+    (folder / FILE).write_text("- value: 1\n", encoding="utf-8")
+    with pytest.raises(RunError, match=r"pluralbench\.yaml cannot be read \(.*\); fix or delete it\.$"):
+        write_model_card([run], str(folder))
+    assert (folder / "README.md").read_bytes() == before
+
+
+def test_results_are_proposed_to_a_model_of_others(
+    report: Command, run_of: Callable[..., Run], hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository = hub.create("theirs/model", "models")
+    head = repository.commit({FILE: THEIRS.encode()})
+    monkeypatch.setenv("HF_TOKEN", READER)
+    status, said = report("report", run_of("local").path, "--create-pr", "theirs/model")
+    assert (status, "None of the runs has a number on a dataset of the Hub" in said) == (2, True), said
+    status, said = report("report", on_hub(run_of("a")).path, "--create-pr", "theirs/model")
+    assert (status, f"{hub.url}/theirs/model/discussions/1" in said) == (0, True), said
+    assert repository.find("main") == head
+    assert set(entries_of(repository.files("refs/pr/1")[FILE])) >= {("cais/hle", "default"), ("org/pairs", "overall")}
+    assert "README.md" not in repository.files("refs/pr/1")
 
 
 def test_a_card_of_several_models_or_of_none_is_refused(run_of: Callable[..., Run], tmp_path: Path) -> None:

@@ -69,6 +69,12 @@ class Repository:
         self.branches[on] = made.oid
         return made.oid
 
+    def open_pull_request(self, commit: str) -> tuple[int, str]:
+        """Start the branch of a pull request at a commit. Returns its number and the branch."""
+        number = 1 + sum(name.startswith("refs/pr/") for name in self.branches)
+        self.branches[f"refs/pr/{number}"] = commit
+        return number, f"refs/pr/{number}"
+
     def find(self, revision: str) -> str | None:
         """The commit that a branch, tag or commit means; None for none."""
         found = [oid for oid in self.commits if len(revision) > 6 and oid.startswith(revision)]

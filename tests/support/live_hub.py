@@ -160,7 +160,12 @@ class Handler(QuietHandler):
         return b"".join(parts)
 
     def _route(self, words: list[str], body: bytes) -> Answer:
-        return self._read(words) if self.command in {"GET", "HEAD"} else self._write(words, body)
+        if self.command in {"GET", "HEAD"}:
+            return self._read(words)
+        match words:
+            case ["api", kind, org, name, what, revision] if "create_pr=1" in urlsplit(self.path).query:
+                return self._propose(kind, f"{org}/{name}", what, revision, body)
+        return self._write(words, body)
 
     def _read(self, words: list[str]) -> Answer:
         match words:
@@ -191,6 +196,19 @@ class Handler(QuietHandler):
                 repository = self._repository(kind, org, name, write=what != "paths-info")
                 return self._change(repository, f"{kind}/{org}/{name}", what, revision, body)
         raise Refused(404, "There is nothing of this name.")
+
+    def _propose(self, kind: str, name: str, what: str, revision: str, body: bytes) -> Answer:
+        """Take a pull request, for which any token will do."""
+        if self._token() is None:
+            raise Refused(401, "Invalid username or password.")
+        repository = self._repository(kind, *name.split("/"))
+        if what != "commit":
+            return self._change(repository, f"{kind}/{name}", what, revision, body)
+        number, branch = repository.open_pull_request(self._commit(repository, revision).oid)
+        made = self._take(repository, branch, [json.loads(line) for line in body.splitlines()])
+        url = f"{self.hub.url}/{name}"
+        urls = {"commitUrl": f"{url}/commit/{made}", "pullRequestUrl": f"{url}/discussions/{number}"}
+        return self._json({"commitOid": made} | urls)
 
     def _repository(self, kind: str, org: str, name: str, *, write: bool = False) -> Repository:
         """The repository, if this token may read or write it."""

@@ -20,6 +20,7 @@ def report(
     family: Annotated[Mapping[str, str] | None, Flag(metavar="NAME=MODELS", example="Qwen=Qwen*")] = None,
     push: Annotated[str | None, Flag(metavar="ORG/NAME")] = None,
     model_card: Annotated[str | None, Flag(metavar="MODEL")] = None,
+    create_pr: Annotated[str | None, Flag(metavar="ORG/MODEL")] = None,
     without: File = None,
     private: bool = False,
     create: bool = False,
@@ -38,7 +39,9 @@ def report(
         html: Write a self-contained HTML page with tables, figures and items.
         family: Group these models in the figure of profile modes, such as Qwen=Qwen*; repeatable.
         push: Add the runs to this dataset on the Hub.
-        model_card: Add the results to the card of this model (directory or ORG/NAME on the Hub).
+        model_card: Add the results to the card and the evaluation file of this model (directory or ORG/NAME on the
+            Hub).
+        create_pr: Open a pull request with the evaluation file to this model on the Hub.
         without: Also show the overall numbers without these items, such as those of `contamination --out`.
         private: Make a new repository private.
         create: Create the repository if it does not exist.
@@ -54,6 +57,7 @@ def report(
         pluralbench report runs --without contaminated.jsonl
         pluralbench report runs --push my-organization/rewards-results --create
         pluralbench report runs/personalized-my-model --model-card my-organization/my-model
+        pluralbench report runs/personalized-their-model --create-pr their-organization/their-model
         pluralbench report runs --plots figures --family "Skywork=Skywork-Reward-*" --family "InternLM=internlm2-*"
     """
     from pluralbench.reports.report import reports_of
@@ -89,8 +93,8 @@ def report(
         for note in write_html(runs_read, html):
             console.print(note)
         console.print(f"Wrote {html}")
-    if push is not None or model_card is not None:
-        from pluralbench.publishing import push_results, write_model_card
+    if push is not None or model_card is not None or create_pr is not None:
+        from pluralbench.publishing import propose_results, push_results, write_model_card
 
         if push is not None:
             pushed = push_results(runs, push, create=create, private=private)
@@ -101,3 +105,5 @@ def report(
             console.print(
                 f"Wrote the results to the card of {model_card}: {write_model_card(runs_read.runs, model_card)}"
             )
+        if create_pr is not None:
+            console.print(f"Opened a pull request to {create_pr}: {propose_results(runs_read.runs, create_pr)}")

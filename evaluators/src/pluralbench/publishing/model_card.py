@@ -1,17 +1,27 @@
-"""Evaluation results of runs on a model card."""
+"""Evaluation results of runs on a model card and in a model's evaluation file."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from huggingface_hub import EvalResult, ModelCard, ModelCardData
-from pluralbench_release.commits import Head, address, commit, commit_with_retry, open_remote, text_at
+from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData
+from pluralbench_release.commits import (
+    Head,
+    address,
+    commit,
+    commit_with_retry,
+    head_of,
+    open_remote,
+    propose,
+    text_at,
+)
 from pluralbench_release.markdown import escape_markdown
 from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import check_output, one_line, open_file, write_text
 from yaml import YAMLError
 
 from pluralbench.errors import RunError
+from pluralbench.publishing.evaluation_file import EVALUATION_FILE, evaluation_entries, with_entries
 from pluralbench.results.runs import Run
 
 if TYPE_CHECKING:
@@ -19,53 +29,107 @@ if TYPE_CHECKING:
 
 CARD = "README.md"
 LEVEL = 0.95
+TITLE = "Add evaluation results of PluralBench"
 
 
 def write_model_card(runs: Sequence[Run], model: str) -> str:
-    """Add the results of runs to the card of a model.
+    """Add the results of runs to a model: to its card, and those on data of the Hub to its evaluation file.
 
-    Results of the same benchmark, config and settings are replaced. Everything else on the card stays.
+    Results of the same benchmark, config and settings are replaced. Everything else of both files stays.
 
     Args:
         runs: Runs of one model.
-        model: Directory whose `README.md` is written, or a model on the Hub (ORG/NAME), which gets one commit.
+        model: Directory whose `README.md` and `.eval_results/pluralbench.yaml` are written, or a model on the Hub
+            (ORG/NAME), which gets one commit.
 
     Returns:
         Path or address of the card.
 
     Raises:
-        RunError: If there are no runs or runs of several models, the card cannot be read, or `model` is neither a
+        RunError: If there are no runs or runs of several models, a file cannot be read, or `model` is neither a
             directory nor ORG/NAME.
         pluralbench_release.ReleaseError: If the Hub refuses the commit.
     """
-    names = sorted({run.name for run in runs})
-    if len(names) != 1:
-        models = f"the runs are of {', '.join(names)}" if names else "there is no run"
-        raise RunError(f"A model card takes runs of one model, but {models}; pass only the runs of {model}.")
+    _check_one_model(runs, model)
     results = [result for run in runs for result in eval_results(run)]
+    entries = _entries(runs)
     folder = Path(model)
     if folder.is_dir():
-        path = folder / CARD
-        check_output(path)
-        try:
-            with open_file(path) as file:
-                before: str | None = file.read().decode()
-        except FileNotFoundError:
-            before = None
-        except UnicodeDecodeError:
-            raise RunError(f"{path} is not UTF-8; save it as UTF-8.") from None
-        write_text(path, with_results(before, results, folder.resolve().name, str(path)))
+        path, file = folder / CARD, folder / EVALUATION_FILE
+        card = with_results(_text(path), results, folder.resolve().name, str(path))
+        evaluation = with_entries(_text(file), entries, str(file)) if entries else None
+        write_text(path, card)
+        if evaluation is not None:
+            file.parent.mkdir(exist_ok=True)
+            write_text(file, evaluation)
         return str(path)
     if not HUB_REPOSITORY.fullmatch(model):
         raise RunError(f"{model} is neither a model directory nor a model on the Hub (ORG/NAME).")
     remote = open_remote(model, kind="model")
 
     def send(head: Head) -> str:
-        before = text_at(remote, head.commit, CARD)
-        card = with_results(before, results, model.partition("/")[2], f"The card of {model}")
-        return commit(remote, head.commit, {CARD: card.encode()}, title="Add evaluation results of PluralBench")
+        card = with_results(
+            text_at(remote, head.commit, CARD), results, model.partition("/")[2], f"The card of {model}"
+        )
+        files = {CARD: card.encode()}
+        if entries:
+            before = text_at(remote, head.commit, EVALUATION_FILE)
+            files[EVALUATION_FILE] = with_entries(before, entries, f"{EVALUATION_FILE} of {model}").encode()
+        return commit(remote, head.commit, files, title=TITLE)
 
     return address(remote, commit_with_retry(send, remote))
+
+
+def propose_results(runs: Sequence[Run], model: str) -> str:
+    """Open a pull request that adds the results of runs to the evaluation file of a model on the Hub.
+
+    Args:
+        runs: Runs of one model, on datasets of the Hub.
+        model: The model (ORG/NAME), to which any account may open a pull request.
+
+    Returns:
+        Address of the pull request.
+
+    Raises:
+        RunError: If there are no runs, runs of several models, or runs on other data only, or the model's file cannot
+            be read.
+        pluralbench_release.ReleaseError: If the model does not exist, or the Hub refuses the pull request.
+    """
+    _check_one_model(runs, model)
+    entries = _entries(runs)
+    if not entries:
+        raise RunError(
+            "None of the runs has a number on a dataset of the Hub, and the Hub shows no others; score the published "
+            "dataset (ORG/NAME)."
+        )
+    remote = open_remote(model, kind="model")
+    head = head_of(remote)
+    before = text_at(remote, head.commit, EVALUATION_FILE)
+    text = with_entries(before, entries, f"{EVALUATION_FILE} of {model}")
+    return propose(remote, head.commit, {EVALUATION_FILE: text.encode()}, title=TITLE)
+
+
+def _check_one_model(runs: Sequence[Run], model: str) -> None:
+    names = sorted({run.name for run in runs})
+    if len(names) != 1:
+        models = f"the runs are of {', '.join(names)}" if names else "there is no run"
+        raise RunError(f"A model card takes runs of one model, but {models}; pass only the runs of {model}.")
+
+
+def _entries(runs: Sequence[Run]) -> list[EvalResultEntry]:
+    return [entry for run in runs for entry in evaluation_entries(eval_results(run), run.provenance.finished)]
+
+
+def _text(path: Path) -> str | None:
+    """Read a file that is to be replaced; None if there is none."""
+    check_output(path)
+    try:
+        with open_file(path) as file:
+            return file.read().decode()
+    except FileNotFoundError:
+        return None
+    except UnicodeDecodeError:
+        raise RunError(f"{path} is not UTF-8; save it as UTF-8.") from None
 
 
 def eval_results(run: Run) -> list[EvalResult]:

@@ -179,6 +179,35 @@ def commit(
     return info.oid
 
 
+def propose(remote: Remote, parent: str, files: Mapping[str, bytes | Path], *, title: str) -> str:
+    """Open a pull request that adds files, for which no write access is needed.
+
+    Args:
+        remote: The repository.
+        parent: The commit of the main branch that it starts from.
+        files: Contents by path.
+        title: Title of the pull request.
+
+    Returns:
+        The address of the pull request.
+
+    Raises:
+        ReleaseError: The Hub answers with an error.
+    """
+    from huggingface_hub import CommitOperationAdd
+
+    with translate_hub_errors(remote):
+        info = remote.api.create_commit(
+            remote.name,
+            [CommitOperationAdd(path, content) for path, content in files.items()],
+            repo_type=remote.kind,
+            commit_message=title,
+            parent_commit=parent,
+            create_pr=True,
+        )
+    return str(info.pr_url)
+
+
 def put_tag(remote: Remote, tag: str, commit_id: str, message: str) -> None:
     """Tag a commit. Raises `ReleaseError`, also if the tag exists."""
     with translate_hub_errors(remote):

@@ -1,0 +1,76 @@
+"""Results of runs as `.eval_results/pluralbench.yaml`, which the Hub reads for the leaderboards of datasets."""
+
+from collections.abc import Sequence
+
+import yaml
+from huggingface_hub import EvalResult, EvalResultEntry, eval_result_entries_to_yaml, parse_eval_result_entries
+from pluralbench_release.card import PROJECT
+from pluralbench_runs import one_line
+
+from pluralbench.errors import RunError
+
+EVALUATION_FILE = ".eval_results/pluralbench.yaml"
+OVERALL_TASK = "overall"
+
+
+def evaluation_entries(results: Sequence[EvalResult], date: str) -> list[EvalResultEntry]:
+    """Return the results on data of the Hub as entries of an evaluation file.
+
+    Values are in percent. Notes begin with the metric and its settings, and have what the format has no field for.
+
+    Args:
+        results: Results with `metric_args` (`pluralbench.publishing.model_card.eval_results`).
+        date: Time of the evaluation, ISO 8601.
+    """
+    return [
+        EvalResultEntry(
+            dataset_id=result.dataset_type,
+            task_id=result.dataset_config or OVERALL_TASK,
+            value=round(100 * result.metric_value, 4),
+            dataset_revision=result.dataset_revision,
+            date=date,
+            source_url=PROJECT,
+            source_name="PluralBench",
+            notes=_notes(result),
+        )
+        for result in results
+        if result.dataset_revision is not None
+    ]
+
+
+def with_entries(text: str | None, entries: Sequence[EvalResultEntry], where: str) -> str:
+    """Return the text of an evaluation file with these entries in the place of those of the same tasks and settings.
+
+    Args:
+        text: Text of the file; None if there is none.
+        entries: Entries to add.
+        where: Name of the file in errors.
+
+    Raises:
+        RunError: If the file cannot be read.
+    """
+    new = {_key(entry) for entry in entries}
+    try:
+        # Others' entries stay as they are written, with keys that this version of the client does not know.
+        kept = [one for one in yaml.safe_load(text or "") or [] if _key(*parse_eval_result_entries([one])) not in new]
+    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise RunError(f"{where} cannot be read ({one_line(error, 200)}); fix or delete it.") from None
+    return yaml.safe_dump(
+        [*kept, *eval_result_entries_to_yaml(list(entries))], allow_unicode=True, sort_keys=False, width=1000
+    )
+
+
+def _notes(result: EvalResult) -> str:
+    args = result.metric_args or {}
+    interval = (
+        "no interval"
+        if args["low"] is None
+        else f"{args['level']:.0%} interval {100 * args['low']:.2f} to {100 * args['high']:.2f}"
+    )
+    items = f", {args['items']} of {args['of_items']} items" if "items" in args else ""
+    return f"{result.metric_name}; percent; {interval}; n = {args['n']}{items}; rule: {args['rule']}"
+
+
+def _key(entry: EvalResultEntry) -> tuple[str, str, str]:
+    """Identify an entry by its task and settings."""
+    return entry.dataset_id, entry.task_id, (entry.notes or "").partition(";")[0]
