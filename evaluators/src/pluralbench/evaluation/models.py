@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast, get_args
 from pluralbench_calls import Backend
 from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, model_overrides
 from pluralbench_local import LocalModel, ServedModel
-from pluralbench_policies.language_models import Library
+from pluralbench_policies.language_models import Library, language_model
 from pluralbench_rewards import (
     AnyRewardModel,
     FunctionModel,
@@ -183,6 +183,7 @@ def _resolve_here(name: str | LocalModel, connection: ConnectionConfig, sampling
             f"{getattr(name, 'name', name)} runs in this process, where `connection.{given[0]}=...` has no effect; "
             "leave it out."
         )
+    name = language_model(name)  # what cannot run is refused first: importing the libraries takes seconds
     with step("Importing the libraries of the model"):
         from pluralbench_policies import chat_model_of, generation_backend
 
