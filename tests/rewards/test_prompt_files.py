@@ -39,8 +39,11 @@ def written(folder: Path, values: Mapping[str, Any], name: str = "mine") -> Path
     ("changes", "names"),
     [
         ({"messages": [{"role": "user", "text": "{question} {response_a} {response_c}"}]}, r"\{response_c\}"),
-        ({"messages": [{"role": "usr", "text": "{question} {response_a} {response_b}"}]}, "'usr'; did you mean `user`"),
-        ({"messages": [{"role": "response_1", "text": "{question} {responses}"}]}, "'response_1'; list it in `roles`"),
+        (
+            {"messages": [{"role": "usr", "text": "{question} {response_a} {response_b}"}]},
+            "'usr'; use one of system, developer, user, assistant, or",
+        ),
+        ({"messages": [{"role": "response_1", "text": "{question} {responses}"}]}, "'response_1'; use one of"),
         ({"messages": [{"role": "user", "text": "{question} {response_a}"}]}, "do not show all responses"),
         ({"messages": [{"role": "user", "text": "{response_a} {response_b}"}]}, "do not show the question"),
         ({"messages": [{"role": "system", "text": "{question} {responses}"}]}, "asks for no reply"),

@@ -7,7 +7,7 @@ from itertools import chain, pairwise
 from typing import Literal
 
 from pluralbench_calls.retry import InvalidAnswer
-from pluralbench_runs import FrozenModel, did_you_mean, digest
+from pluralbench_runs import FrozenModel, digest
 from pydantic import Field, model_validator
 
 from pluralbench_rewards.contract import EarlierPair, Message
@@ -323,8 +323,10 @@ def _check_names(text: str, known: Sequence[str], where: str) -> None:
 def _check_messages(messages: Sequence[PromptMessage], known: Sequence[str], roles: Sequence[str]) -> None:
     for message in messages:
         if message.text and message.role not in {*ROLES, *roles}:
-            hint = did_you_mean(message.role, ROLES).strip() or "list it in `roles` if the model's chat template has it"
-            raise ValueError(f"there is no role {message.role!r}; {hint.rstrip('.')}")
+            raise ValueError(
+                f"there is no role {message.role!r}; use one of {', '.join([*ROLES, *roles])}, or list it in `roles` "
+                "if the model's chat template has it"
+            )
         _check_names(message.text, known, f"in the message of the role {message.role}")
     if messages[0].reply or messages[-1].reply:
         raise ValueError("a turn that the model writes stands between two other messages")
