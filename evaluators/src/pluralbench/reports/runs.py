@@ -259,4 +259,5 @@ def run_header(run: Run) -> list[str]:
         lines.append(f"Merged from {plural(len(run.result.shards), 'shard')}.")
     verdicts = run.path / VERDICTS_FILE
     further = f", {VERDICTS_FILE} (see pluralbench judge-metrics {verdicts})" if verdicts.exists() else ""
-    return [*lines, f"{run.path}: items.parquet, metrics.json, run.json{further}"]
+    replies = ", replies.parquet" if (run.path / "replies.parquet").exists() else ""
+    return [*lines, f"{run.path}: items.parquet, metrics.json, run.json{replies}{further}"]

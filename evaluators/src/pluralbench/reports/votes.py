@@ -30,10 +30,13 @@ def votes_tables(sheet: Sheet) -> Iterator[Table]:
     runs = [run for run in sheet.runs if run.names("k", "accuracy_of_votes")]
     for name, run in zip(row_names(runs), runs, strict=True):
         rows = [*_rows(run)]
+        label = "samples"
+        if len(vote_sizes(run)) == 1:  # a panel of one sample each: a row for each judge
+            label, rows = "judge", [row._replace(name=row.group, group="") for row in rows]
         shown = [place for place in range(len(COLUMNS)) if any(row.values[place] not in {"", MISSING} for row in rows)]
         yield Table(
             f"{sheet.heading}: votes of {name}",
-            "samples",
+            label,
             [COLUMNS[place] for place in shown],
             [row._replace(values=[row.values[place] for place in shown]) for row in rows],
             "judge" if any(row.group for row in rows) else "",
