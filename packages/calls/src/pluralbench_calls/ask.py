@@ -147,7 +147,7 @@ def _notice_cuts(
             noticed = True
             log_status(
                 f"{cut:,} of {total:,} {label} so far ({cut / total:.0%}) are cut off at the limit of {limit:,} "
-                "tokens; raise it (max_tokens, --max-tokens)."
+                "tokens; stop the run, and raise it with --max-tokens (`max_tokens=...`)."
             )
         check(answers)
 
