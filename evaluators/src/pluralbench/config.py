@@ -87,7 +87,7 @@ TopP = Annotated[
 MaxTokens = Annotated[int, Field(ge=1, description="Maximum tokens per reply.")]
 Logprobs = Annotated[
     bool,
-    Field(description="Record the probability of each verdict; the server must send logprobs with chat completions."),
+    Field(description="Record the probability of each verdict; needs a server that sends logprobs."),
 ]
 Attempts = Annotated[
     int, Field(ge=1, le=MAX_ATTEMPTS, description="Maximum number of requests per item until a reply can be parsed.")
@@ -317,12 +317,12 @@ class JudgeConfig(ReplyConfig):
         1,
         ge=1,
         le=1_000,
-        description="Replies of each judge to each question and order, which vote. Needs a temperature.",
+        description="Replies to each question and order, which vote; needs a temperature.",
     )
     vote: VoteRule | None = Field(
         None,
-        description="How several replies vote: the most frequent (majority) or the mean score. Default: majority of "
-        "verdicts and picks, mean of ratings.",
+        description="How several replies vote: the most frequent, or the mean score. Default: majority; of ratings "
+        "mean.",
     )
     temperature: float | None = Field(
         None, ge=0, description="Sampling temperature; 0 is greedy. Default: the prompt's, or 0."
@@ -336,8 +336,7 @@ class JudgeConfig(ReplyConfig):
         None,
         ge=0,
         lt=0.5,
-        description="With --logprobs: decide by the mean probability of both orders, with a tie up to this distance "
-        "from 1/2. Default: by the verdicts.",
+        description="With --logprobs: decide by the mean probability of both orders; a tie if it is this close to 1/2.",
     )
 
     @field_validator("prompt", mode="before")

@@ -61,8 +61,8 @@ def judge(
     invalid and counts as wrong.
 
     Args:
-        model: Name of a model at the endpoint; a directory or ORG/NAME on the Hub, which runs here if there is no
-            `--base-url`; or `local` (small embedded model). In Python also a `LocalModel`. Several are a panel.
+        model: Name at the endpoint; without `--base-url` also a directory or ORG/NAME on the Hub, which runs here; or
+            `local` (small embedded model). Several are a panel.
         benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
             all), or a TOML file. Default: the benchmark in the manifest of `data`, else personalized.
         data: Location of the dataset, or a `DataConfig`, which also selects configs, columns and a limit, or draws
@@ -87,8 +87,7 @@ def judge(
         pluralbench judge my-model --base-url http://localhost:8000/v1 --data dist/personalized-rewardbench
             --oracle titles
         pluralbench judge ./my-judge --data dist/personalized-rewardbench --device cuda
-        pluralbench judge my-model --samples 8 --temperature 0.7
-        pluralbench judge model-a model-b model-c --base-url http://localhost:4000/v1
+        pluralbench judge model-a model-b --samples 8 --temperature 0.7
     """
     options, models = judging or JudgeConfig(), [model] if isinstance(model, str | LocalModel) else [*model]
     judging = options.for_model(LOCAL if LOCAL in models else "")

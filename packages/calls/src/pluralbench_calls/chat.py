@@ -45,7 +45,7 @@ ExtraFields = Annotated[
     dict[str, Any],
     AfterValidator(_check_extra),
     Field(
-        description="Further field of each request, as JSON; repeatable. Recorded with the run.",
+        description="Further field of each request, as JSON; repeatable.",
         json_schema_extra={"metavar": "KEY=JSON", "example": "reasoning_effort='\"low\"'"},
     ),
 ]
