@@ -23,6 +23,7 @@ from pluralbench.reports.figures.report import figures_of
 from pluralbench.results import Run
 from pluralbench_calls import Answer, CallsError, ParsedReply
 from pluralbench_calls.logprobs import SoftVerdict
+from polars.testing import assert_frame_equal
 from rendered import render
 from verbs import judging, value
 from written_tables import write
@@ -241,6 +242,21 @@ def test_merged_shards_are_the_run_of_all_items(data: Path, tmp_path: Path) -> N
     assert merged.frame("replies").equals(runs[0].frame("replies"))
     assert merged.metrics.equals(runs[0].metrics)
     assert check_submission(merged).state == "checked"
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize("prompt", [None, "letter"])
+def test_names_and_order_of_rows_change_no_number(pairs: Callable[..., Rows], tmp_path: Path, prompt: Any) -> None:
+    rows = pairs(4)
+    others = [row | {"id": f"{place}-{row['id']}"} for place, row in enumerate(reversed(rows))]
+    runs = []
+    for name, own in (("rows", rows), ("others", others)):
+        data = write(tmp_path / "p.jsonl", own)  # its name is the config's
+        with serve(script()) as server:
+            options: dict[str, Any] = {"benchmark": "pairs", "samples": 3, "prompt": prompt}
+            runs.append(judged(server, data, tmp_path / name, ["a", "b"], **options))
+    assert_frame_equal(runs[0].metrics, runs[1].metrics, rel_tol=1e-9)  # sums in another order
+    assert runs[0].metrics["value"].n_unique() > 1
 
 
 def test_show_says_whose_reply_it_is(data: Path, tmp_path: Path, run: Command) -> None:
