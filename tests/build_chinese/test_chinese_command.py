@@ -73,6 +73,7 @@ def test_all_four_steps_leave_their_files(sample: tuple[Path, str]) -> None:
         "README.md",
         "SHA256SUMS",
         *sorted(f"data/{config}/{split}.parquet" for config, split in SPLITS.items()),
+        "eval.yaml",
         "figures/longer_response_wins.png",
         *(f"provenance/{name}" for name in ("dropped.parquet", "ledger.parquet", "manifest.json", "recipe.toml")),
         *(f"provenance/{name}" for name in ("row_digests.parquet", "statistics.json")),

@@ -33,7 +33,7 @@ def test_it_says_what_it_made(sample: Sample) -> None:
     assert sorted(path.name for path in out.parent.iterdir()) == ["multilingual-rewardbench"]
     records = ("dropped", "ledger", "row_digests", "set_aside")
     assert {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()} == {
-        *("README.md", "SHA256SUMS"),
+        *("README.md", "SHA256SUMS", "eval.yaml"),
         *(f"data/{config}/test.parquet" for config in CONFIGS),
         *(f"provenance/{name}" for name in ("manifest.json", "recipe.toml", "statistics.json")),
         *(f"provenance/{name}.parquet" for name in records),

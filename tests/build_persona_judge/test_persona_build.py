@@ -52,7 +52,7 @@ def test_it_says_what_it_made(sample: Sample) -> None:
     assert [path.name for path in release.parent.iterdir()] == ["persona-judge"]
     records = ("dropped", "ledger", "row_digests")
     assert {path.relative_to(release).as_posix() for path in release.rglob("*") if path.is_file()} == {
-        *("README.md", "SHA256SUMS"),
+        *("README.md", "SHA256SUMS", "eval.yaml"),
         *(f"data/{config}/test.parquet" for config in DIGESTS),
         *(f"provenance/{name}" for name in ("manifest.json", "recipe.toml", "statistics.json")),
         *(f"provenance/{name}.parquet" for name in records),

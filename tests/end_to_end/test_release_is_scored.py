@@ -4,6 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from pluralbench import DataConfig
 from pluralbench.data.persona_items import load_personas
 from pluralbench.errors import BenchmarkError, DataError
@@ -15,12 +16,22 @@ BUILT = {"build-personalized": "personalized", "build-multilingual": "multilingu
 PERSONAS = "run `pluralbench judge-personas`"
 
 
+def tasks_of(release: Path) -> set[str]:
+    """The configs behind the overall number, as the Hub is told."""
+    tasks = yaml.safe_load((release / "eval.yaml").read_text(encoding="utf-8"))["tasks"]
+    assert tasks[0]["id"] == "overall"
+    assert all(task["id"] == task["config"] for task in tasks[1:])
+    return {task["id"] for task in tasks[1:]}
+
+
 @pytest.mark.parametrize("builder", BUILT)
 def test_the_manifest_names_the_benchmark_and_the_schema_the_columns(builder: str, tmp_path: Path) -> None:
     release = sample(builder).release
     for place in (release, next(release.glob("data/*/test.parquet"))):
         loaded = load_benchmark(None, place, None)
         assert (loaded.name, loaded.items.ignored) == (BUILT[builder], [])
+    whole = load_benchmark(None, release, None)
+    assert tasks_of(release) == {*whole.items.frame["config"]} - whole.benchmark.outside_overall
     alone = shutil.copytree(release / "data", tmp_path / "data")
     assert manifest_at(str(alone)) is None
     assert load_benchmark(BUILT[builder], alone, None).items.ignored == []
@@ -28,7 +39,8 @@ def test_the_manifest_names_the_benchmark_and_the_schema_the_columns(builder: st
 
 def test_a_release_for_persona_judges_says_what_to_run() -> None:
     release = sample("build-persona-judge").release
-    assert load_personas(str(release)).ignored == []
+    loaded = load_personas(str(release))
+    assert (loaded.ignored, {*loaded.frame["config"]}) == ([], tasks_of(release))
     with pytest.raises(BenchmarkError) as caught:
         load_benchmark(None, release, None)
     assert PERSONAS in str(caught.value)

@@ -10,19 +10,21 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from huggingface_hub import DatasetCard
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_release import LEDGER, RECIPE, ReleaseError, content_digest, read_manifest, read_tables, verify
 from pluralbench_runs import UserError
 from pluralbench_schemas import TableError
-from releases import files_of
+from releases import TEXTS, files_of
 
 FILES = [
     "README.md",
     "SHA256SUMS",
     "data/Art/test.parquet",
     "data/no/test.parquet",
+    "eval.yaml",
     "provenance/ledger.parquet",
     "provenance/manifest.json",
     "provenance/recipe.toml",
@@ -181,6 +183,23 @@ def test_a_release_is_not_written_out_of_its_folder(
         release("a/b/c/release", pairs("q1"), **given[what])
     assert "\n" not in str(caught.value)
     assert {path.name for path in tmp_path.rglob("*")} == {"a", "b", "c", "release", "ledger.parquet"}
+
+
+def test_what_is_scored_are_the_tasks_of_the_hub(release: Make, pairs: Pairs) -> None:
+    assert yaml.safe_load((release() / "eval.yaml").read_text(encoding="utf-8")) == {
+        "name": 'Tiny: "benchmark" 中文',
+        "description": f"A summary. {TEXTS[2]}",
+        "evaluation_framework": "pluralbench",
+        "tasks": [
+            {"id": "overall", "split": "test"},
+            {"id": "Art", "config": "Art", "split": "test"},
+            {"id": "no", "config": "no", "split": "test"},
+        ],
+    }
+    assert "eval.yaml" not in files_of(release("to-train-on", scored=False))
+    assert verify(release("named-so", pairs("q1"), configs=["overall"], scored=False)) == []
+    with pytest.raises(ReleaseError, match=r"^Two tasks of eval\.yaml are called overall; "):
+        release("taken", pairs("q1"), configs=["overall"])
 
 
 def test_rows_survive_in_every_script(release: Make, pairs: Pairs) -> None:

@@ -7,9 +7,10 @@ from typing import Any
 import polars as pl
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from pluralbench_release import LEDGER, RECIPE, ReleaseError, release_digest, verify
 from pluralbench_release.manifest import MANIFEST, ROW_DIGESTS, STATISTICS
-from releases import Damage, cell, edit_manifest, ledger, sum_again, table, without_calls
+from releases import Damage, cell, edit_manifest, ledger, record_again, sum_again, table, without_calls
 
 Make = Callable[..., Path]
 Run = Callable[..., tuple[int, str]]
@@ -36,6 +37,20 @@ def card(old: str, new: str) -> Damage:
 def manifest(change: Callable[[dict[str, Any]], object]) -> Damage:
     """Edit the manifest."""
     return lambda directory: edit_manifest(directory, change)
+
+
+def tasks(change: Callable[[list[dict[str, str]]], object] | str) -> Damage:
+    """Change the tasks of `eval.yaml`, or the whole file, and what the manifest says of it."""
+
+    def edit(directory: Path) -> None:
+        path = directory / "eval.yaml"
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        if not isinstance(change, str):
+            change(values["tasks"])
+        path.write_text(change if isinstance(change, str) else yaml.safe_dump(values), encoding="utf-8")
+        record_again(directory, "eval.yaml")
+
+    return edit
 
 
 def overwrite(name: str, content: bytes) -> Damage:
@@ -99,6 +114,15 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
         card("", "---\nlicense: mit\n---\n"),
         ["The card's `configs:` and the manifest differ in Art/test, no/test."],
     ),
+    **{
+        f"tasks: {name}": (tasks(change), [f"The tasks of eval.yaml and the manifest differ in {name}."])
+        for name, change in {
+            "Arts": lambda listed: listed[1].update(id="Arts"),
+            "no": lambda listed: listed[2].update(split="train"),
+            "overall": lambda listed: listed.pop(0),
+        }.items()
+    },
+    "no tasks": (tasks("a: 1"), ["eval.yaml cannot be read (KeyError('tasks'))."]),
     "a ledger of something else": (ledger(lambda frame: frame.drop("key")), [f"{LEDGER} is not a ledger."]),
     "a call that was lost": (
         without_calls("chosen q3", "chosen q2"),
@@ -131,6 +155,7 @@ DAMAGE: dict[str, tuple[Damage, list[str]]] = {
             "data/no/test.parquet does not belong to this release: its manifest lacks it.",
             "SHA256SUMS lists data/no/test.parquet, which does not belong to this release.",
             "The card's `configs:` and the manifest differ in no/test.",
+            "The tasks of eval.yaml and the manifest differ in no.",
         ],
     ),
     "a file of provenance less in the manifest": (

@@ -25,6 +25,7 @@ def contents_of(
     schema: str = "PersonalizedPairs",
     split: str = "test",
     *,
+    scored: bool = True,
     licenses: Sequence[str] = ("cc-by-4.0",),
     records: Mapping[str, pl.DataFrame] | None = None,
     files: Mapping[str, Path] | None = None,
@@ -32,7 +33,7 @@ def contents_of(
     """What is in a release of these tables, by their configs; a source for each license."""
     about = {"location": "somewhere", "revision": "abc123", "digest": key_of("rows"), "rows": 4}
     return Contents(
-        tables=[ReleaseTable(config, split, frame, schema) for config, frame in tables],
+        tables=[ReleaseTable(config, split, frame, schema, scored) for config, frame in tables],
         sources=[
             Source(name=f"Source {number}", license=license, attribution=f"By {TEXTS[1]}.", **about)
             for number, license in enumerate(licenses)

@@ -192,7 +192,7 @@ def _tables(
 ) -> list[ReleaseTable]:
     """One table per benchmark, and the preference set (the human part, then the judge's) as rankings and as pairs."""
     tables = [
-        ReleaseTable(config, "test", frame_of(rows, PEOPLE), "RankedResponses")
+        ReleaseTable(config, "test", frame_of(rows, PEOPLE), "RankedResponses", scored=True)
         for config, rows in resolved.items()
         if config != PREFERENCE and rows
     ]

@@ -102,7 +102,10 @@ def build(
         records = {"set_aside": set_aside, "dropped": dropped}
         contents = Contents(
             tables=[
-                *(ReleaseTable(code, SPLIT, frame, "MultilingualPairs") for code, frame in frames.items()),
+                *(
+                    ReleaseTable(code, SPLIT, frame, "MultilingualPairs", scored=code != ENGLISH)
+                    for code, frame in frames.items()
+                ),
                 *([] if pairs is None else [ReleaseTable(TRANSLATION, SPLIT, pairs, "TranslationPairs")]),
             ],
             sources=[*([] if english is None else [english.source]), *(table.source for table in rated_tables)],

@@ -109,7 +109,7 @@ def build(
         figures["third_person"] = label_figures(labels)
         records = {"dropped": pl.concat([task.dropped for task in tasks.values()])}
         contents = Contents(
-            tables=[ReleaseTable(name, SPLIT, task.items, "PersonaItems") for name, task in tasks.items()],
+            tables=[ReleaseTable(name, SPLIT, task.items, "PersonaItems", scored=True) for name, task in tasks.items()],
             sources=[task.source for task in tasks.values()],
             statistics=figures,
             card=card(recipe, figures),

@@ -85,7 +85,8 @@ def tables(pairs: pl.DataFrame, recipe: PersonalizedRecipe) -> list[ReleaseTable
     """Return one table per config, in the order of the sources."""
     schema = "VerbatimPersonalizedPairs" if recipe.source.evidence == "verbatim" else "PersonalizedPairs"
     parts = pairs.partition_by("config", as_dict=True, maintain_order=True, include_key=False)
-    return [ReleaseTable(str(config), recipe.source.split, frame, schema) for (config,), frame in parts.items()]
+    split = recipe.source.split
+    return [ReleaseTable(str(config), split, frame, schema, scored=True) for (config,), frame in parts.items()]
 
 
 def nothing_left(missing: str, drops: pl.DataFrame) -> str:

@@ -26,12 +26,14 @@ class ReleaseTable:
         split: Split.
         frame: Rows with a unique column `id` of strings or integers.
         schema: Name of the rows' schema, a key of `pluralbench_schemas.SCHEMAS`.
+        scored: Whether models are scored on the rows and the result enters the benchmark's overall number.
     """
 
     config: str
     split: str
     frame: pl.DataFrame
     schema: str
+    scored: bool = False
 
     @property
     def path(self) -> str:

@@ -19,6 +19,7 @@ STATISTICS = "provenance/statistics.json"
 ROW_DIGESTS = "provenance/row_digests.parquet"
 CARD = "README.md"
 CHANGELOG = "CHANGELOG.md"
+EVALUATION = "eval.yaml"
 SUMS = "SHA256SUMS"
 
 Version = Annotated[str, Field(pattern=r"^[A-Za-z0-9.+!_-]+$", max_length=100)]

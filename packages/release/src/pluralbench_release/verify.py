@@ -13,10 +13,12 @@ from pluralbench_release.card import card_configs, read_card_configs
 from pluralbench_release.checksums import pin_problems, read_checksums, release_files
 from pluralbench_release.content import digests, read_rows, read_table, sort_ids
 from pluralbench_release.errors import ReleaseError
+from pluralbench_release.evaluation import evaluation_problems
 from pluralbench_release.files import directory_contents, read_text
 from pluralbench_release.leaks import leaks
 from pluralbench_release.manifest import (
     CARD,
+    EVALUATION,
     LEDGER,
     ROW_DIGESTS,
     STATISTICS,
@@ -33,8 +35,8 @@ def verify(directory: Path, *, digest: str | None = None) -> list[str]:
 
     Checks the bytes of each file by `SHA256SUMS` and the manifest; missing files, foreign files (except those of git
     and the Hub's client, see `files.IGNORED`) and links; row counts, schemas and content digests (with the first
-    differing row); the calls that rows name; the recipe and the card against the manifest; and secrets of this
-    environment.
+    differing row); the calls that rows name; the recipe, the card and `eval.yaml` against the manifest; and secrets of
+    this environment.
 
     Args:
         directory: Release directory.
@@ -79,6 +81,8 @@ def verify(directory: Path, *, digest: str | None = None) -> list[str]:
             problems += _table_problems(directory, entry, ledger, mismatches[entry.path])
     if CARD in actual:
         problems += _card_problems(directory, manifest)
+    if EVALUATION in actual:
+        problems += evaluation_problems(directory, manifest)
     return problems + leaks(directory, present, manifest.recipe)
 
 

@@ -17,8 +17,10 @@ from pluralbench_release.card import Card, write_card
 from pluralbench_release.checksums import write_checksums
 from pluralbench_release.content import ReleaseTable, digests, write_parquet
 from pluralbench_release.errors import ReleaseError
+from pluralbench_release.evaluation import OVERALL, evaluation_text
 from pluralbench_release.manifest import (
     CARD,
+    EVALUATION,
     LEDGER,
     MANIFEST,
     ROW_DIGESTS,
@@ -95,7 +97,8 @@ def write(
 
     Raises:
         pluralbench_schemas.TableError: Rows break their schema.
-        ReleaseError: There are no tables, or two tables or files have the same path.
+        ReleaseError: There are no tables, two tables or files have the same path, or two scored tables have one
+            config or the name of the overall number.
         pluralbench_runs.UserError: The name of a config, split, record or file cannot be part of a path.
     """
     recorded = {f"provenance/{name}.parquet": frame for name, frame in contents.records.items()}
@@ -117,6 +120,12 @@ def write(
     shutil.copyfile(ledger, directory / LEDGER)
     write_recipe(recipe, directory / RECIPE)
     (directory / STATISTICS).write_text(json_text(contents.statistics), encoding="utf-8")
+    card = contents.card.model_copy(update={"pretty_name": recipe.display_title(contents.card.pretty_name)})
+    scored = [table for table in contents.tables if table.scored]
+    if scored:
+        text = evaluation_text(card.pretty_name, card.summary, scored)
+        (directory / EVALUATION).write_text(text, encoding="utf-8")
+    files = [*FILES, *recorded, *contents.files, *([EVALUATION] if scored else [])]
     manifest = Manifest(
         name=recipe.name,
         version=recipe.version,
@@ -127,10 +136,9 @@ def write(
         sources=list(contents.sources),
         tables=entries,
         ledger=LedgerEntry(path=LEDGER, calls=pq.read_metadata(directory / LEDGER).num_rows),
-        provenance={path: file_digest(directory / path) for path in (*FILES, *recorded, *contents.files)},
+        provenance={path: file_digest(directory / path) for path in files},
         software={package: installed(package) for package in ("polars", "pyarrow", "pluralbench-release")},
     )
-    card = contents.card.model_copy(update={"pretty_name": recipe.display_title(contents.card.pretty_name)})
     write_card(directory, card, manifest, contents.tables, load_name=load_name or directory.resolve().name)
     (directory / MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
     write_checksums(directory, manifest)
@@ -145,12 +153,19 @@ def _check_names(directory: Path, contents: Contents, records: Iterable[str]) ->
         check_split_name(table.split, f"A split of {table.config}")
     for path in (*records, *contents.files):
         safe_join(directory, path)
-    reserved = (CARD, MANIFEST, SUMS, *FILES)
+    reserved = (CARD, MANIFEST, SUMS, EVALUATION, *FILES)
     paths = (*reserved, *records, *contents.files, *(table.path for table in contents.tables))
     # Some file systems ignore case.
     [(duplicate, count)] = Counter(path.casefold() for path in paths).most_common(1)
     if count > 1:
         raise ReleaseError(f"Two tables or files have the path {duplicate}; use each config and split once.")
+    tasks = Counter([OVERALL, *(table.config for table in contents.tables if table.scored)])
+    [(duplicate, count)] = tasks.most_common(1)
+    if count > 1:
+        raise ReleaseError(
+            f"Two tasks of {EVALUATION} are called {duplicate}; models are scored on one split of a config, and "
+            f"`{OVERALL}` is the overall number."
+        )
 
 
 def _write_table(directory: Path, table: ReleaseTable, content: str) -> TableEntry:
