@@ -271,4 +271,4 @@ def test_other_ids_in_another_order_change_no_number(
 
     usual = flat(member(lambda old: old, list, tmp_path))
     other = flat(member(rename, mix, tmp_path))
-    assert other == pytest.approx(usual, nan_ok=True, abs=1e-9)
+    assert repr(other) == repr(usual)

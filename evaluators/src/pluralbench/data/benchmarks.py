@@ -184,7 +184,9 @@ class Benchmark(FrozenModel):
         """
         counts = Counter(subset for subset in subsets if subset is not None)
         sections = self.sections | {
-            name: {subset: n for subset, n in counts.items() if any(fnmatchcase(subset, one) for one in patterns)}
+            name: {
+                subset: n for subset, n in sorted(counts.items()) if any(fnmatchcase(subset, one) for one in patterns)
+            }
             for name, patterns in self.groups.items()
         }
         inside = any(weights.keys() & counts.keys() for weights in sections.values())

@@ -222,6 +222,7 @@ def _compare(
     )
     margins = counted.filter(pl.col("margin").is_not_null() & pl.col("margin_second").is_not_null())
     changed = counted.filter(pl.col("outcome") != pl.col("outcome_second"))
+    scored = _sorted(flat[0][finite], flat[1][finite])
     accuracies, rule = _accuracies(benchmark, decided)
     sides = [
         Side(
@@ -241,11 +242,11 @@ def _compare(
         items=both.height,
         unequal=unequal,
         unlabeled=both.filter(pl.col("rank").is_null() | (pl.col("rank").list.len() < 2)).height,
-        scores=_correlation(flat[0][finite], flat[1][finite]),
-        margins=_correlation(margins["margin"].to_numpy(), margins["margin_second"].to_numpy()),
-        mean_difference=float(gaps[finite].mean()) if finite.any() else None,
+        scores=_correlation(*scored),
+        margins=_correlation(*_sorted(margins["margin"].to_numpy(), margins["margin_second"].to_numpy())),
+        mean_difference=float(np.abs(scored[0] - scored[1]).mean()) if finite.any() else None,
         largest=_largest(both, gaps, flat) if finite.any() else None,
-        scale=_scale(flat[0][finite], flat[1][finite]),
+        scale=_scale(*scored),
         rule=rule,
         second_on_ties=second_on_ties(benchmark),
         decisions=counted.height,
@@ -271,6 +272,12 @@ def _largest(both: pl.DataFrame, gaps: Array, flat: Sequence[Array]) -> LargestD
     names = [(item, name) for item, own in both.select("key", "response_ids").iter_rows() for name in own]
     place = int(gaps.argmax())
     return LargestDifference(*names[place], float(flat[0][place]), float(flat[1][place]))
+
+
+def _sorted(first: Array, second: Array) -> tuple[Array, Array]:
+    """Sort pairs of numbers, since sums depend on their order in their last digits."""
+    order = np.lexsort([second, first])
+    return first[order], second[order]
 
 
 def _correlation(first: Array, second: Array) -> Correlation:

@@ -347,7 +347,7 @@ def _outcome_counts(decisions: pl.DataFrame, valid: pl.DataFrame, key: MetricKey
     """
     margins = decisions["margin"].drop_nulls()
     for metric, values in (("accuracy_of_valid", valid["credit"]), ("mean_margin", margins)):
-        yield key._replace(metric=metric), Estimate(values.mean(), n=len(values))  # type: ignore[arg-type]
+        yield key._replace(metric=metric), Estimate(values.sort().mean(), n=len(values))  # type: ignore[arg-type]
     for metric, value in decisions.select(**_COUNTED).row(0, named=True).items():
         yield key._replace(metric=metric), Estimate(float(value))
 

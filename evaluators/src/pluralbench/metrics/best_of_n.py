@@ -242,7 +242,7 @@ def _deviation(values: Array) -> float:
     several = values[(~np.isnan(values)).sum(1) > 1]
     if not len(several):
         return float("nan")
-    deviation = float(np.sqrt(np.nanvar(several, axis=1, ddof=1).mean()))
+    deviation = float(np.sqrt(np.sort(np.nanvar(several, axis=1, ddof=1)).mean()))
     return deviation or float("nan")
 
 

@@ -113,8 +113,8 @@ def _chance(rule: str, right: int, wrong: int) -> float | None:
 
 
 def _drawn_ties(decisions: pl.DataFrame) -> pl.DataFrame:
-    """Return the mean credits of the prompts of Ties over random scores."""
-    sides = [decisions.select(name=pl.concat_str("config", "id", side, separator="\n")) for side in SIDES]
+    """Return the mean credits of the prompts of Ties over random scores, which texts of responses draw, not ids."""
+    sides = [decisions.select(name=pl.concat_str("config", "digest", side, separator="\n")) for side in SIDES]
     names = pl.concat(sides)["name"].unique().sort()
     better, worse = (
         side["name"].replace_strict(names, pl.int_range(len(names), eager=True)).to_numpy() for side in sides

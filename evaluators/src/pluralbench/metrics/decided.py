@@ -39,7 +39,7 @@ class Decided:
 
     @property
     def cells(self) -> list[Cell]:
-        """The cells of the decisions, in order of occurrence."""
+        """The cells of the decisions, sorted."""
         return cells_of(self.decisions)
 
     @cached_property
@@ -58,8 +58,8 @@ class Decided:
 
 
 def cells_of(decisions: pl.DataFrame) -> list[Cell]:
-    """Return the cells of decisions, in order of occurrence."""
-    return list(decisions.select("config", "subset").unique(maintain_order=True).iter_rows())
+    """Return the cells of decisions, sorted, since a sum over cells depends on their order in its last digits."""
+    return list(decisions.select("config", "subset").unique().sort("config", "subset").iter_rows())
 
 
 def in_overall(benchmark: Benchmark) -> pl.Expr:

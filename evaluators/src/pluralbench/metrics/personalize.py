@@ -115,7 +115,7 @@ def _over_seeds(seeds: Sequence[pl.DataFrame], *, by_config: bool) -> Estimate:
     means = [
         rows.group_by("config", maintain_order=True).agg(right) if by_config else rows.select(right) for rows in seeds
     ]
-    accuracies = np.asarray([mean["correct"].mean() for mean in means], np.float64)
+    accuracies = np.asarray([mean["correct"].sort().mean() for mean in means], np.float64)
     return Estimate(float(accuracies.std(ddof=1)) if len(accuracies) > 1 else None, n=len(accuracies))
 
 

@@ -16,7 +16,7 @@ def user_numbers(decided: Decided) -> Numbers:
     ours = decided.credited.filter(in_overall(decided.benchmark))
     for config in (None, *ours["config"].unique().sort()):
         rows = ours if config is None else ours.filter(config=config)
-        users = rows.group_by("cluster", maintain_order=True).agg(pl.col("credit").mean())
+        users = rows.group_by("cluster", maintain_order=True).agg(pl.col("credit").sort().mean())
         if users.height:
             yield MetricKey("user_accuracy", config), item_mean(users, users["credit"])
 

@@ -109,10 +109,18 @@ def sums_of(
     shape = shape or (int(cluster.max(initial=-1)) + 1, int(cell.max(initial=-1)) + 1)
     # A row of several decisions counts those that are right; a row of one may have a credit.
     partial = np.zeros_like(won) if counts is not None else (won * (1 - won)).clip(min=0)
-    sums = Sums(np.zeros(shape), np.zeros(shape), np.bincount(cell, partial, shape[1]).astype(np.float64))
+    order = np.argsort(won, kind="stable")  # a sum of credits depends on their order in its last digits
+    cell, cluster, won = cell[order], cluster[order], won[order]
+    sums = Sums(np.zeros(shape), np.zeros(shape), np.bincount(cell, partial[order], shape[1]).astype(np.float64))
     np.add.at(sums.won, (cluster, cell), won)
-    np.add.at(sums.counts, (cluster, cell), np.ones_like(won) if counts is None else counts)
+    np.add.at(sums.counts, (cluster, cell), np.ones_like(won) if counts is None else counts[order])
     return sums
+
+
+def order_by_sums(tables: Sequence[Sums]) -> NDArray[np.int64]:
+    """Return the order of clusters by their sums, so that names and order of the data change neither draw nor digit."""
+    columns = [column for sums in tables for part in (sums.won, sums.counts) for column in part.T]
+    return np.lexsort(columns) if columns else np.arange(len(tables[0].won))
 
 
 def resample(tables: Sequence[Sums], seed: int) -> list[Resampled]:
@@ -120,8 +128,7 @@ def resample(tables: Sequence[Sums], seed: int) -> list[Resampled]:
 
     The draws depend on the seed and the sums alone: clusters are numbered by their sums, not as the data have them.
     """
-    flat = np.concatenate([part for sums in tables for part in (sums.won, sums.counts)], axis=1)
-    flat = flat[np.lexsort(flat.T)] if flat.shape[1] else flat
+    flat = np.concatenate([part for sums in tables for part in (sums.won, sums.counts)], axis=1)[order_by_sums(tables)]
     clusters = len(flat)
     generator = np.random.default_rng(seed)
     totals = [flat.sum(0)[None]]

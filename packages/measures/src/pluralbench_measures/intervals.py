@@ -26,13 +26,13 @@ equals the variance of a bootstrap over clusters. With few clusters there are co
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pluralbench_measures.bootstrap import CONFIDENCE, Array, Estimate, Resampled, Sums, ratio
+from pluralbench_measures.bootstrap import CONFIDENCE, Array, Estimate, Resampled, Sums, order_by_sums, ratio
 
 STEP = 1e-6  # of numerical derivatives, relative to a cell's decisions
 MIN_CLUSTERS = 3
@@ -185,6 +185,8 @@ class Linearization:
 
 def linearize(*sums: Sums) -> Linearization:
     """Perturb each sum of one or several tables on the same clusters and cells in turn, for the derivatives by it."""
+    order = order_by_sums(sums)
+    sums = tuple(replace(table, won=table.won[order], counts=table.counts[order]) for table in sums)
     cells = sums[0].won.shape[1]
     rows = 1 + 2 * cells * len(sums)
     sources = []
