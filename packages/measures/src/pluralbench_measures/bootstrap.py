@@ -30,7 +30,8 @@ class Estimate:
         clusters: Number of clusters of these decisions; None if it does not apply.
         method: How the interval is computed: "effective" or "t" (see `pluralbench_measures.intervals`),
             "test inversion" (see `pluralbench_measures.rank_intervals`), "recovered" (see
-            `pluralbench_measures.independent`) or "bootstrap"; None if there is none.
+            `pluralbench_measures.independent`), "two-way" (see `pluralbench_measures.crossed`) or "bootstrap"; None if
+            there is none.
     """
 
     value: float | None

@@ -1,0 +1,281 @@
+"""Estimates of votes that are crossed: people vote on several prompts, and prompts have the votes of several people.
+
+A mean over votes varies with the prompts and with the people that were drawn. Its variance is the sum of the variances
+over prompts and over people, less that over single votes, which both contain (Cameron, Gelbach and Miller 2011, J. Bus.
+Econ. Stat. 29:238). It is never taken to be below that over prompts or over people alone. The interval over prompts
+(`pluralbench_measures.intervals`) is widened by the root of the ratio of this variance to that over prompts, and by the
+ratio of Student's quantiles if people are fewer than prompts.
+
+Few people are not a sample of others. If fewer than `MIN_PEOPLE` are known, or none votes on several prompts, the
+interval is over prompts alone: for the people who voted.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from math import inf
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pluralbench_measures.bootstrap import CONFIDENCE, Array, Estimate, Sums, ratio, sums_of
+from pluralbench_measures.intervals import linearize
+from pluralbench_measures.paired import PERMUTATIONS, ROUNDING
+
+MIN_PEOPLE = 20
+"""Smallest number of people with an interval over people, and of a group that takes part in a gap."""
+TWO_WAY = "two-way"
+"""The method of intervals over prompts and people."""
+UNKNOWN = -1
+"""Number of a person who is not known."""
+PERMUTED_AT_ONCE = 10_000_000  # people times permutations in memory at a time
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Votes:
+    """Prompt and person of votes.
+
+    Attributes:
+        prompt: Number of each vote's prompt, or of the cluster of its prompt. Shape (votes,).
+        person: Number of each vote's person, `UNKNOWN` if not known. Shape (votes,).
+    """
+
+    prompt: Ints
+    person: Ints
+
+    def of(self, chosen: NDArray[np.bool_]) -> "Votes":
+        """Return some of the votes."""
+        return Votes(self.prompt[chosen], self.person[chosen])
+
+    @property
+    def people(self) -> int:
+        """Number of known people."""
+        return len(np.unique(self.person[self.person != UNKNOWN]))
+
+    @property
+    def crossed(self) -> bool:
+        """Whether intervals are over people too."""
+        known = self.person[self.person != UNKNOWN]
+        return self.people >= MIN_PEOPLE and len(known) > self.people
+
+
+def share_of_votes(credit: Array, votes: Votes, influence: Array | None = None) -> Estimate:
+    """Estimate a mean of credits from 0 to 1 over votes, each with the same weight.
+
+    Args:
+        credit: Credit of each vote. Shape (votes,).
+        votes: Their prompts and people.
+        influence: What each vote adds to the sum of credits, if it also changes the credits of others. Default: its
+            own credit. Shape (votes,).
+    """
+    sums, own = _sums(credit, votes), credit if influence is None else influence
+    linearized = linearize(sums)
+    estimate = linearized.share(linearized.sources[0].pooled([0]), [[0]], len(credit), len(sums.won))
+    return two_way(estimate, own - (estimate.value or 0.0), votes, (0.0, 1.0))
+
+
+def mean_of_votes(values: Array, votes: Votes) -> Estimate:
+    """Estimate a mean of any values over votes, such as a log loss."""
+    sums = _sums(values, votes)
+    linearized = linearize(sums)
+    estimate = linearized.estimate(linearized.sources[0].pooled([0]), [[0]], len(values), len(sums.won))
+    return two_way(estimate, values - (estimate.value or 0.0), votes)
+
+
+def ratio_of_votes(first: Array, second: Array, votes: Votes, influence: Array | None = None) -> Estimate:
+    """Estimate the ratio of two means over the same votes, such as of a model's agreement to that of people.
+
+    Args:
+        first: Credits above the line. Shape (votes,).
+        second: Credits below the line. Shape (votes,).
+        votes: Their prompts and people.
+        influence: As in `share_of_votes`, of the credits below the line.
+    """
+    tables = [_sums(credit, votes) for credit in (first, second)]
+    linearized = linearize(*tables)
+    above, below = (source.pooled([0]) for source in linearized.sources)
+    clusters = len(tables[0].won)
+    estimate = linearized.estimate(ratio(above, below), [[0]], len(first), clusters, (0.0, inf))
+    own = first - (estimate.value or 0.0) * (second if influence is None else influence)
+    return two_way(estimate, own, votes, (0.0, inf))
+
+
+def difference_of_votes(credit: Array, others: Array, votes: Votes) -> Estimate:
+    """Estimate the difference of two mean credits over the same votes, such as of two models: the second less the
+    first.
+    """
+    tables = [_sums(values, votes) for values in (credit, others)]
+    linearized = linearize(*tables)
+    before, after = (source.pooled([0]) for source in linearized.sources)
+    estimate = linearized.difference(after - before, [[0]], len(credit), len(tables[0].won))
+    return two_way(estimate, others - credit - (estimate.value or 0.0), votes, (-1.0, 1.0))
+
+
+def two_way(estimate: Estimate, influence: Array, votes: Votes, within: tuple[float, float] = (-inf, inf)) -> Estimate:
+    """Widen an interval over prompts to one over prompts and people, if intervals of these votes are over people.
+
+    Args:
+        estimate: The value with its interval over prompts.
+        influence: Influence of each vote on the value, up to a common factor. Its sum is 0. Shape (votes,).
+        votes: The votes.
+        within: Limits of the bounds.
+    """
+    if estimate.low is None or not votes.crossed:
+        return estimate
+    factor = _widening(influence, votes)
+    return replace(widened(estimate, factor, within), method=TWO_WAY)
+
+
+def widened(estimate: Estimate, factor: float, within: tuple[float, float] = (-inf, inf)) -> Estimate:
+    """Multiply the distances of an interval's bounds from the value by a factor, within limits."""
+    value, low, high = estimate.value, estimate.low, estimate.high
+    if value is None or low is None or high is None:
+        return estimate
+    bounds = value - factor * (value - low), value + factor * (high - value)
+    return replace(estimate, low=max(bounds[0], min(within[0], low)), high=min(bounds[1], max(within[1], high)))
+
+
+def _widening(influence: Array, votes: Votes) -> float:
+    """The width of a two-way interval relative to that over prompts."""
+    from scipy.special import stdtrit
+
+    person = _distinct(votes.person)
+    both = np.unique(np.stack([votes.prompt, person]), axis=1, return_inverse=True)[1].ravel()
+    (over_prompts, prompts), (over_people, people), (over_both, _) = (
+        _variance(influence, cluster) for cluster in (votes.prompt, person, both)
+    )
+    if over_prompts <= ROUNDING**2:
+        return 1.0
+    variance = max(over_prompts + over_people - over_both, over_prompts, over_people)
+    tail = (1 + CONFIDENCE) / 2
+    quantiles = [stdtrit(max(clusters - 1, 1), tail) for clusters in (min(prompts, people), prompts)]
+    return float((variance / over_prompts) ** 0.5 * quantiles[0] / quantiles[1])
+
+
+def _variance(influence: Array, cluster: Ints) -> tuple[float, float]:
+    """Sum the squared influences of clusters; also return the effective number of clusters, by their sizes."""
+    sums, sizes = np.bincount(cluster, influence), np.bincount(cluster).astype(np.float64)
+    number = sizes.sum() ** 2 / (sizes**2).sum()
+    return float((sums**2).sum() * number / max(number - 1, 1)), float(number)
+
+
+def _distinct(person: Ints) -> Ints:
+    """Number each person who is not known as one more person."""
+    known = person != UNKNOWN
+    numbers = np.arange(len(person)) + int(person.max(initial=0)) + 1
+    return np.unique(np.where(known, person, numbers), return_inverse=True)[1].astype(np.int64)
+
+
+def _sums(values: Array, votes: Votes) -> Sums:
+    cluster = np.unique(votes.prompt, return_inverse=True)[1].astype(np.int64)
+    return sums_of(np.zeros_like(cluster), cluster, np.asarray(values, dtype=np.float64), np.ones(len(cluster)))
+
+
+@dataclass(frozen=True)
+class Groups:
+    """Accuracies of groups of people, and the gap between the best and the worst served.
+
+    Attributes:
+        accuracies: Mean credit of the votes of each group, by group.
+        gap: The largest accuracy less the smallest, of groups with at least `MIN_PEOPLE` people; without a value if
+            these are fewer than two. The interval holds for the true gap, whichever groups are the extremes: its bounds
+            are the largest bounds of the differences of all pairs, which hold jointly (Bonferroni).
+        p_value: Share of permutations of people among groups, within strata, whose gap is at least as large; None if
+            no stratum has people of two groups.
+    """
+
+    accuracies: Mapping[int, Estimate]
+    gap: Estimate
+    p_value: float | None = None
+
+
+def group_accuracies(credit: Array, group: Ints, votes: Votes, stratum: Ints, seed: int = 0) -> Groups:
+    """Estimate how well groups of people are served.
+
+    Args:
+        credit: Credit of each vote. Shape (votes,).
+        group: Number of the group of each vote's person. Shape (votes,).
+        votes: The votes. People who are not known have groups, but take no part in a gap.
+        stratum: Number of what each vote's person is compared within, such as a language. Shape (votes,).
+        seed: Seed of the permutations.
+    """
+    numbers = np.unique(group).tolist()
+    accuracies = {one: share_of_votes(credit[group == one], votes.of(group == one)) for one in numbers}
+    large = [one for one in numbers if votes.of(group == one).people >= MIN_PEOPLE]
+    if len(large) < 2:
+        return Groups(accuracies, Estimate(None))
+    chosen = np.isin(group, large)
+    credit, group, votes, stratum = credit[chosen], group[chosen], votes.of(chosen), stratum[chosen]
+    gap = _gap(credit, group, votes, large)
+    return Groups(accuracies, gap, _gap_p_value(credit, group, votes, stratum, seed))
+
+
+def _gap(credit: Array, group: Ints, votes: Votes, large: Sequence[int]) -> Estimate:
+    from scipy.special import ndtri
+
+    cluster = np.unique(votes.prompt, return_inverse=True)[1].astype(np.int64)
+    place = np.searchsorted(large, group).astype(np.int64)
+    sums = sums_of(place, cluster, credit, np.ones(len(credit)), shape=(int(cluster.max()) + 1, len(large)))
+    linearized = linearize(sums)
+    accuracies = [linearized.sources[0].pooled([one]) for one in range(len(large))]
+    sizes, means = np.bincount(place), np.array([one[0] for one in accuracies])
+    influence = (credit - means[place]) / sizes[place]
+    pairs = [*combinations(range(len(large)), 2)]
+    tail = (1 - CONFIDENCE) / 2
+    jointly = float(ndtri(tail / len(pairs)) / ndtri(tail))
+    clusters = len(sums.won)
+    bounds, methods = [], set()
+    for first, second in pairs:
+        values = accuracies[first] - accuracies[second]
+        one = linearized.estimate(values, [[first], [second]], None, clusters, (-1.0, 1.0))
+        own = influence * (place == first) - influence * (place == second)
+        both = np.isin(place, [first, second])
+        one = widened(two_way(one, own[both], votes.of(both), (-1.0, 1.0)), jointly, (-1.0, 1.0))
+        if one.low is None or one.high is None:
+            continue
+        bounds += [(one.low, one.high), (-one.high, -one.low)]
+        methods.add(one.method)
+    value = float(np.ptp(means))
+    if len(bounds) < 2 * len(pairs):  # a pair without an interval
+        return Estimate(value, None, None, len(credit), clusters)
+    low, high = max(0.0, *(one for one, _ in bounds)), max(one for _, one in bounds)
+    method = TWO_WAY if TWO_WAY in methods else methods.pop()
+    return Estimate(value, min(low, value), max(high, value), len(credit), clusters, method)
+
+
+def _gap_p_value(credit: Array, group: Ints, votes: Votes, stratum: Ints, seed: int) -> float | None:
+    known = votes.person != UNKNOWN
+    # Numbered by the votes, so that names and the order of rows do not change which permutations are drawn.
+    named = [_by_size(one[known], credit[known]) for one in (stratum, group)]
+    (strata, groups, _), own = np.unique([*named, votes.person[known]], axis=1, return_inverse=True)
+    won, counts = np.bincount(own.ravel(), credit[known]), np.bincount(own.ravel()).astype(np.float64)
+    order = np.lexsort([won, counts, groups, strata])
+    strata, groups, won, counts = strata[order], groups[order], won[order], counts[order]
+    numbers = np.unique(groups)
+    several = [one for one in np.unique(strata) if len(np.unique(groups[strata == one])) > 1]
+    if not several:
+        return None
+
+    def gaps(labels: Ints) -> Array:
+        means = [ratio((labels == one) @ won, (labels == one) @ counts) for one in numbers]
+        return np.asarray(np.max(means, axis=0) - np.min(means, axis=0))
+
+    observed, larger, remaining = gaps(groups[None])[0], 1, PERMUTATIONS
+    generator = np.random.default_rng(seed)
+    while remaining:
+        size = min(remaining, max(1, PERMUTED_AT_ONCE // len(groups)))
+        labels = np.tile(groups, (size, 1))
+        for one in several:
+            places = np.flatnonzero(strata == one)
+            labels[:, places] = generator.permuted(labels[:, places], axis=1)
+        larger += int((gaps(labels) >= observed - ROUNDING).sum())
+        remaining -= size
+    return larger / (PERMUTATIONS + 1)
+
+
+def _by_size(labels: Ints, credit: Array) -> Ints:
+    """Number labels by how many votes they have, then by the sum of their credit."""
+    place = np.unique(labels, return_inverse=True)[1].ravel()
+    order = np.lexsort([np.bincount(place, credit), np.bincount(place)])
+    return order.argsort()[place].astype(np.int64)
