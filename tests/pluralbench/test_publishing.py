@@ -15,6 +15,7 @@ from made_runs import changed, keep, scored
 from pluralbench.commands.app import main
 from pluralbench.errors import RunError
 from pluralbench.publishing import fetch_results, push_results, write_model_card
+from pluralbench.publishing.model_card import TITLE
 from pluralbench.reports.runs import report_frame
 from pluralbench.results.finding import find_runs
 from pluralbench.results.runs import Run
@@ -224,7 +225,7 @@ def test_a_models_evaluation_file_is_what_the_hub_reads(
     assert headline.high is not None
     assert overall.value == pytest.approx(100 * headline.value, abs=1e-3)
     assert (overall.dataset_revision, overall.date) == (COMMIT, run.provenance.finished)
-    assert (overall.source_name, overall.source_url) == ("PluralBench", "https://github.com/pluralbench/pluralbench")
+    assert overall.source_url is None
     interval = f"95% interval {100 * headline.low:.2f} to {100 * headline.high:.2f}"
     for part in ("; percent; ", interval, f"n = {headline.n}", f"rule: {run.config.benchmark.rule}"):
         assert part in (overall.notes or "")
@@ -238,7 +239,7 @@ def test_a_models_evaluation_file_is_what_the_hub_reads(
 
 
 def test_results_are_proposed_to_a_model_of_others(
-    report: Command, run_of: Callable[..., Run], hub: Hub, monkeypatch: pytest.MonkeyPatch
+    report: Command, run_of: Callable[..., Run], hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository = hub.create("theirs/model", "models")
     head = repository.commit({FILE: THEIRS.encode()})
@@ -250,6 +251,34 @@ def test_results_are_proposed_to_a_model_of_others(
     assert repository.find("main") == head
     assert set(entries_of(repository.files("refs/pr/1")[FILE])) >= {("cais/hle", "default"), ("org/pairs", "overall")}
     assert "README.md" not in repository.files("refs/pr/1")
+    # Others' pull requests are others'.
+    hub.repository("theirs/model", "models").open_pull_request(head, TITLE, "somebody")
+    told = on_hub(run_of("told"), prompt__profile="raw")
+    for name, does in (("a", "Found the same results in"), ("told", "Updated the open pull request to")):
+        status, said = report("report", tmp_path / "runs" / name, "--create-pr", "theirs/model")
+        assert (status, f"{does} theirs/model: {hub.url}/theirs/model/discussions/1" in said) == (
+            0,
+            True,
+        ), said
+    entries = yaml.safe_load(repository.files("refs/pr/1")[FILE])
+    assert len(entries) == 1 + 2 * (1 + len(told.configs))
+    assert len(repository.pull_requests) == 2
+
+
+def test_entries_say_where_the_runs_are_and_are_not_proposed_again(
+    report: Command, run_of: Callable[..., Run], hub: Hub
+) -> None:
+    repository = hub.create("org/model", "models")
+    words = ["--push", "org/runs", "--create", "--model-card", "org/model", "--create-pr", "org/model"]
+    status, said = report("report", on_hub(run_of("a")).path, *words)
+    commit = repository.find("main")
+    assert (status, f"Found the same results in org/model: {hub.url}/org/model/tree/{commit}" in said) == (0, True), (
+        said
+    )
+    assert not repository.pull_requests
+    entry = entries_of(repository.files()[FILE])["org/pairs", "overall"]
+    source = f"{hub.url}/datasets/org/runs/tree/{hub.repository('org/runs').find('main')}"
+    assert (entry.source_url, entry.source_name) == (source, "PluralBench runs")
 
 
 def test_a_card_of_several_models_or_of_none_is_refused(run_of: Callable[..., Run], tmp_path: Path) -> None:

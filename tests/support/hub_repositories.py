@@ -5,6 +5,7 @@ import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 ATTRIBUTES = b"*.parquet filter=lfs diff=lfs merge=lfs -text\n*.safetensors filter=lfs diff=lfs merge=lfs -text\n"
 
@@ -35,6 +36,14 @@ class Commit:
     oid: str = field(default_factory=lambda: secrets.token_hex(20))
 
 
+class PullRequest(NamedTuple):
+    """An open pull request, whose branch is `refs/pr/NUMBER`."""
+
+    number: int
+    title: str
+    author: str
+
+
 @dataclass
 class Repository:
     """A dataset or model. large: files that came and that no commit has yet, by SHA-256."""
@@ -45,6 +54,7 @@ class Repository:
     tags: dict[str, str] = field(default_factory=dict)
     tag_messages: dict[str, str] = field(default_factory=dict)
     large: dict[str, bytes] = field(default_factory=dict)
+    pull_requests: dict[str, PullRequest] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Make the one file that a new repository has on the Hub."""
@@ -69,11 +79,12 @@ class Repository:
         self.branches[on] = made.oid
         return made.oid
 
-    def open_pull_request(self, commit: str) -> tuple[int, str]:
-        """Start the branch of a pull request at a commit. Returns its number and the branch."""
+    def open_pull_request(self, commit: str, title: str, author: str) -> str:
+        """Start the branch of a pull request at a commit. Returns the branch."""
         number = 1 + sum(name.startswith("refs/pr/") for name in self.branches)
-        self.branches[f"refs/pr/{number}"] = commit
-        return number, f"refs/pr/{number}"
+        branch = f"refs/pr/{number}"
+        self.branches[branch], self.pull_requests[branch] = commit, PullRequest(number, title, author)
+        return branch
 
     def find(self, revision: str) -> str | None:
         """The commit that a branch, tag or commit means; None for none."""

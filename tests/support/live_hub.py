@@ -24,6 +24,7 @@ from hub_repositories import Commit, File, Repository
 from listening import QuietHandler, listening
 
 WRITER, READER = "hf_writes_for_org_0123456789", "hf_reads_what_is_public_0123456789"
+USERS = {WRITER: "writer", READER: "reader"}
 LARGE = (".parquet", ".safetensors", ".bin")
 LARGEST = 10 * 2**20  # bytes of a file that git itself holds
 GONE = 0
@@ -125,7 +126,10 @@ class Handler(QuietHandler):
         if status is None or (fault is not None and fault.after):
             try:
                 with self.hub.lock:
-                    found = self._route(path.strip("/").split("/"), body)
+                    # An address may have a branch with slashes, which are quoted, as one part.
+                    found = self._route(
+                        [unquote(part) for part in urlsplit(self.path).path.strip("/").split("/")], body
+                    )
             except Refused as error:
                 found = self._json(
                     {"error": str(error)}, error.status, {"X-Error-Code": error.code, "X-Error-Message": str(error)}
@@ -173,6 +177,10 @@ class Handler(QuietHandler):
                 return self._file(self._repository("datasets", org, name), revision, "/".join(path))
             case [org, name, "resolve", revision, *path]:
                 return self._file(self._repository("models", org, name), revision, "/".join(path))
+            case ["api", "whoami-v2"]:
+                return self._json({"name": self._user()})
+            case ["api", "datasets", org, name, "leaderboard"]:
+                return self._leaderboard(self._repository("datasets", org, name), f"{org}/{name}")
             case ["api", "datasets" | "models" as kind, org, name, *rest]:
                 return self._about(self._repository(kind, org, name), f"{org}/{name}", rest)
         raise Refused(404, "There is nothing of this name.")
@@ -193,20 +201,25 @@ class Handler(QuietHandler):
                 self.hub.repositories[place].large[digest] = body
                 return self._json({})
             case ["api", "datasets" | "models" as kind, org, name, what, revision]:
-                repository = self._repository(kind, org, name, write=what != "paths-info")
+                repository = self._repository(kind, org, name)
+                mine = (
+                    revision in repository.pull_requests and self._user() == repository.pull_requests[revision].author
+                )
+                self._repository(kind, org, name, write=what != "paths-info" and not mine)
                 return self._change(repository, f"{kind}/{org}/{name}", what, revision, body)
         raise Refused(404, "There is nothing of this name.")
 
     def _propose(self, kind: str, name: str, what: str, revision: str, body: bytes) -> Answer:
         """Take a pull request, for which any token will do."""
-        if self._token() is None:
-            raise Refused(401, "Invalid username or password.")
-        repository = self._repository(kind, *name.split("/"))
+        user, repository = self._user(), self._repository(kind, *name.split("/"))
         if what != "commit":
             return self._change(repository, f"{kind}/{name}", what, revision, body)
-        number, branch = repository.open_pull_request(self._commit(repository, revision).oid)
-        made = self._take(repository, branch, [json.loads(line) for line in body.splitlines()])
-        url = f"{self.hub.url}/{name}"
+        lines = [json.loads(line) for line in body.splitlines()]
+        branch = repository.open_pull_request(
+            self._commit(repository, revision).oid, lines[0]["value"]["summary"], user
+        )
+        made = self._take(repository, branch, lines)
+        url, number = f"{self.hub.url}/{name}", repository.pull_requests[branch].number
         urls = {"commitUrl": f"{url}/commit/{made}", "pullRequestUrl": f"{url}/discussions/{number}"}
         return self._json({"commitOid": made} | urls)
 
@@ -227,6 +240,13 @@ class Handler(QuietHandler):
         if given and given not in self.hub.tokens:
             raise Refused(401, "Invalid credentials in Authorization header")
         return given or None
+
+    def _user(self) -> str:
+        """The user whose token came."""
+        token = self._token()
+        if token is None:
+            raise Refused(401, "Invalid username or password.")
+        return USERS[token]
 
     def _create(self, asked: dict[str, Any]) -> Answer:
         token = self._token()
@@ -325,6 +345,8 @@ class Handler(QuietHandler):
                 names = ("id", "title", "message", "date")
                 told = repository.messages(self._commit(repository, revision).oid)
                 return self._json([dict(zip(names, one, strict=True)) | {"authors": []} for one in told])
+            case ["discussions"]:
+                return self._discussions(repository, name)
             case ["tree", revision, *folder]:
                 return self._json(self._below(_tree(self._commit(repository, revision)), "/".join(folder)))
             case [] | ["revision", _]:
@@ -333,6 +355,60 @@ class Handler(QuietHandler):
                 about |= {"downloads": 0, "likes": 0, "siblings": [{"rfilename": path} for path in commit.files]}
                 return self._json(about)
         raise Refused(404, "There is nothing of this name.")
+
+    def _discussions(self, repository: Repository, name: str) -> Answer:
+        """The open pull requests, of the author that is asked for."""
+        asked = parse_qs(urlsplit(self.path).query)
+        assert (asked["type"], asked["status"]) == (["pull_request"], ["open"])
+        found = [one for one in repository.pull_requests.values() if [one.author] == asked.get("author", [one.author])]
+        told = [
+            {
+                "num": one.number,
+                "title": one.title,
+                "author": {"name": one.author},
+                "status": "open",
+                "createdAt": "2026-01-01T00:00:00.000Z",
+                "repo": {"name": name, "type": "model"},
+                "isPullRequest": True,
+            }
+            for one in found
+        ]
+        return self._json({"count": len(told), "start": 0, "discussions": told})
+
+    def _leaderboard(self, dataset: Repository, name: str) -> Answer:
+        """The results of models on the first task of a dataset's `eval.yaml`, in main and in open pull requests."""
+        about = self._commit(dataset, "main").files.get("eval.yaml")
+        if about is None:
+            raise Refused(404, "This dataset has no leaderboard.")
+        [task, *_] = yaml.safe_load(about.content)["tasks"]
+        of_all = parse_qs(urlsplit(self.path).query).get("base_model") == ["false"]
+        models = [(own, one) for (kind, own), one in self.hub.repositories.items() if kind == "models"]
+        found = []
+        for model, repository in models:
+            main = self._commit(repository, "main").files
+            if not of_all and "README.md" in main and b"\nbase_model:" in main["README.md"].content:
+                continue
+            for branch in repository.branches:
+                pull_request = repository.pull_requests.get(branch)
+                for path, file in self._commit(repository, branch).files.items():
+                    if path.startswith(".eval_results/") and (pull_request is None or main.get(path) != file):
+                        entries = yaml.safe_load(file.content)
+                        found += [
+                            {
+                                "modelId": model,
+                                "value": one["value"],
+                                "filename": path,
+                                "verified": False,
+                                "source": one.get("source"),
+                                "author": {"type": "org", "name": model.partition("/")[0]},
+                                "notes": one.get("notes"),
+                                "pullRequest": pull_request and pull_request.number,
+                            }
+                            for one in entries
+                            if (one["dataset"]["id"], one["dataset"]["task_id"]) == (name, task["id"])
+                        ]
+        found.sort(key=lambda one: str(one["value"]), reverse=True)
+        return self._json([{"rank": rank} | one for rank, one in enumerate(found, start=1)])
 
     def _below(self, tree: dict[str, dict[str, Any]], folder: str) -> list[dict[str, Any]]:
         if folder and tree.get(folder, {}).get("type") != "directory":

@@ -9,6 +9,12 @@ from pluralbench_runs.options import Flag
 
 from pluralbench.commands.printing import WIDTH, File, Format, console, print_report
 
+PROPOSED = {
+    "opened": "Opened a pull request to",
+    "updated": "Updated the open pull request to",
+    "unchanged": "Found the same results in",
+}
+
 
 def report(
     runs: Annotated[Sequence[Path], Flag(metavar="PATH...")],
@@ -96,14 +102,16 @@ def report(
     if push is not None or model_card is not None or create_pr is not None:
         from pluralbench.publishing import propose_results, push_results, write_model_card
 
+        source = None
         if push is not None:
             pushed = push_results(runs, push, create=create, private=private)
             console.print(
                 f"{push} has {plural(len(pushed.names), 'run')}, {len(pushed.new)} of them new: {pushed.address}"
             )
+            source = pushed.address
         if model_card is not None:
-            console.print(
-                f"Wrote the results to the card of {model_card}: {write_model_card(runs_read.runs, model_card)}"
-            )
+            card = write_model_card(runs_read.runs, model_card, source)
+            console.print(f"Wrote the results to the card of {model_card}: {card}")
         if create_pr is not None:
-            console.print(f"Opened a pull request to {create_pr}: {propose_results(runs_read.runs, create_pr)}")
+            proposal = propose_results(runs_read.runs, create_pr, source)
+            console.print(f"{PROPOSED[proposal.state]} {create_pr}: {proposal.address}")

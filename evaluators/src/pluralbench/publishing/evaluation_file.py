@@ -4,16 +4,15 @@ from collections.abc import Sequence
 
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, eval_result_entries_to_yaml, parse_eval_result_entries
-from pluralbench_release.card import PROJECT
+from pluralbench_release.evaluation import OVERALL
 from pluralbench_runs import one_line
 
 from pluralbench.errors import RunError
 
 EVALUATION_FILE = ".eval_results/pluralbench.yaml"
-OVERALL_TASK = "overall"
 
 
-def evaluation_entries(results: Sequence[EvalResult], date: str) -> list[EvalResultEntry]:
+def evaluation_entries(results: Sequence[EvalResult], date: str, source: str | None) -> list[EvalResultEntry]:
     """Return the results on data of the Hub as entries of an evaluation file.
 
     Values are in percent. Notes begin with the metric and its settings, and have what the format has no field for.
@@ -21,16 +20,17 @@ def evaluation_entries(results: Sequence[EvalResult], date: str) -> list[EvalRes
     Args:
         results: Results with `metric_args` (`pluralbench.publishing.model_card.eval_results`).
         date: Time of the evaluation, ISO 8601.
+        source: Address where others can read the runs; None if there is none.
     """
     return [
         EvalResultEntry(
             dataset_id=result.dataset_type,
-            task_id=result.dataset_config or OVERALL_TASK,
+            task_id=result.dataset_config or OVERALL,
             value=round(100 * result.metric_value, 4),
             dataset_revision=result.dataset_revision,
             date=date,
-            source_url=PROJECT,
-            source_name="PluralBench",
+            source_url=source,
+            source_name=None if source is None else "PluralBench runs",
             notes=_notes(result),
         )
         for result in results

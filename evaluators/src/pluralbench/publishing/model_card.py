@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, cast
 from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData
 from pluralbench_release.commits import (
     Head,
+    Proposal,
     address,
     commit,
     commit_with_retry,
-    head_of,
     open_remote,
     propose,
     text_at,
@@ -32,7 +32,7 @@ LEVEL = 0.95
 TITLE = "Add evaluation results of PluralBench"
 
 
-def write_model_card(runs: Sequence[Run], model: str) -> str:
+def write_model_card(runs: Sequence[Run], model: str, source: str | None = None) -> str:
     """Add the results of runs to a model: to its card, and those on data of the Hub to its evaluation file.
 
     Results of the same benchmark, config and settings are replaced. Everything else of both files stays.
@@ -41,6 +41,7 @@ def write_model_card(runs: Sequence[Run], model: str) -> str:
         runs: Runs of one model.
         model: Directory whose `README.md` and `.eval_results/pluralbench.yaml` are written, or a model on the Hub
             (ORG/NAME), which gets one commit.
+        source: Address where others can read the runs, for the evaluation file. Default: none.
 
     Returns:
         Path or address of the card.
@@ -52,7 +53,7 @@ def write_model_card(runs: Sequence[Run], model: str) -> str:
     """
     _check_one_model(runs, model)
     results = [result for run in runs for result in eval_results(run)]
-    entries = _entries(runs)
+    entries = _entries(runs, source)
     folder = Path(model)
     if folder.is_dir():
         path, file = folder / CARD, folder / EVALUATION_FILE
@@ -80,15 +81,15 @@ def write_model_card(runs: Sequence[Run], model: str) -> str:
     return address(remote, commit_with_retry(send, remote))
 
 
-def propose_results(runs: Sequence[Run], model: str) -> str:
+def propose_results(runs: Sequence[Run], model: str, source: str | None = None) -> Proposal:
     """Open a pull request that adds the results of runs to the evaluation file of a model on the Hub.
+
+    An open one of this account is updated.
 
     Args:
         runs: Runs of one model, on datasets of the Hub.
         model: The model (ORG/NAME), to which any account may open a pull request.
-
-    Returns:
-        Address of the pull request.
+        source: Address where others can read the runs. Default: none.
 
     Raises:
         RunError: If there are no runs, runs of several models, or runs on other data only, or the model's file cannot
@@ -96,17 +97,15 @@ def propose_results(runs: Sequence[Run], model: str) -> str:
         pluralbench_release.ReleaseError: If the model does not exist, or the Hub refuses the pull request.
     """
     _check_one_model(runs, model)
-    entries = _entries(runs)
+    entries = _entries(runs, source)
     if not entries:
         raise RunError(
             "None of the runs has a number on a dataset of the Hub, and the Hub shows no others; score the published "
             "dataset (ORG/NAME)."
         )
+    where = f"{EVALUATION_FILE} of {model}"
     remote = open_remote(model, kind="model")
-    head = head_of(remote)
-    before = text_at(remote, head.commit, EVALUATION_FILE)
-    text = with_entries(before, entries, f"{EVALUATION_FILE} of {model}")
-    return propose(remote, head.commit, {EVALUATION_FILE: text.encode()}, title=TITLE)
+    return propose(remote, EVALUATION_FILE, lambda before: with_entries(before, entries, where), title=TITLE)
 
 
 def _check_one_model(runs: Sequence[Run], model: str) -> None:
@@ -116,8 +115,8 @@ def _check_one_model(runs: Sequence[Run], model: str) -> None:
         raise RunError(f"A model card takes runs of one model, but {models}; pass only the runs of {model}.")
 
 
-def _entries(runs: Sequence[Run]) -> list[EvalResultEntry]:
-    return [entry for run in runs for entry in evaluation_entries(eval_results(run), run.provenance.finished)]
+def _entries(runs: Sequence[Run], source: str | None) -> list[EvalResultEntry]:
+    return [entry for run in runs for entry in evaluation_entries(eval_results(run), run.provenance.finished, source)]
 
 
 def _text(path: Path) -> str | None:

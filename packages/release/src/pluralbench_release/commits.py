@@ -145,22 +145,24 @@ def commit(
     deleted: Iterable[str] = (),
     title: str,
     description: str = "",
+    branch: str | None = None,
 ) -> str:
-    """Commit files to the main branch.
+    """Commit files to a branch.
 
     Args:
         remote: The repository.
-        parent: The commit at which the main branch must be.
+        parent: The commit at which the branch must be.
         files: Contents by path.
         deleted: Paths to delete.
         title: First line of the commit message.
         description: Body of the commit message.
+        branch: The branch, such as that of a pull request. Default: the main branch.
 
     Returns:
         The id of the commit; that of `parent` if nothing changes.
 
     Raises:
-        StaleParent: The main branch is at another commit.
+        StaleParent: The branch is at another commit.
         ReleaseError: The Hub answers with an error.
     """
     from huggingface_hub import CommitOperationAdd, CommitOperationDelete
@@ -175,21 +177,34 @@ def commit(
             commit_message=title,
             commit_description=description,
             parent_commit=parent,
+            revision=branch,
         )
     return info.oid
 
 
-def propose(remote: Remote, parent: str, files: Mapping[str, bytes | Path], *, title: str) -> str:
-    """Open a pull request that adds files, for which no write access is needed.
+@dataclass(frozen=True)
+class Proposal:
+    """The result of proposing a text.
+
+    Attributes:
+        address: Web address of the pull request, or of the commit that has the text already.
+        state: "opened" if the pull request is new, "updated" if it was open, or "unchanged" if the text was there.
+    """
+
+    address: str
+    state: Literal["opened", "updated", "unchanged"]
+
+
+def propose(remote: Remote, path: str, text: Callable[[str | None], str], *, title: str) -> Proposal:
+    """Propose a text file in a pull request, for which no write access is needed.
+
+    An open pull request of this account with the same title is updated.
 
     Args:
         remote: The repository.
-        parent: The commit of the main branch that it starts from.
-        files: Contents by path.
+        path: Path of the file.
+        text: Function from the current text, None without one, to the proposed text.
         title: Title of the pull request.
-
-    Returns:
-        The address of the pull request.
 
     Raises:
         ReleaseError: The Hub answers with an error.
@@ -197,15 +212,33 @@ def propose(remote: Remote, parent: str, files: Mapping[str, bytes | Path], *, t
     from huggingface_hub import CommitOperationAdd
 
     with translate_hub_errors(remote):
+        mine = remote.api.get_repo_discussions(
+            remote.name,
+            repo_type=remote.kind,
+            author=remote.api.whoami()["name"],
+            discussion_type="pull_request",
+            discussion_status="open",
+        )
+        existing = next((one for one in mine if one.title == title), None)
+        branch = None if existing is None else existing.git_reference
+        parent = remote.api.repo_info(remote.name, repo_type=remote.kind, revision=branch).sha or ""
+    before = text_at(remote, parent, path)
+    after = text(before)
+    if after == before:
+        return Proposal(address(remote, parent) if existing is None else existing.url, "unchanged")
+    if existing is not None:
+        commit(remote, parent, {path: after.encode()}, title=title, branch=branch)
+        return Proposal(existing.url, "updated")
+    with translate_hub_errors(remote):
         info = remote.api.create_commit(
             remote.name,
-            [CommitOperationAdd(path, content) for path, content in files.items()],
+            [CommitOperationAdd(path, after.encode())],
             repo_type=remote.kind,
             commit_message=title,
             parent_commit=parent,
             create_pr=True,
         )
-    return str(info.pr_url)
+    return Proposal(str(info.pr_url), "opened")
 
 
 def put_tag(remote: Remote, tag: str, commit_id: str, message: str) -> None:
