@@ -17,10 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pairwise_models import save_general_preference, save_pairrm
 from pluralbench import compare, merge
-from pluralbench.config import DataConfig
+from pluralbench.config import DataConfig, ScoringConfig
 from pluralbench.contract import Group, ModelRecord, Scored
 from pluralbench.errors import EvaluationError
-from pluralbench.evaluation.models import with_scores
+from pluralbench.evaluation.models import reward_loader
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.leaderboard.comparisons import compare_rewards
 from pluralbench.leaderboard.rescoring import Rescoring
@@ -339,4 +339,4 @@ def test_the_share_of_cycles_is_that_of_a_count_by_hand(values: list[float]) -> 
 
 def test_a_policy_is_not_optimized_against_comparisons() -> None:
     with pytest.raises(EvaluationError, match="`optimize` needs a score of each"):
-        with_scores(Shown(), "`optimize`")
+        reward_loader(Shown(), ScoringConfig(), "`optimize`")()

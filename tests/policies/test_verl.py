@@ -12,7 +12,8 @@ from members import ROOT
 from optimized_runs import TASKS
 from pluralbench_local import LocalModel, load
 from pluralbench_policies import OptimizeConfig, PolicyError
-from pluralbench_policies.verl import VerlConfig, group_of, run_verl, scorer_of, verl_config, verl_files
+from pluralbench_policies.reward_functions import group_of
+from pluralbench_policies.verl import VerlConfig, run_verl, scorer_of, verl_config, verl_files
 from pluralbench_rewards import Group, Person
 from pluralbench_runs import ClusterConfig
 from reward_models import save_classifier

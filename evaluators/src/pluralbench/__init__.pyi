@@ -4,6 +4,7 @@ from .data.items import load_items
 from .downstream.best_of_n import best_of_n
 from .downstream.correlate import correlate
 from .downstream.optimization import optimize
+from .downstream.reward_functions import as_reward_function
 from .errors import UserError
 from .evaluation.compare import compare
 from .evaluation.export import export
@@ -32,6 +33,7 @@ __all__ = [
     "PromptConfig",
     "ServedModel",
     "UserError",
+    "as_reward_function",
     "best_of_n",
     "check_submission",
     "compare",

@@ -33,7 +33,7 @@ from pluralbench.downstream.rollout import (
 )
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
-from pluralbench.evaluation.models import Scorable, resolve_model, with_scores
+from pluralbench.evaluation.models import Scorable, reward_loader
 from pluralbench.metrics.metric import START
 from pluralbench.results.downstream import POLICY_FOLDER, DownstreamResult, OptimizeRunConfig, RewardedRecord
 from pluralbench.results.record import ScoringRecord
@@ -215,7 +215,7 @@ def _optimize_policy(
     """Return the optimized policy, the record of its reward model, and the record of the training."""
     from pluralbench_policies import optimize as run
 
-    model = with_scores(resolve_model(reward, scoring_config(reward, config.scoring))[1](), "`optimize`")
+    model = reward_loader(reward, scoring_config(reward, config.scoring), "`optimize`")()
     done = run(start, model, policy_tasks(trained), work / POLICY_FOLDER, options=config.options)
     rewarded = RewardedRecord(model=model.record(), scoring=ScoringRecord(), missing=0, identical=0)
     return start.model_copy(update={"name": str(done.folder), "revision": None}), rewarded, done.record

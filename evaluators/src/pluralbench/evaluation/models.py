@@ -14,6 +14,7 @@ from pluralbench_policies.language_models import Library, language_model
 from pluralbench_rewards import (
     AnyRewardModel,
     FunctionModel,
+    MeasuresTolerance,
     ModelConfig,
     ModelRecord,
     PairwiseRewardModel,
@@ -48,47 +49,68 @@ def resolve_model(
     if cluster is not None and cluster.address is not None:
         record, load = _resolve_for_cluster(model, scoring)
         return record, lambda: on_cluster(cluster, load, record)
-    model = model_config(model)
+    found = _find_model(model_config(model), scoring)
+    return found.record(), partial(_load, found, scoring)
+
+
+def _find_model(model: Scorable, scoring: ScoringConfig) -> ModelConfig | AnyRewardModel:
+    """Return the configuration of a model, or a model that needs no loading. Raises `EvaluationError`."""
     if isinstance(model, ModelConfig):
-        config = model
-        return config.record(), partial(_load, config, scoring)
+        return model
     if scoring != ScoringConfig():
         raise EvaluationError("`scoring=...` applies to models that are loaded in this process; leave it out.")
     if isinstance(model, RewardModel):
-        loaded_model = as_resumable(model)
-        return loaded_model.record(), lambda: loaded_model
+        return as_resumable(model)
     if isinstance(model, PairwiseRewardModel):
-        pairwise = model
-        return pairwise.record(), lambda: pairwise
+        return model
     if callable(model):
-        function = FunctionModel(cast("Any", model))
-        return function.record(), lambda: function
+        return FunctionModel(cast("Any", model))
     raise EvaluationError(
         f"{type(model).__name__} is not a model; pass a name or directory, a `LocalModel`, a `RewardModel`, a "
         "`PairwiseRewardModel`, or a function from groups to scores."
     )
 
 
-def with_scores(model: AnyRewardModel, use: str) -> RewardModel:
-    """Return a model that gives scores. Raises `EvaluationError` for one that only compares two responses.
+def reward_loader(model: Scorable, scoring: ScoringConfig, use: str) -> Callable[[], RewardModel]:
+    """Return a function that loads a model to reward a policy, without recording what it is.
 
     Args:
-        model: The model.
-        use: What needs scores, for the error.
+        model: The model, as `resolve_model` takes it.
+        scoring: How the model runs.
+        use: What needs the model's scores, for the error.
+
+    Raises:
+        EvaluationError: If the model has no known type, or `scoring` does not apply to it. The function raises it for a
+            model that only compares two responses.
     """
-    if isinstance(model, RewardModel):
-        return model
-    raise EvaluationError(
-        f"{model.record().name} only compares two responses, and {use} needs a score of each; use another reward model."
-    )
+    found = _find_model(model_config(model), scoring)
+    if isinstance(found, ModelConfig):
+        _check_location(found)
+    return partial(_load_reward, found, scoring, use)
 
 
-def _load(config: ModelConfig, scoring: ScoringConfig) -> AnyRewardModel:
+def _load_reward(found: ModelConfig | AnyRewardModel, scoring: ScoringConfig, use: str) -> RewardModel:
+    model = _load(found, scoring)
+    if not isinstance(model, RewardModel):
+        raise EvaluationError(
+            f"{model.record().name} only compares two responses, and {use} needs a score of each; use another reward "
+            "model."
+        )
+    return model.unmeasured() if isinstance(model, MeasuresTolerance) else model
+
+
+def _check_location(config: ModelConfig) -> None:
     if isinstance(config, ServedModel) or (isinstance(config, LocalModel) and config.personal() is None):
-        config.check_location()  # importing the libraries takes seconds
+        config.check_location()
+
+
+def _load(found: ModelConfig | AnyRewardModel, scoring: ScoringConfig) -> AnyRewardModel:
+    if not isinstance(found, ModelConfig):
+        return found
+    _check_location(found)  # importing the libraries takes seconds
     with step("Importing the libraries of the model"):
-        load = resolve_name(config.loader)
-    return cast("AnyRewardModel", load(config, scoring))
+        load = resolve_name(found.loader)
+    return cast("AnyRewardModel", load(found, scoring))
 
 
 def _resolve_for_cluster(model: Scorable, scoring: ScoringConfig) -> tuple[ModelRecord, Callable[[], AnyRewardModel]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
-from pluralbench_rewards import Group, Message, Overflow
+from pluralbench_rewards import Group, Message, Overflow, RenderedConversation
 from pluralbench_runs import one_line
 from transformers import PreTrainedTokenizerBase
 
@@ -105,15 +105,19 @@ class Template:
         text = text.rstrip("\n")  # as OpenRLHF's reward_dataset.py ends a conversation
         return text if text.endswith(self.eos) else f"{text} {self.eos}"
 
-    def encode(self, texts: Sequence[str]) -> "Iterator[array[int]]":
-        """Yield the token ids of rendered conversations. The template writes the special tokens; none is added.
+    def encode(self, texts: Sequence[str], *, add_special_tokens: bool = False) -> "Iterator[array[int]]":
+        """Yield the token ids of rendered conversations.
+
+        Args:
+            texts: The conversations.
+            add_special_tokens: Whether to add special tokens. Default: the chat template has written them.
 
         Raises:
             LocalError: If the tokenizer fails, or the model does not have one of the token ids.
         """
         # `verbose=False`: `tokenize` handles conversations that are too long, so the tokenizer need not warn.
         try:
-            batch = self.tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]
+            batch = self.tokenizer(list(texts), add_special_tokens=add_special_tokens, verbose=False)["input_ids"]
         except Exception as error:  # noqa: BLE001 - what `tokenizers` raises
             raise LocalError(
                 f"The tokenizer fails on a text ({one_line(error)}); use the model's own tokenizer."
@@ -194,6 +198,37 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
         else:
             tokenized[index] = _truncate_prompt(groups[index], tokenized[index], template, limit)
     return tokenized
+
+
+def rendered_tokens(conversation: RenderedConversation, template: Template, limit: int) -> Tokens:
+    """Tokenize a rendered conversation, whose last token is read.
+
+    Args:
+        conversation: The conversation. Token ids include what the model expects at the end (`Template.append`).
+        template: How conversations become tokens.
+        limit: Maximum number of tokens of a conversation.
+
+    Raises:
+        LocalError: If it is empty or too long, or the model does not have one of the token ids.
+    """
+    content = conversation.content
+    if isinstance(content, str):
+        [ids] = template.encode([content], add_special_tokens=conversation.add_special_tokens)
+    else:
+        template = replace(template, append=())
+        highest = 2**31 if template.num_embeddings is None else template.num_embeddings
+        unknown = next((token for token in content if not 0 <= token < highest), None)
+        if unknown is not None:
+            raise LocalError(
+                f"A conversation has the token id {unknown:,}, but the model has only {highest:,} token ids."
+            )
+        ids = array("i", content)
+    if not ids:
+        raise LocalError("A conversation is empty.")
+    tokens = template.tokens(ids, array("i"))
+    if len(tokens.ids) > limit:
+        raise LocalError(f"A conversation has {len(tokens.ids):,} tokens, more than {limit:,}; shorten it.")
+    return tokens
 
 
 def named(ids: Iterable[str]) -> str:

@@ -130,8 +130,9 @@ class PairRMTemplate(Template):
         last = f"<Response {answered + 1}>: "
         return PREFIXES[0] + "\n".join(lines) + pair_of_texts(f"{before}{last}{first}", f"{before}{last}{second}")
 
-    def encode(self, texts: Sequence[str]) -> "Iterator[array[int]]":
+    def encode(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> "Iterator[array[int]]":
         """Yield the token ids of rendered texts, whose three parts get the tokenizer's special tokens each."""
+        del add_special_tokens
         parts = [prefix + part for text in texts for prefix, part in zip(PREFIXES, _split(text), strict=True)]
         ids: Any = self.tokenizer(parts, verbose=False)["input_ids"]
         for start in range(0, len(ids), len(PREFIXES)):

@@ -15,6 +15,7 @@ from pluralbench_rewards import (
     ModelRecord,
     OnScored,
     Overflow,
+    RenderedConversation,
     Scored,
     ScoringConfig,
     Work,
@@ -26,7 +27,7 @@ from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerB
 
 from pluralbench_local.batches import Compute, Finish, Read, ScoreTable, in_batches
 from pluralbench_local.config import LocalModel
-from pluralbench_local.conversations import Template, tokenize
+from pluralbench_local.conversations import Template, Tokenized, rendered_tokens, tokenize
 from pluralbench_local.errors import LocalError
 from pluralbench_local.kinds import ModelKind
 from pluralbench_local.labels import check_label, reward_of
@@ -163,6 +164,23 @@ class LocalRewardModel:
         if self.options.measure_tolerance:
             scored.tolerance = measured_tolerance(self, groups, scored)
         return scored
+
+    def score_rendered(self, conversations: Sequence[RenderedConversation]) -> Scored:
+        """Score conversations that are rendered already, each by itself; see `pluralbench_rewards.ScoresRendered`.
+
+        Raises:
+            LocalError: If a conversation is empty, too long, or has unknown token ids; or if more than its end is read.
+        """
+        if self.template.whole_response or self.template.steps is not None:
+            raise LocalError(f"{self.name} reads where the response begins, so it scores messages only.")
+        limit = length_limit(self)
+        tokenized = [Tokenized([rendered_tokens(one, self.template, limit)]) for one in conversations]
+        work, scores = work_of(self, limit), dict[int, float]()
+        remaining = {index: [0] for index in range(len(tokenized))}
+        for index, values in in_batches(self.rewards, tokenized, remaining, work, [*map(str, remaining)]):
+            scores[index] = values[0]
+        tokens = [[len(one.conversations[0].ids)] for one in tokenized]
+        return Scored([[scores[index]] for index in range(len(tokenized))], tokens, work=work)
 
     def unmeasured(self) -> Self:
         """Return a copy that measures no tolerance when it scores."""

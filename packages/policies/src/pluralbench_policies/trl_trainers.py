@@ -26,6 +26,7 @@ from trl.trainer.rloo_config import RLOOConfig
 from trl.trainer.rloo_trainer import RLOOTrainer
 
 from pluralbench_policies.config import OptimizeConfig
+from pluralbench_policies.reward_functions import completion_parts, or_none
 from pluralbench_policies.scorer import Scorer, draw_curves, lengths, step_lines
 from pluralbench_policies.trainable import divergence, end_ids, load_policy, make_rows
 
@@ -217,12 +218,12 @@ class _Reward:
         self, *, completions: Sequence[Any], completion_ids: Sequence[Sequence[int]], place: Sequence[int], **_: Any
     ) -> list[float | None]:
         self.step += 1
-        rewards = self.scorer(place, [messages[0]["content"] for messages in completions])
+        rewards = self.scorer(place, [completion_parts(messages)[0] for messages in completions])
         self.line = {**self.scorer.line, **lengths(completion_ids, self.ends)}
         if self.start is not None and self.step % self.options.kl_steps == 0:
             rows = make_rows([self.prompts[index] for index in place], completion_ids, self.model.device)
             self.line["kl"] = divergence(self.model, self.start, rows, self.options)
-        return [None if reward != reward else reward for reward in rewards]  # noqa: PLR0124 - NaN
+        return [or_none(reward) for reward in rewards]
 
 
 def _trainer(

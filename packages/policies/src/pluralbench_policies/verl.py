@@ -7,13 +7,11 @@ that also has pluralbench. The values are those of Personalized RewardBench (app
 """
 
 import json
-import math
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import resolve_name
@@ -21,13 +19,14 @@ from typing import Any
 
 from pluralbench_local import LocalModel
 from pluralbench_local.config import described
-from pluralbench_rewards import EarlierPair, Group, ModelConfig, Person, RewardModel, ScoringConfig
+from pluralbench_rewards import ModelConfig, RewardModel, ScoringConfig
 from pluralbench_runs import ClusterConfig, FrozenModel, atomic_write, write_text
 from pluralbench_runs.cluster import DEFAULT_CLUSTER
 from pydantic import Field
 
 from pluralbench_policies.config import OptimizeConfig, Task
 from pluralbench_policies.errors import PolicyError
+from pluralbench_policies.reward_functions import RewardFunction
 
 CONFIG, TASKS, REWARD, FUNCTION = "optimize.yaml", "tasks.parquet", "reward.json", "reward.py"
 ESTIMATORS = {"ppo": "gae", "rloo": "rloo", "grpo": "grpo"}
@@ -256,8 +255,7 @@ def scorer_of(path: Path) -> Callable[..., float]:
     """Make verl's reward function from a file that describes the reward model."""
     settings = json.loads(path.read_text(encoding="utf-8"))
 
-    @cache
-    def model() -> RewardModel:
+    def load() -> RewardModel:
         kind: Any = resolve_name(settings["description"])
         description: Any = kind.model_validate(settings["values"])
         loaded: RewardModel = resolve_name(description.loader)(
@@ -265,28 +263,8 @@ def scorer_of(path: Path) -> Callable[..., float]:
         )
         return loaded
 
-    def compute_score(solution_str: str, extra_info: dict[str, Any], **_: Any) -> float:
-        """Score a completion. Raises `PolicyError` if it has no finite score: verl cannot ignore a completion."""
-        group = group_of(extra_info["group"], solution_str)
-        scored = model().score([group])
-        score = next(iter(scored.scores[0]), math.nan)
-        if not math.isfinite(score):
-            reason = next(iter([*scored.reasons, *scored.dropped.values()]), "it is not finite")
-            raise PolicyError(f"A completion of {group.id} has no score ({reason}).")
-        return score / float(settings["divisor"])
-
-    return compute_score
-
-
-def group_of(text: str, response: str) -> Group:
-    """Parse a task's JSON into a group with this single response."""
-    values = json.loads(text)
-    person = values.pop("person")
-    return Group(**values | {"responses": [response], "person": None if person is None else _person_of(person)})
-
-
-def _person_of(values: dict[str, Any]) -> Person:
-    return Person(**values | {"earlier": tuple(EarlierPair(**pair) for pair in values["earlier"])})
+    reward, divisor = RewardFunction(load, "verl", "compute_score"), float(settings["divisor"])
+    return lambda **values: reward(**values) / divisor
 
 
 if __name__ == "__main__":

@@ -264,6 +264,27 @@ class RewardModel(Protocol):
         """
 
 
+@dataclass(frozen=True)
+class RenderedConversation:
+    """A prompt with its response as a model reads them.
+
+    Attributes:
+        content: Text as a chat template renders it, or token ids.
+        add_special_tokens: Whether the tokenizer adds special tokens to the text, such as BOS.
+    """
+
+    content: str | Sequence[int]
+    add_special_tokens: bool = False
+
+
+@runtime_checkable
+class ScoresRendered(Protocol):
+    """A reward model that also scores rendered conversations, as inference servers do."""
+
+    def score_rendered(self, conversations: Sequence[RenderedConversation]) -> Scored:
+        """Score each conversation, as a group with one response."""
+
+
 Pairs = Sequence[tuple[int, int]]
 """Pairs of responses of a group by their indices, in the order in which a model reads them."""
 
