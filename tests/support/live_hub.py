@@ -29,6 +29,8 @@ LARGE = (".parquet", ".safetensors", ".bin")
 LARGEST = 10 * 2**20  # bytes of a file that git itself holds
 GONE = 0
 """The status of a fault that ends the connection in place of an answer."""
+CUT = -1
+"""That of one that ends it after half of the answer."""
 NO_NETWORK = {"HF_ENDPOINT": "http://127.0.0.1:9", "HF_HUB_OFFLINE": "1"}
 Configs = Mapping[str, Mapping[str, str]]
 """The path of each split of each config."""
@@ -41,8 +43,8 @@ Answer = tuple[int, bytes, dict[str, str]]
 class Fault:
     """What happens to the next requests of a method whose path has a part.
 
-    status: what is answered, or `GONE`. after: what was asked is done all the same. first: is called before. says: the
-    error; `{authorization}` is the header that came.
+    status: what is answered, `GONE` or `CUT`. after: what was asked is done all the same. first: is called before.
+    says: the error; `{authorization}` is the header that came.
     """
 
     method: str
@@ -123,7 +125,7 @@ class Handler(QuietHandler):
         if fault is not None and fault.first is not None:
             fault.first()
         status = None if fault is None else fault.status
-        if status is None or (fault is not None and fault.after):
+        if status in {None, CUT} or (fault is not None and fault.after):
             try:
                 with self.hub.lock:
                     # An address may have a branch with slashes, which are quoted, as one part.
@@ -138,7 +140,11 @@ class Handler(QuietHandler):
             self.hub.asked.append(f"{self.command} {path} gone")
             self.close_connection = True
             return
-        if status is not None and fault is not None:
+        if status == CUT:
+            number, content, headers = found
+            found = number, content[: len(content) // 2], headers | {"Content-Length": str(len(content))}
+            self.close_connection = True
+        elif status is not None and fault is not None:
             said = fault.says.format(authorization=self.headers.get("Authorization"))
             found = self._json({"error": said}, status, fault.headers)
         self._send(path, *found)

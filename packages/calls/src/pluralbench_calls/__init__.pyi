@@ -1,7 +1,7 @@
 from .ask import Limits, Price, ask
 from .backends.canned import CannedBackend, Replay
 from .backends.endpoint import provider_of
-from .backends.local import LOCAL_MODEL, EmbeddedModel
+from .backends.local import LOCAL_MODEL, EmbeddedModel, embedded_weights
 from .backends.openai import OpenAIChat
 from .batches.backend import OpenAIBatches
 from .batches.file_backend import FileBackend
@@ -69,6 +69,7 @@ __all__ = [
     "chat_backend",
     "chat_request",
     "check_connection",
+    "embedded_weights",
     "legacy_choice",
     "legacy_score",
     "model_overrides",

