@@ -113,10 +113,11 @@ def test_other_weights_are_refused(weights: bytes, hub: Hub) -> None:
 
 @pytest.mark.usefixtures("weights")
 def test_without_the_hub_both_ways_are_named(hub: Hub, ledger: Ledger) -> None:
-    hub.faults = [Fault("HEAD", local.FILE, GONE, times=99)]
-    with pytest.raises(
-        CallsError, match=r"cannot be fetched from Qu.*; connect to the Hub, or .*`uv sync --inexact --gro"
-    ):
+    hub.faults = [Fault("GET", "api/models", GONE, times=99)]
+    both = (
+        r"cannot be fetched \(Server disc.*\); connect to the Hub, or install them: `uv sync --inexact --group local`"
+    )
+    with pytest.raises(CallsError, match=both):
         ask([question("Hi.")], ledger, EmbeddedModel())
 
 

