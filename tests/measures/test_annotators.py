@@ -15,6 +15,7 @@ from pluralbench_measures.agreement import krippendorff_alpha
 from pluralbench_measures.annotators import (
     agreement_of_two,
     agreement_with_others,
+    alpha_of_votes,
     bins_of_shares,
     consensus_of,
     count_votes,
@@ -74,7 +75,7 @@ def test_consensus_counts_ties_among_all_votes(votes: list[int], ties: int, plac
     assert consensus_of(counts_of(votes), np.array([ties])).tolist() == [place]
 
 
-def people(rng: np.random.Generator, items: int, votes: int, responses: int, spread: float) -> tuple:
+def people(rng: np.random.Generator, items: int, votes: int, responses: int, spread: float) -> tuple[np.ndarray, ...]:
     """Draw scores, their softmax as the true shares, and votes."""
     scores = spread * rng.standard_normal((items, responses))
     shares = np.exp(scores) / np.exp(scores).sum(1, keepdims=True)
@@ -99,7 +100,7 @@ def test_the_interval_of_a_ceiling_covers(
 ) -> None:
     """People differ in how often they see what most see; the truth is the mean over many draws."""
     rng, items, number, draws = np.random.default_rng(5), 200, 60, 200
-    values, bounds = [], []
+    values, bounds = list[float](), list[tuple[float, float]]()
     for _ in range(draws):
         person = np.concatenate([rng.choice(number, votes, replace=False) for _ in range(items)])
         item = np.repeat(np.arange(items), votes)
@@ -108,9 +109,9 @@ def test_the_interval_of_a_ceiling_covers(
         own, influence = agreement(counts), vote_influence(counts, agreement)
         place = item, right.astype(np.int64)
         found = share_of_votes(own[place], Votes(item, person), influence[place])
-        values.append(found.value)
-        bounds.append((found.low, found.high))
-    truth = np.mean(values)
+        values.append(found.value or 0.0)
+        bounds.append((found.low or 0.0, found.high or 1.0))
+    truth = float(np.mean(values))
     assert np.mean([low <= truth <= high for low, high in bounds]) >= 0.915
 
 
@@ -216,9 +217,24 @@ def test_the_interval_of_a_rank_correlation_covers() -> None:
         second = rho * first + np.sqrt(1 - rho**2) * rng.standard_normal(150)
         found = rank_correlation(first, second, np.arange(150))
         assert found.value == pytest.approx(spearmanr(first, second).statistic)
-        held += found.low <= truth <= found.high
+        held += (found.low or 0.0) <= truth <= (found.high or 0.0)
     assert held / draws >= 0.92
     assert rank_correlation(np.ones(9), np.arange(9.0), np.arange(9)).value is None
+
+
+@pytest.mark.heavy
+def test_the_interval_of_alpha_covers() -> None:
+    rng, values, intervals = np.random.default_rng(10), list[float](), list[tuple[float, float]]()
+    for _ in range(300):
+        _, _, counts = people(rng, 120, 4, 3, 1.0)
+        counts[:20] = [[1, 0, 0]]  # a vote alone says nothing
+        found = alpha_of_votes(counts, np.arange(120))
+        assert found.value == pytest.approx(krippendorff_alpha(counts.astype(int).tolist())["nominal"])
+        values.append(found.value or 0.0)
+        intervals.append((found.low or 0.0, found.high or 0.0))
+    truth = float(np.mean(values))
+    assert np.mean([low <= truth <= high for low, high in intervals]) >= 0.92
+    assert alpha_of_votes(np.array([[2.0, 0.0]]), np.zeros(1, dtype=np.int64)).value is None
 
 
 def test_margins_leave_padding_out() -> None:
@@ -231,9 +247,9 @@ def test_the_real_votes_of_pandalm_by_a_plain_count() -> None:
     item, vote = np.repeat(np.arange(len(rows)), 3), np.array(rows).ravel()
     picks = vote > 0
     counts = count_votes(item[picks], vote[picks] - 1, (len(rows), 2))
-    ties = np.bincount(item[~picks], minlength=len(rows))
+    ties = np.bincount(item[~picks], minlength=len(rows)).astype(np.float64)
     same = total = with_majority = voters = 0.0
-    consensus = Counter()
+    consensus = Counter[str]()
     for row in rows:
         own = [one for one in row if one]
         most = max(own.count(1), own.count(2))
@@ -251,8 +267,10 @@ def test_the_real_votes_of_pandalm_by_a_plain_count() -> None:
     for agreement, expected in ((agreement_of_two, same), (agreement_with_others, with_majority)):
         assert (counts * agreement(counts))[several].sum() == pytest.approx(expected)
     assert counts[several].sum() == total == voters
-    found = Counter(np.array(["unanimous", "clear", "split"])[consensus_of(counts, ties)].tolist())
+    names = ("unanimous", "clear", "split")
+    found = Counter(names[place] for place in consensus_of(counts, ties).tolist())
     assert found == consensus
-    table = np.stack([ties, *counts.T], axis=1).astype(int)
+    table = np.stack([ties, *counts.T], axis=1).astype(np.int64)
     library = krippendorff.alpha(reliability_data=np.array(rows).T, level_of_measurement="nominal")
     assert krippendorff_alpha(table.tolist())["nominal"] == pytest.approx(library)
+    assert alpha_of_votes(table.astype(np.float64), np.arange(len(rows))).value == pytest.approx(library)

@@ -298,3 +298,27 @@ def _x_log_x(values: Array) -> Array:
 def bins_of_shares(shares: Array) -> Ints:
     """Assign predicted shares to one of `BINS` equal bins from 0 to 1."""
     return np.minimum((shares * BINS).astype(np.int64), BINS - 1)
+
+
+def alpha_of_votes(counts: Array, cluster: Ints) -> Estimate:
+    """Compute Krippendorff's nominal alpha of votes with an interval over clusters; see `agreement`.
+
+    Args:
+        counts: Votes by item and answer; a tie can be an answer. Items with fewer than two votes are left out.
+        cluster: Cluster of each item.
+    """
+    several = counts.sum(1) > 1
+    counts, (names, place) = counts[several], np.unique(cluster[several], return_inverse=True)
+    number, clusters, answers = counts.sum(1), len(names), counts.shape[1]
+    differing = (number**2 - (counts**2).sum(1)) / (number - 1)
+    columns = [*counts.T, differing]
+    won = np.stack([np.bincount(place, column, clusters) for column in columns], axis=1).astype(np.float64)
+    sizes = np.tile(np.bincount(place, number, clusters).astype(np.float64)[:, None], answers + 1)
+    if not (counts.sum(0) > 0).sum() > 1:
+        return Estimate(None, n=len(counts), clusters=clusters)
+    linearized = linearize(Sums(won, sizes))
+    totals = linearized.sources[0].won
+    votes = totals[:, :answers].sum(1)
+    by_chance = (votes**2 - (totals[:, :answers] ** 2).sum(1)) / (votes - 1)
+    alpha = 1 - totals[:, answers] / by_chance
+    return linearized.estimate(alpha, [range(answers + 1)], len(counts), clusters, (-1.0, 1.0))
