@@ -16,6 +16,7 @@ def leaderboard(
     data: Mapping[str, str],
     any_data: bool = False,
     checked: File = None,
+    from_hub: Annotated[str | None, Flag(metavar="ORG/NAME")] = None,
 ) -> None:
     """Write a leaderboard page of many runs, with their tables, figures and check results.
 
@@ -29,12 +30,14 @@ def leaderboard(
         data: Current locations of the runs' data, by benchmark.
         any_data: Include runs on samples and on data other than the published dataset.
         checked: Output of `check --json`. Runs whose files are unchanged keep that result, including rescoring.
+        from_hub: Also show the Hub's leaderboard of this dataset, which some of the runs are on; marked as not checked.
 
     Examples:
         pluralbench leaderboard runs --site site
         pluralbench leaderboard runs --site site --checked checked.json     # from `pluralbench check --json`
         pluralbench leaderboard runs --site site --any-data     # also samples and your own tables
         pluralbench leaderboard ORG/our-results --site public     # for any static host
+        pluralbench leaderboard runs --site site --from-hub ORG/NAME     # also what others published
     """
     from pluralbench_runs.console import clean
 
@@ -49,6 +52,7 @@ def leaderboard(
         any_data=any_data,
         locations=data,
         earlier_checks=earlier_checks,
+        from_hub=from_hub,
     )
     for _, run, result in done.runs:
         if result is not None and not result.accepted:
@@ -61,4 +65,6 @@ def leaderboard(
         console.print(
             f"{len(done.other_data):,} runs on other data were left out (--any-data includes them): {titles}."
         )
+    if done.published is not None:
+        console.print(*done.published.sentences, *done.published.notes, sep="\n")
     console.print(f"Wrote {done.page}")

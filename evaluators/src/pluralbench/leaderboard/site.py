@@ -13,8 +13,10 @@ from pluralbench.data.benchmarks import is_published_data
 from pluralbench.errors import RunError
 from pluralbench.evaluation.reloading import DataCache, RunInputs
 from pluralbench.leaderboard.checks import check_submission, files_digest, location_override
+from pluralbench.leaderboard.published import published_results
 from pluralbench.publishing.results import RUNS, fetch_results
 from pluralbench.reports.html.page import Listed, html_report
+from pluralbench.reports.writing import Report
 from pluralbench.results.checks import CheckResult
 from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench.results.runs import Run
@@ -36,12 +38,14 @@ class WrittenSite(NamedTuple):
         runs: Runs on the page.
         left_out: Number of runs of `best-of-n`, `optimize` and `personalize`, which are not on the page.
         other_data: Runs that are left out because they do not use a benchmark's published data.
+        published: Results that others published; None if they were not read.
     """
 
     page: Path
     runs: list[Listed]
     left_out: int
     other_data: list[Run]
+    published: Report | None = None
 
 
 def folder_of(place: str) -> Path:
@@ -64,6 +68,7 @@ def write_site(
     any_data: bool = False,
     locations: Mapping[str, str] | None = None,
     earlier_checks: Mapping[str, CheckResult] | None = None,
+    from_hub: str | None = None,
 ) -> WrittenSite:
     """Write the static site of a leaderboard with all runs below a directory.
 
@@ -80,12 +85,14 @@ def write_site(
             locations that the runs record.
         earlier_checks: Earlier results by digest of the run's files, as `read_check_results` reads them. A result holds
             while the files are unchanged. Default: none.
+        from_hub: Dataset (ORG/NAME) whose leaderboard on the Hub is shown too, marked as not checked. Default: none.
 
     Returns:
         The page, the listed runs, and the runs that were left out.
 
     Raises:
-        RunError: The directory has no run of a benchmark, or none on published data.
+        RunError: The directory has no run of a benchmark, or none on published data, or none on `from_hub`.
+        TablesError: The Hub has no leaderboard of `from_hub`.
         OutputError: `out` contains other files.
     """
     found_runs = find_runs([folder])
@@ -101,14 +108,16 @@ def write_site(
             f"{folder} has no run on a benchmark's published data; its {len(other):,} runs are on samples or other "
             "data. To include them, give `any_data=True`."
         )
+    published = None if from_hub is None else published_results(from_hub, runs)
     with output_directory(out, SiteRecipe(), recipe_file=RECIPE_FILE) as output:
         listed = check_runs(runs, folder, locations or {}, earlier_checks or {})
-        text, _ = html_report(FoundRuns([], [], []), listed)
+        text, _ = html_report(FoundRuns([], [], []), listed, published)
         staged = output.staging()
         (staged / INDEX).write_text(text, encoding="utf-8")
         (staged / RECIPE_FILE).write_bytes((output.work / "recipe.toml").read_bytes())
         output.publish(staged)
-    return WrittenSite(out / INDEX, listed, len(found_runs.downstream) + len(found_runs.personalized), other)
+    left_out = len(found_runs.downstream) + len(found_runs.personalized)
+    return WrittenSite(out / INDEX, listed, left_out, other, published)
 
 
 def is_published(run: Run) -> bool:
