@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from pluralbench import find_benchmark
-from pluralbench.config import AnswerLanguage
+from pluralbench.config.judges import AnswerLanguage
 from pluralbench.data.prompts import language_context
 from pluralbench.errors import DataError
 from verbs import load_items

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import item, persona
 from persona_tables import shown as shown_of
-from pluralbench.config import ReplyFormat, Setting
+from pluralbench.config.judges import ReplyFormat, Setting
 from pluralbench.data.persona_prompts import VERSION, persona_digest, persona_messages, reply_schema
 
 SETTINGS: list[Setting] = ["standard", "certainty", "tie"]

@@ -14,7 +14,6 @@ from pydantic import Field
 
 from pluralbench.arguments import HeldOut, PolicyConnection, Undrawn
 from pluralbench.config import (
-    PLACE,
     ConnectionConfig,
     DataConfig,
     GenerationRuntime,
@@ -22,6 +21,7 @@ from pluralbench.config import (
     SamplingConfig,
     ServingConfig,
 )
+from pluralbench.config.fields import PLACE
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.models import DUPLICATE_NAME
 

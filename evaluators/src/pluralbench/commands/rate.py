@@ -9,7 +9,7 @@ from pluralbench_runs.recipe_options import Overrides, RecipeOptions
 from pluralbench_runs.study_options import ReturnedFiles, StudyOptions, study_settings
 
 from pluralbench.commands.printing import console, print_downstream, print_next
-from pluralbench.config import PLACE
+from pluralbench.config.fields import PLACE
 from pluralbench.downstream.people import WinRecipe
 
 WIN_RATE_FOLDER = "win-rate"

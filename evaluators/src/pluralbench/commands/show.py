@@ -11,7 +11,7 @@ from pluralbench_runs.options import Flag
 from pydantic import Field
 
 from pluralbench.commands.printing import AsJson, console
-from pluralbench.config import PLACE
+from pluralbench.config.fields import PLACE
 from pluralbench.errors import EvaluationError
 
 Selection = Annotated[bool, Flag(panel="Selection")]

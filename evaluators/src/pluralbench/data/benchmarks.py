@@ -13,7 +13,8 @@ from pluralbench_runs import FrozenModel, did_you_mean, first_validation_error, 
 from pluralbench_tables import SPREADSHEET, Dialect, Quoting, Separator
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from pluralbench.config import OnEmpty, Vote
+from pluralbench.config import OnEmpty
+from pluralbench.config.judges import Vote
 from pluralbench.data.fields import LISTS, Columns, Credit, HistoryRows, Reference, Stratum, parse_changes
 from pluralbench.data.labels import Labels, Values
 from pluralbench.errors import BenchmarkError

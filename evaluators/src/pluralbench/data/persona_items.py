@@ -9,7 +9,7 @@ import polars as pl
 from pluralbench_runs import digest, rng_for
 from pluralbench_schemas import TableError
 
-from pluralbench.config import Setting
+from pluralbench.config.judges import Setting
 from pluralbench.data.samples import read_data
 from pluralbench.errors import DataError
 

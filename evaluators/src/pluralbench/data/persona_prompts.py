@@ -13,7 +13,7 @@ from pluralbench_calls.verdicts import MAX_CERTAINTY
 from pluralbench_rewards.judge_prompts import SECTION, ReplySchema
 from pluralbench_runs import Json, digest
 
-from pluralbench.config import ReplyFormat, Setting
+from pluralbench.config.judges import ReplyFormat, Setting
 
 VERSION = "1"
 _TEXTS: dict[str, Any] = tomllib.loads(

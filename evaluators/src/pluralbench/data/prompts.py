@@ -18,7 +18,8 @@ from pluralbench_rewards.judge_prompts import demonstration_block, persona_block
 from pluralbench_runs import digest
 from pluralbench_schemas import ENGLISH, LANGUAGES, language_of, render_posts
 
-from pluralbench.config import AnswerLanguage, Oracle, Profile, PromptConfig
+from pluralbench.config import Profile, PromptConfig
+from pluralbench.config.judges import AnswerLanguage, Oracle
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.history import History
 from pluralbench.data.personas import UserPersona, json_lines, read_personas

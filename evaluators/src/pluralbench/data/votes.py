@@ -20,7 +20,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from pluralbench.config import Vote, VoteRule
+from pluralbench.config.judges import Vote, VoteRule
 from pluralbench.data.column_types import schema_of
 from pluralbench.data.decisions import SCORED
 from pluralbench.errors import RunError

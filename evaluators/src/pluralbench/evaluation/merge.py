@@ -17,7 +17,7 @@ from pluralbench_runs import FrozenModel, Output, describe_difference
 from pluralbench_runs.options import Flag
 
 from pluralbench.arguments import Runs
-from pluralbench.config import PLACE
+from pluralbench.config.fields import PLACE
 from pluralbench.data.clusters import Shard, parse_shard
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.persona_items import PersonaItemSet

@@ -10,7 +10,7 @@ import polars as pl
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Cached, Group, OnScored, Pairs, PairwiseRewardModel, Scored
 
-from pluralbench.config import Vote
+from pluralbench.config.judges import Vote
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import BASE, COMPARED, lists_pairs
 from pluralbench.data.votes import INVALID, verdict

@@ -22,7 +22,8 @@ from pluralbench_runs import Seed, write_text
 from pluralbench_tables import csv_text
 
 from pluralbench.arguments import ShardText
-from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig, Setting, Variables
+from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig
+from pluralbench.config.judges import Setting, Variables
 from pluralbench.data.benchmarks import known_benchmarks
 from pluralbench.data.clusters import Shard, parse_shard
 from pluralbench.data.decisions import JUDGED_PERSONAS, SOFT_PERSONAS

@@ -39,7 +39,7 @@ from math import comb
 import numpy as np
 import polars as pl
 
-from pluralbench.config import Vote
+from pluralbench.config.judges import Vote
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import Credit
 from pluralbench.data.rules import twin_of

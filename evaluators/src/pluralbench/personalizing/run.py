@@ -16,7 +16,8 @@ from pluralbench_runs import FrozenModel, Output, log_status, plural
 from pluralbench_runs.options import Flag, Options
 
 from pluralbench.arguments import WITHOUT_DRAW, HeldOut
-from pluralbench.config import PLACE, DataConfig, PersonalizeConfig, as_data_config
+from pluralbench.config import DataConfig, PersonalizeConfig, as_data_config
+from pluralbench.config.fields import PLACE
 from pluralbench.data.decisions import decide
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, run_folder

@@ -6,9 +6,9 @@ here, which keeps `--help` fast.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-from pluralbench_calls.chat import LOCAL, MAX_ATTEMPTS, ConnectionConfig, ExtraFields
+from pluralbench_calls.chat import ConnectionConfig, ExtraFields
 from pluralbench_local import LocalModel, ServedModel
 from pluralbench_local.config import TrainingConfig
 from pluralbench_local.personal.options import METHODS, PersonalConfig
@@ -16,12 +16,13 @@ from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.language_models import LIBRARY, Library
 from pluralbench_policies.planner_options import PlannerConfig
 from pluralbench_rewards import ScoringConfig
-from pluralbench_rewards.prompts import JudgePrompt, load_prompt
 from pluralbench_rewards.served.engine import ServingConfig
-from pluralbench_rewards.synthesize_me import SynthesisConfig
-from pluralbench_runs import ClusterConfig, FrozenModel, PathText, Seed, did_you_mean
+from pluralbench_runs import ClusterConfig, FrozenModel, Seed, did_you_mean
 from pluralbench_tables import Dialect, Quoting, Separator
 from pydantic import Field, field_validator, model_validator
+
+from pluralbench.config.fields import PLACE, SPLIT, Attempts, Configs, Limit, Location, MaxTokens, Temperature, TopP
+from pluralbench.config.judges import JudgeConfig, PersonaDataConfig, PersonaJudgeConfig, SynthesizeConfig
 
 __all__ = [
     "AspectMatchingConfig",
@@ -51,57 +52,15 @@ __all__ = [
 
 OnEmpty = Literal["error", "drop", "keep"]
 Profile = Literal["none", "raw", "plan", "persona"]
-AnswerLanguage = Literal["target", "english"]
-ReplyFormat = Literal["reasoned", "brief", "structured"]
-Orders = Literal["both", "one"]
-Criterion = Literal["quality", "person"]
-Protocol = Literal["pairwise", "pointwise", "listwise"]
-Vote = Literal["unanimous", "signed", "mean"]
-VoteRule = Literal["majority", "mean"]
-Oracle = Literal["titles", "reasons"]
-VerdictParsing = Literal["lenient", "strict"]
 Measure = Literal["rubric", "rating", "win"]
 Judged = Literal["all", "selected"]
 Compared = Literal["both", "without", "with", "all"]
-Setting = Literal["standard", "certainty", "tie"]
-Variables = Literal["all", "key", "least", "none", "key-code", "least-code"]
 
-PLACE = "DIR|FILE|ORG/NAME[@REVISION]"
-Location = Annotated[
-    PathText | None,
-    Field(
-        description="Dataset location: directory, file or ORG/NAME on the Hub; sample: bundled rows. Default: the Hub.",
-        json_schema_extra={"flag": "--data", "metavar": PLACE},
-    ),
-]
-Configs = Annotated[
-    tuple[str, ...],
-    Field(description="Config to include; repeatable. Default: all.", json_schema_extra={"flag": "--config"}),
-]
-SPLIT = "Split of the data; all: every split. Default: the benchmark's."
-Limit = Annotated[int | None, Field(ge=1, description="Maximum number of items per config.")]
-Temperature = Annotated[float, Field(ge=0, description="Sampling temperature; 0 is greedy.")]
-TopP = Annotated[
-    float | None, Field(gt=0, le=1, description="Nucleus sampling: cumulative probability to sample from.")
-]
-MaxTokens = Annotated[int, Field(ge=1, description="Maximum tokens per reply.")]
-Logprobs = Annotated[
-    bool,
-    Field(description="Record the probability of each verdict; needs a server that sends logprobs."),
-]
-Attempts = Annotated[
-    int, Field(ge=1, le=MAX_ATTEMPTS, description="Maximum number of requests per item until a reply can be parsed.")
-]
 PLANS = "For --profile plan: output of `plan`, or JSON Lines with id and aspects."
 PERSONAS = (
     "Output of `synthesize`, or JSON Lines with persona and the id of an item or a user. Default: the data's personas."
 )
 PROFILE = "User context in the prompt: none, posts (raw), inferred aspects (plan) or a description (persona)."
-ORDERS = "both: judge both response orders; one: a single order, drawn by the seed or as in the data."
-REPLY_FORMAT = (
-    "Format of the reply: with reasons (reasoned), the verdict alone (brief), or JSON by a schema that the server "
-    "enforces (structured). Default: reasoned; brief for personas; structured for the embedded model."
-)
 
 
 def _split(value: Any) -> Any:
@@ -241,192 +200,6 @@ class GenerationRuntime(RuntimeConfig):
     library: Library = Field("transformers", description=LIBRARY)
 
     chat_template: Path | None = Field(None, description="Jinja file to use instead of the tokenizer's chat template.")
-
-
-# Judges: judge, judge-personas, synthesize
-
-
-class ReplyConfig(FrozenModel):
-    """The format of a judge's replies.
-
-    The embedded model replies in JSON by default: it is too small to follow another format reliably.
-
-    Attributes:
-        default_format: Format of other models' replies where `reply_format` is None.
-    """
-
-    default_format: ClassVar[ReplyFormat] = "reasoned"
-
-    reply_format: ReplyFormat | None = Field(None, description=REPLY_FORMAT)
-
-    @property
-    def chosen_format(self) -> ReplyFormat:
-        """The format of the reply."""
-        return self.reply_format or self.default_format
-
-    def for_model(self, model: object) -> Self:
-        """Return a copy with the model's default format filled in."""
-        default = "structured" if model == LOCAL else self.default_format
-        return self.model_copy(update={"reply_format": self.reply_format or default})
-
-
-class JudgeConfig(ReplyConfig):
-    """An LLM judge's task, prompt and sampling.
-
-    The oracle of Personalized RewardBench (appendix A.4) sees the posts too: `PromptConfig(profile="raw")`. With
-    `orders="both"` two verdicts that disagree count as a tie; the paper judges one order (section 4.1).
-
-    `prompt` takes a name or a path, too. What it says about protocol and sampling applies to fields that are None.
-    """
-
-    runtime_only: ClassVar[frozenset[str]] = frozenset({"rubric_base_url"})
-
-    prompt: JudgePrompt | None = Field(
-        None,
-        description="Prompt of another reward model: a shipped one or a file. Default: ours.",
-        json_schema_extra={"as_text": True, "metavar": "NAME[@DIR]|FILE.toml"},
-    )
-    rubric_model: str | None = Field(None, description="Model that writes the rubric of --prompt.")
-    rubric_base_url: str | None = Field(
-        None, description="Its endpoint. Default: the judge's.", json_schema_extra={"metavar": "URL"}
-    )
-    protocol: Protocol | None = Field(
-        None,
-        description="pairwise: compare two responses; pointwise: rate each by itself, from 1 to 10; listwise: pick the "
-        "best of all, in an order drawn by the seed. Default: the prompt's, or pairwise.",
-    )
-    orders: Orders = Field("both", description=ORDERS)
-    criterion: Criterion = Field(
-        "quality",
-        description="quality: follow the user context if there is any, else quality; person: always judge for this "
-        "user.",
-    )
-    oracle: Oracle | None = Field(
-        None,
-        description="Show the judge the true rubric aspects: their titles, or the reasons too. The paper's oracle also "
-        "sets --profile raw and --criterion person.",
-    )
-    verdict_parsing: VerdictParsing = Field(
-        "lenient", description="strict: the verdict must be the last line; lenient: anywhere, if unambiguous."
-    )
-    answer_language: AnswerLanguage = Field(
-        "target",
-        description="multilingual: language the judge expects responses in; english is the authors' prompt.",
-    )
-    samples: int = Field(
-        1,
-        ge=1,
-        le=1_000,
-        description="Replies to each question and order, which vote; needs a temperature.",
-    )
-    vote: VoteRule | None = Field(
-        None,
-        description="How several replies vote: the most frequent, or the mean score. Default: majority; of ratings "
-        "mean.",
-    )
-    temperature: float | None = Field(
-        None, ge=0, description="Sampling temperature; 0 is greedy. Default: the prompt's, or 0."
-    )
-    top_p: TopP = None
-    max_tokens: int | None = Field(None, ge=1, description="Maximum tokens per reply. Default: the prompt's, or 512.")
-    attempts: Attempts = 4
-    extra: ExtraFields = Field(default_factory=dict)
-    logprobs: Logprobs = False
-    tie_margin: float | None = Field(
-        None,
-        ge=0,
-        lt=0.5,
-        description="With --logprobs: decide by the mean probability of both orders; a tie if it is this close to 1/2.",
-    )
-
-    @field_validator("prompt", mode="before")
-    @classmethod
-    def _load(cls, prompt: object) -> object:
-        return load_prompt(prompt) if isinstance(prompt, str | Path) else prompt
-
-    @model_validator(mode="after")
-    def _has_probabilities(self) -> Self:
-        protocol = self.protocol or ("pairwise" if self.prompt is None else self.prompt.protocol)
-        if self.logprobs and protocol != "pairwise":
-            raise ValueError(f'`logprobs=True` applies to `protocol="pairwise"`, not to {protocol}')
-        if self.logprobs and self.prompt is not None and self.prompt.verdict.scale is not None:
-            raise ValueError(
-                f"`logprobs=True` needs a verdict of one letter or number, and the prompt {self.prompt.name} asks for "
-                "scores"
-            )
-        if self.tie_margin is not None and not self.logprobs:
-            raise ValueError("`tie_margin=...` requires `logprobs=True`")
-        return self
-
-    @model_validator(mode="after")
-    def _fits_prompt(self) -> Self:
-        if self.rubric_model is not None and (self.prompt is None or self.prompt.rubric is None):
-            raise ValueError("`rubric_model=...` requires a `prompt=...` with a rubric")
-        if self.rubric_base_url is not None and self.rubric_model is None:
-            raise ValueError("`rubric_base_url=...` requires `rubric_model=...`")
-        if self.rubric_model is not None and self.oracle is not None:
-            raise ValueError("`rubric_model=...` and `oracle=...` both give the rubric; leave out one")
-        if self.prompt is not None:
-            if self.protocol not in {None, self.prompt.protocol}:
-                raise ValueError(
-                    f'The prompt {self.prompt.name} is {self.prompt.protocol}; leave out `protocol="{self.protocol}"`'
-                )
-            for name in ("reply_format", "criterion", "verdict_parsing", "answer_language"):
-                if getattr(self, name) != type(self).model_fields[name].default:
-                    raise ValueError(f"`{name}=...` changes our own prompt; leave it out with `prompt=...`")
-        return self
-
-    def for_model(self, model: object) -> Self:
-        """Return a copy in which every field that is None has the prompt's or the model's default."""
-        own = None if self.prompt is None else self.prompt.sampling
-        defaults: dict[str, Any] = {
-            "protocol": "pairwise" if self.prompt is None else self.prompt.protocol,
-            "temperature": 0.0 if own is None or own.temperature is None else own.temperature,
-            "top_p": None if own is None else own.top_p,
-            "max_tokens": 512 if own is None or own.max_tokens is None else own.max_tokens,
-        }
-        changes = {name: value for name, value in defaults.items() if getattr(self, name) is None}
-        if own is not None and own.top_k is not None:
-            changes["extra"] = {"top_k": own.top_k} | self.extra
-        chosen = self if self.prompt is not None else super().for_model(model)
-        return chosen.model_copy(update=changes)
-
-
-class PersonaDataConfig(FrozenModel):
-    """The items of the persona judge to evaluate."""
-
-    location: Location = None
-    configs: Configs = ()
-    split: str = Field("test", description=SPLIT)
-
-
-class PersonaJudgeConfig(ReplyConfig):
-    """A persona judge's task and sampling. Defaults: "Can LLM be a Personalized Judge?" (section 4)."""
-
-    default_format: ClassVar[ReplyFormat] = "brief"
-
-    setting: Setting = Field(
-        "certainty", description="standard: a choice; certainty: with a certainty from 1 to 100; tie: ties allowed."
-    )
-    variables: Variables = Field("all", description="Persona variables in the prompt.")
-    limit: Limit = None
-    orders: Orders = Field("one", description=ORDERS)
-    temperature: Temperature = 0.7
-    top_p: TopP = 0.95
-    max_tokens: MaxTokens = 512
-    attempts: Attempts = 4
-    extra: ExtraFields = Field(default_factory=dict)
-    logprobs: Logprobs = False
-
-
-class SynthesizeConfig(ReplyConfig, SynthesisConfig):
-    """Synthesis of personas and demonstrations, and its sampling."""
-
-    temperature: Temperature = 0.0
-    top_p: TopP = None
-    max_tokens: MaxTokens = 512
-    attempts: Attempts = 4
-    extra: ExtraFields = Field(default_factory=dict)
 
 
 # Planners and personalized models: plan, personalize
