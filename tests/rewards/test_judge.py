@@ -10,7 +10,7 @@ import pytest
 from asked_judges import ONE_BY_ONE, always, judge, shared_beginning
 from chat_server import Reply, refused_by_reasoning, serve
 from pluralbench_calls import LOCAL_MODEL, CallsError, ChatModel, ConnectionConfig, Ledger
-from pluralbench_rewards import Comparison, Group, RubricCase, score_aspects
+from pluralbench_rewards import Group, Question, RubricCase, score_aspects
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import Criterion, prompts_digest
 
@@ -19,7 +19,7 @@ def user(text: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": text}]
 
 
-PAIR = Comparison("q1", user("Name a quiet hobby."), "Origami. {text} </response_a>", "Drumming 鼓.")
+PAIR = Question("q1", user("Name a quiet hobby."), ("Origami. {text} </response_a>", "Drumming 鼓."))
 
 
 def test_further_samples_are_requests_of_their_own_and_the_first_keeps_its_keys(tmp_path: Path) -> None:
@@ -27,18 +27,17 @@ def test_further_samples_are_requests_of_their_own_and_the_first_keeps_its_keys(
         return Reply("[[A]]" if number != 1 else "Who knows?")
 
     warm: dict[str, Any] = {"model": {"temperature": 0.6}, "connection": ONE_BY_ONE}
-    other = replace(PAIR, id="q2", first="Chess.")
+    other = replace(PAIR, id="q2", responses=("Chess.", PAIR.responses[1]))
     with serve(reply) as server:
         replies = judge(server, tmp_path, **warm).compare([PAIR, other], samples=3)
     assert [one.value for one in replies] == ["A"] * 6
     assert len({key for one in replies for key in one.calls}) == len(server.requests) == 7
     assert sorted(body["temperature"] for body in server.requests) == [0.6] * 6 + [0.8]
-    group = Group("q1", PAIR.prompt, [PAIR.first, PAIR.second])
     with serve(always("[[7]]")) as server:
         again = judge(server, tmp_path, **warm)
         one_each = again.compare([PAIR, other])
-        assert [len(group) for group in again.rate([group], samples=2)] == [2, 2]
-        assert [one.value for one in again.pick([group], samples=2)] == [None, None]
+        assert [len(group) for group in again.rate([PAIR], samples=2)] == [2, 2]
+        assert [one.value for one in again.pick([PAIR], samples=2)] == [None, None]
     assert len(server.requests) == 4 + 8, "the first samples are in the ledger"
     assert [one.calls for one in one_each] == [one.calls for one in replies[:2]]
 
@@ -62,14 +61,14 @@ def test_both_responses_are_in_one_prompt_after_the_instructions(tmp_path: Path)
 
 
 def test_all_that_two_requests_share_comes_before_the_responses(tmp_path: Path) -> None:
-    swapped = replace(PAIR, first=PAIR.second, second=PAIR.first)
-    group = Group("q1", PAIR.prompt, [PAIR.first, PAIR.second])
+    told = replace(PAIR, context="Likes paper.", language="English.")
+    both = [told, replace(told, responses=told.responses[::-1])]
     with serve(always("[[1]]")) as server:
         one = judge(server, tmp_path, connection=ONE_BY_ONE, attempts=1)
-        one.compare([replace(pair, context="Likes paper.", language="English.") for pair in (PAIR, swapped)])
-        one.rate([group], ["Likes paper."], ["English."])
-        one.pick([group, replace(group, responses=group.responses[::-1])], ["Likes paper."] * 2, ["English."] * 2)
-        score_aspects(one, [RubricCase("q1", "Name a hobby.", text, ["quiet"]) for text in group.responses])
+        one.compare(both)
+        one.rate([told])
+        one.pick(both)
+        score_aspects(one, [RubricCase("q1", "Name a hobby.", text, ["quiet"]) for text in PAIR.responses])
     sent = [body["messages"] for body in server.requests]
     shared = [shared_beginning(*sent[start : start + 2]) for start in range(0, len(sent), 2)]
     names = ["response_a", "response", "response_1", "answer"]
@@ -86,7 +85,7 @@ def test_a_conversation_is_shown_turn_by_turn(tmp_path: Path) -> None:
         *user("?"),
     ]
     with serve(always("[[A]]")) as server:
-        judge(server, tmp_path).compare([Comparison("q", turns, "a", "b")])
+        judge(server, tmp_path).compare([Question("q", turns, ("a", "b"))])
     [body] = server.requests
     shown = "<conversation>\nsystem: Be brief.\n\nuser: hi\n\nassistant: Yes?\n\nuser: ?\n</conversation>"
     assert body["messages"][1]["content"].startswith(shown)
@@ -117,7 +116,7 @@ def test_small_models_reply_in_json_by_a_schema(tmp_path: Path) -> None:
     with serve(lambda _, number: replies[number]) as server:
         strict = judge(server, tmp_path, reply="structured")
         [settled] = strict.compare([PAIR])
-        [[rating]] = strict.rate([Group("q", user("Hobby?"), ["Origami"])])
+        [[rating]] = strict.rate([Question("q", user("Hobby?"), ["Origami"])])
     assert (settled.value, rating.value) == ("B", 9.0)
     formats = [body["response_format"]["json_schema"] for body in server.requests]
     assert [one["name"] for one in formats] == ["verdict", "rating"]
@@ -152,7 +151,7 @@ def test_calls_are_recorded_and_not_repeated(tmp_path: Path) -> None:
 
 
 def test_a_server_that_dies_halfway_says_what_is_recorded_and_the_rest_is_asked_later(tmp_path: Path) -> None:
-    pairs = [Comparison(f"q{n}", user(f"Question {n}"), "a", "b") for n in range(5)]
+    pairs = [Question(f"q{n}", user(f"Question {n}"), ("a", "b")) for n in range(5)]
     with serve(lambda _, number: Reply("[[A]]", hang_up=number >= 3)) as server:
         dying = judge(server, tmp_path, connection={**ONE_BY_ONE, "max_retries": 0})
         with pytest.raises(CallsError, match="3 of 5 verdicts are recorded; rerun the same command to resume"):
@@ -189,12 +188,12 @@ def test_a_judge_that_cannot_be_reached_is_said_at_once(tmp_path: Path) -> None:
 
 def test_context_and_language_have_places_of_their_own(tmp_path: Path) -> None:
     spanish = "The question is in Spanish, and the answer should be in Spanish."
-    told = Comparison("q2", PAIR.prompt, PAIR.first, PAIR.second, context="Lives in a flat.", language=spanish)
+    told = replace(PAIR, id="q2", context="Lives in a flat.", language=spanish)
     replies = [Reply("[[A]]"), Reply("[[A]]"), Reply("[[5]]")]
     with serve(lambda _, number: replies[number]) as server:
         one = judge(server, tmp_path, connection=ONE_BY_ONE)
         one.compare([PAIR, told])
-        one.rate([Group("q", user("¿?"), ["sí"])], languages=[spanish])
+        one.rate([Question("q", user("¿?"), ["sí"], language=spanish)])
     without, with_language, rated = [body["messages"] for body in server.requests]
     assert with_language[1]["content"].startswith(
         "<about_the_person>\nLives in a flat.\n</about_the_person>\n\n"
@@ -215,7 +214,7 @@ def test_the_criterion_says_what_the_judge_goes_by(tmp_path: Path, criterion: Cr
     with serve(lambda _, number: replies[number]) as server:
         one = judge(server, tmp_path, criterion=criterion)
         one.compare([PAIR])
-        one.rate([Group("q", user("Hobby?"), ["Origami"])])
+        one.rate([Question("q", user("Hobby?"), ["Origami"])])
     systems = [body["messages"][0]["content"] for body in server.requests]
     assert all(goes_by in system for system in systems)
     assert [("helpful" in system) for system in systems] == [criterion == "quality"] * 2
@@ -226,7 +225,7 @@ def test_what_the_endpoint_refuses_is_remembered_from_one_question_to_the_next(t
     with serve(lambda body, _: refused_by_reasoning(body) or Reply("[[A]]")) as server:
         one = judge(server, tmp_path)
         [first] = one.compare([PAIR])
-        [second] = one.compare([Comparison("q2", PAIR.prompt, PAIR.second, PAIR.first)])
+        [second] = one.compare([replace(PAIR, id="q2", responses=PAIR.responses[::-1])])
     assert (first.value, second.value) == ("A", "A")
     assert first.answer.adapted == "max_tokens as max_completion_tokens, without temperature"
     assert len(server.requests) == 4
@@ -249,11 +248,14 @@ def test_the_embedded_model_judges_for_real(tmp_path: Path) -> None:
 
 
 def test_a_pick_is_one_call_over_all_responses_of_a_group(tmp_path: Path) -> None:
-    groups = [Group("q1", user("Hobby?"), ["Origami", "Drumming 鼓", "Chess"]), Group("q2", user("Book?"), ["a", "b"])]
+    questions = [
+        Question("q1", user("Hobby?"), ["Origami", "Drumming 鼓", "Chess"], "Likes paper."),
+        Question("q2", user("Book?"), ["a", "b"]),
+    ]
     with serve(lambda body, _: Reply("Best.\n[[3]]" if "Chess" in str(body) else "[[2]]")) as server:
         one = judge(server, tmp_path, connection=ONE_BY_ONE)
-        picks = one.pick(groups, ["Likes paper.", ""])
-        assert [pick.value for pick in one.pick(groups, ["Likes paper.", ""])] == [3, 2]
+        picks = one.pick(questions)
+        assert [pick.value for pick in one.pick(questions)] == [3, 2]
     assert [pick.value for pick in picks] == [3, 2]
     assert len(server.requests) == 2, "recorded picks are not asked again"
     second, first = [body["messages"] for body in server.requests]  # in the order of the prompts: "2 answers" first
@@ -269,7 +271,7 @@ def test_a_pick_is_one_call_over_all_responses_of_a_group(tmp_path: Path) -> Non
 
 def test_a_structured_pick_is_bounded_by_the_number_of_responses(tmp_path: Path) -> None:
     with serve(always('{"best": 2}')) as server:
-        [pick] = judge(server, tmp_path, reply="structured").pick([Group("q", user("?"), ["a", "b", "c"])])
+        [pick] = judge(server, tmp_path, reply="structured").pick([Question("q", user("?"), ["a", "b", "c"])])
     assert pick.value == 2
     schema = server.requests[0]["response_format"]["json_schema"]
     assert schema["schema"]["properties"] == {"best": {"type": "integer", "minimum": 1, "maximum": 3}}
@@ -281,9 +283,12 @@ def test_the_digest_of_the_prompts_is_that_of_recorded_calls() -> None:
 
 
 def test_ratings_are_told_the_context_of_their_group(tmp_path: Path) -> None:
-    groups = [Group("q1", user("Hobby?"), ["a", "b"]), Group("q2", user("Book?"), ["c"])]
+    questions = [
+        Question("q1", user("Hobby?"), ["a", "b"], "Likes paper."),
+        Question("q2", user("Book?"), ["c"]),
+    ]
     with serve(always("[[5]]")) as server:
-        ratings = judge(server, tmp_path).rate(groups, ["Likes paper.", ""])
+        ratings = judge(server, tmp_path).rate(questions)
     assert [[one.value for one in row] for row in ratings] == [[5.0, 5.0], [5.0]]
     told = [body["messages"][1]["content"] for body in server.requests if "Likes paper." in str(body)]
     assert len(told) == 2
@@ -292,5 +297,5 @@ def test_ratings_are_told_the_context_of_their_group(tmp_path: Path) -> None:
 
 def test_a_pick_that_no_response_has_is_asked_again_and_then_invalid(tmp_path: Path) -> None:
     with serve(always("[[4]]")) as server:
-        [pick] = judge(server, tmp_path, attempts=2).pick([Group("q", user("?"), ["a", "b", "c"])])
+        [pick] = judge(server, tmp_path, attempts=2).pick([Question("q", user("?"), ["a", "b", "c"])])
     assert (pick.value, pick.reason, len(server.requests)) == (None, "a number that no response has", 2)

@@ -9,7 +9,7 @@ import pytest
 from asked_judges import ONE_BY_ONE, always, judge
 from chat_server import Reply, Script, serve
 from pluralbench_calls import LOCAL_MODEL, CallsError, ChatModel, ConnectionConfig
-from pluralbench_rewards import Comparison, Group, RewardsError
+from pluralbench_rewards import Group, Question, RewardsError
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.prompts import JudgePrompt, load_prompt
 
@@ -19,7 +19,7 @@ TURNS = [
     {"role": "assistant", "content": "Yes?"},
     {"role": "user", "content": "A quiet hobby?"},
 ]
-PAIR = Comparison("q1", TURNS, "Origami {question}.", "Drumming.")
+PAIR = Question("q1", TURNS, ("Origami {question}.", "Drumming."))
 
 
 def roles(body: dict[str, Any]) -> list[str]:
@@ -33,8 +33,8 @@ def test_turns_and_answers_have_roles_of_their_own(tmp_path: Path) -> None:
     assert read.value == "A"
     assert body["messages"] == [
         *TURNS,
-        {"role": "response_1", "content": PAIR.first},
-        {"role": "response_2", "content": PAIR.second},
+        {"role": "response_1", "content": PAIR.responses[0]},
+        {"role": "response_2", "content": PAIR.responses[1]},
     ]
 
 
@@ -47,7 +47,7 @@ def test_a_begun_reply_is_continued_and_read_with_its_beginning(tmp_path: Path) 
     replies = [Reply("Assistant 2}"), Reply("The better is \\boxed{Assistant 1}"), Reply("<think>Assistant 1}")]
     with serve(lambda _, number: replies[number]) as server:
         one = judge(server, tmp_path, prompt=begun, attempts=1, connection=ONE_BY_ONE)
-        reads = [one.compare([replace(PAIR, second=text)])[0] for text in ("x", "y", "z")]
+        reads = [one.compare([replace(PAIR, responses=(PAIR.responses[0], text))])[0] for text in ("x", "y", "z")]
     body = server.requests[0]
     assert [read.value for read in reads] == ["B", "A", None], "some servers repeat the beginning"
     assert roles(body) == ["user", "assistant"]
@@ -68,7 +68,7 @@ def test_the_embedded_model_continues_a_begun_reply(tmp_path: Path) -> None:
     model = ChatModel(provider="local", model=LOCAL_MODEL, temperature=0.0, max_tokens=8)
     ledger = tmp_path / "ledger.sqlite"
     one = Judge(model, ConnectionConfig(), ledger, attempts=1, prompt=JudgePrompt.model_validate(values))
-    [read] = one.compare([Comparison("q", [{"role": "user", "content": ""}], "", "")])
+    [read] = one.compare([Question("q", [{"role": "user", "content": ""}], ("", ""))])
     assert (read.value, read.reason) in {("A", ""), (None, "cut off at the token limit")}
     assert read.answer.text.startswith("1, 2, 3, 4, 5")
 
@@ -116,7 +116,8 @@ def test_a_second_model_writes_one_rubric_for_all_pairs_and_orders_of_a_question
             return Reply(f"1. Be quiet {{person}} {len(body['messages'][0]['content'])} [Hard Rule]")
         return Reply("Winner: Response A")
 
-    others = [PAIR, replace(PAIR, first=PAIR.second, second=PAIR.first), replace(PAIR, second="Chess.")]
+    first, second = PAIR.responses
+    others = [PAIR, replace(PAIR, responses=(second, first)), replace(PAIR, responses=(first, "Chess."))]
     other = replace(PAIR, id="q2", prompt=TURNS[:2])
     with serve(script) as server:
         one = with_writer(judge(server, tmp_path, prompt=load_prompt("rubric-winner")))

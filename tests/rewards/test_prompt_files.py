@@ -175,7 +175,7 @@ def test_answers_are_shown_as_they_are_and_swapping_them_swaps_the_messages(resp
 def test_blocks_lists_and_earlier_choices_are_written_as_the_file_says() -> None:
     prompt = load_prompt("history-scores")
     pairs = [EarlierPair(QUESTION, f"good {number}", f"bad {number}") for number in range(8)]
-    question = Question("q", QUESTION, ("x", "y"), {"history": prompt.history(pairs)})
+    question = Question("q", QUESTION, ("x", "y"), variables={"history": prompt.history(pairs)})
     system, user = render(prompt.messages, question, prompt.values(question))
     assert re.findall(r"They chose: good (\d)", system["content"]) == ["2", "3", "4", "5", "6", "7"]
     assert "About the person" not in user["content"]

@@ -10,7 +10,7 @@ from asked_judges import judge
 from chat_server import Reply, serve
 from foreign_prompts import FOREIGN, write_sources
 from pluralbench_calls import ParsedReply
-from pluralbench_rewards import Comparison, Group
+from pluralbench_rewards import Question
 from pluralbench_rewards.prompts import JudgePrompt, load_prompt, shipped_prompts
 
 QUESTION = [{"role": "user", "content": "Name a quiet hobby."}]
@@ -189,16 +189,15 @@ def ask(prompt: JudgePrompt, replies: Sequence[Reply], folder: Path) -> list[Par
 
     with serve(script) as server:
         asked = judge(server, folder, prompt=prompt, attempts=1)
+        count = {"pairwise": 2, "pointwise": 1, "listwise": 3}[prompt.protocol]
+        questions = [
+            Question("q", turns, TEXTS[:count], variables=own) for turns, own in zip(prompts, variables, strict=True)
+        ]
         if prompt.protocol == "pairwise":
-            pairs = [
-                Comparison("q", turns, *TEXTS[:2], variables=own) for turns, own in zip(prompts, variables, strict=True)
-            ]
-            return [*asked.compare(pairs)]
-        count = 3 if prompt.protocol == "listwise" else 1
-        groups = [Group("q", turns, TEXTS[:count]) for turns in prompts]
+            return [*asked.compare(questions)]
         if prompt.protocol == "listwise":
-            return [*asked.score_lists(groups, variables=variables)]
-        return [rating for ratings in asked.rate(groups, variables=variables) for rating in ratings]
+            return [*asked.score_lists(questions)]
+        return [rating for ratings in asked.rate(questions) for rating in ratings]
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from pluralbench_calls import Ledger
 from pluralbench_calls.chat import ChatModel, ConnectionConfig
-from pluralbench_rewards import Comparison, Group, RubricCase, mean_score, overlap, score_aspects
+from pluralbench_rewards import Group, Question, RubricCase, mean_score, overlap, score_aspects
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import PROMPTS
 from pluralbench_rewards.rubric import PROMPTS as RUBRIC_PROMPTS
@@ -119,29 +119,26 @@ def _outcome_of(scores: list[float] | None, reason: str = "") -> dict[str, Any]:
 
 
 def _rate(judge: Judge, candidates: Sequence[JudgedCandidate], _: int) -> list[dict[str, Any]]:
-    groups = [Group(thread.group.id, thread.group.prompt, [text]) for thread, _, text, _ in candidates]
-    contexts = ["\n".join(candidate.thread.group.context) for candidate in candidates]
-    return [{"value": reply.value, "reason": reply.reason or None} for [reply] in judge.rate(groups, contexts)]
+    questions = [_question(thread.group, text) for thread, _, text, _ in candidates]
+    return [{"value": reply.value, "reason": reply.reason or None} for [reply] in judge.rate(questions)]
 
 
 def _compare(judge: Judge, candidates: Sequence[JudgedCandidate], seed: int) -> list[dict[str, Any]]:
     candidate_first = [
         rng_for(seed, "order", *candidate.thread.key, candidate.sample).random() < 0.5 for candidate in candidates
     ]
-    comparisons = [
-        Comparison(
-            thread.group.id,
-            thread.group.prompt,
-            text if first else str(against),
-            str(against) if first else text,
-            "\n".join(thread.group.context),
-        )
+    questions = [
+        _question(thread.group, *((text, str(against)) if first else (str(against), text)))
         for (thread, _, text, against), first in zip(candidates, candidate_first, strict=True)
     ]
     return [
         {"reason": reply.reason} if reply.value is None else {"value": 1.0 if (reply.value == "A") == first else -1.0}
-        for reply, first in zip(judge.compare(comparisons), candidate_first, strict=True)
+        for reply, first in zip(judge.compare(questions), candidate_first, strict=True)
     ]
+
+
+def _question(group: Group, *responses: str) -> Question:
+    return Question(group.id, group.prompt, responses, "\n".join(group.context))
 
 
 def conversation_text(group: Group) -> str:

@@ -18,7 +18,7 @@ from pluralbench.data.decisions import decisions_of
 from pluralbench.data.votes import CHOICES, SIDES, Votes
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
-from pluralbench.evaluation.judged_items import JudgeContexts, JudgeVerdicts, check_protocol, judge_items
+from pluralbench.evaluation.judged_items import JudgeVerdicts, check_protocol, judge_items, questions_of
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import ResolvedChat, chat_file_name, resolve_chat_model, runs_here
 from pluralbench.evaluation.soft_verdicts import request_fields
@@ -97,7 +97,7 @@ def judge(
         loaded = loaded._replace(benchmark=loaded.benchmark.model_copy(update={"ties_break_exact_match": True}))
         judging = judging.model_copy(update={"orders": "one"})
     check_protocol(loaded, judging)
-    contexts = JudgeContexts.for_items(loaded, judging)
+    questions = questions_of(loaded, judging)
     chats, connection, here = _chat_models(models, judging, connection)
     rubric = rubric_chat_model(judging, connection)
     config = JudgeRunConfig(
@@ -123,8 +123,8 @@ def judge(
                 served = [judge for judge in judges if judge.backend is None]
                 files = connection.batch or connection.pending is not None or bool(connection.results)
                 if len(judges) > 1 and served and not files and loaded.frame.height:
-                    judge_items(served, loaded._replace(frame=loaded.frame[:1]), contexts.at([0]), judging, seed)
-                verdicts = judge_items(judges, loaded, contexts, judging, seed)
+                    judge_items(served, loaded._replace(frame=loaded.frame[:1]), questions[:1], judging, seed)
+                verdicts = judge_items(judges, loaded, questions, judging, seed)
                 usage = export_calls(judges[0], output)
                 result = result_of_verdicts(config, verdicts, usage, seconds())
                 metrics = compute_judge_metrics(config, loaded, verdicts, read_ledger(output.work / LEDGER_FILE))

@@ -10,8 +10,8 @@ import polars as pl
 from pluralbench_calls import ParsedReply
 from pluralbench_calls.verdicts import Verdict, parse_with_all_rules
 from pluralbench_measures.rankings import pairs_of
-from pluralbench_rewards.contract import Group
-from pluralbench_rewards.judge import Comparison, Judge, scores_of
+from pluralbench_rewards import Question
+from pluralbench_rewards.judge import Judge, scores_of
 from pluralbench_rewards.prompts import JudgePrompt
 from pluralbench_runs import rng_for
 
@@ -51,43 +51,25 @@ class JudgeVerdicts(NamedTuple):
         return {"items": self.frame} | ({} if self.replies is None else {"replies": self.replies})
 
 
-class JudgeContexts(NamedTuple):
-    """Text that a judge sees next to each question.
+def questions_of(loaded: LoadedBenchmark, judging: JudgeConfig) -> list[Question]:
+    """Return what a judge sees of each item: its prompt, all responses in the data's order, and the contexts.
 
-    Attributes:
-        person: User context of each item, "" for none.
-        language: Sentence about the languages of question and answer of each item, "" for none.
-        variables: Further variables of the judge's own prompt; empty without one.
+    Raises:
+        DataError: If an item lacks the user context or the rubric aspects that the configuration asks for.
     """
-
-    person: list[str]
-    language: list[str]
-    variables: list[dict[str, str]]
-
-    @classmethod
-    def for_items(cls, loaded: LoadedBenchmark, judging: JudgeConfig) -> "JudgeContexts":
-        """Build the contexts of all items.
-
-        Raises:
-            DataError: If an item lacks the user context or the rubric aspects that the configuration asks for.
-        """
-        items = list(loaded.frame.iter_rows(named=True))
-        answers = judging.answer_language
-        # A prompt of its own shows the rubric aspects as its rubric.
-        oracle = judging.oracle if judging.prompt is None else None
-        return cls(
-            [judge_context(item, loaded.context, oracle=oracle) for item in items],
-            [language_context(loaded.benchmark, item["config"], item["subset"] or "", answers) for item in items],
-            [_variables(item, loaded, judging) for item in items],
+    # A prompt of its own shows the rubric aspects as its rubric.
+    oracle = judging.oracle if judging.prompt is None else None
+    return [
+        Question(
+            item["id"],
+            item["prompt"],
+            item["responses"],
+            judge_context(item, loaded.context, oracle=oracle),
+            language_context(loaded.benchmark, item["config"], item["subset"] or "", judging.answer_language),
+            _variables(item, loaded, judging),
         )
-
-    def at(self, places: Sequence[int]) -> "JudgeContexts":
-        """Return the contexts of some items."""
-        return JudgeContexts(
-            [self.person[place] for place in places],
-            [self.language[place] for place in places],
-            [self.variables[place] for place in places],
-        )
+        for item in loaded.frame.iter_rows(named=True)
+    ]
 
 
 def _variables(item: Mapping[str, Any], loaded: LoadedBenchmark, judging: JudgeConfig) -> dict[str, str]:
@@ -211,13 +193,19 @@ def listwise_subsets(loaded: LoadedBenchmark) -> set[tuple[str, str | None]]:
 
 
 def judge_items(
-    judges: Sequence[Judge], loaded: LoadedBenchmark, contexts: JudgeContexts, judging: JudgeConfig, seed: int
+    judges: Sequence[Judge], loaded: LoadedBenchmark, items: Sequence[Question], judging: JudgeConfig, seed: int
 ) -> JudgeVerdicts:
-    """Judge the items of `loaded.frame`; calls that the judges' ledger contains are not repeated."""
+    """Judge the items of `loaded.frame`; calls that the judges' ledger contains are not repeated.
+
+    Args:
+        judges: The judges.
+        loaded: The items.
+        items: What the judges see of them, as `questions_of` returns it.
+        judging: The task.
+        seed: Seed of the order of responses.
+    """
     several = len(judges) * judging.samples > 1
-    judged = (_compare_items if judging.protocol == "pairwise" else _score_items)(
-        judges, loaded, contexts, judging, seed
-    )
+    judged = (_compare_items if judging.protocol == "pairwise" else _score_items)(judges, loaded, items, judging, seed)
     if not several or judged.replies is None or judged.replies.is_empty():
         return judged if several else judged._replace(replies=None)
     votes = Votes(judged.frame, judged.replies, judging.vote, loaded.benchmark.vote)
@@ -225,22 +213,23 @@ def judge_items(
 
 
 def _score_items(
-    judges: Sequence[Judge], loaded: LoadedBenchmark, contexts: JudgeContexts, judging: JudgeConfig, seed: int
+    judges: Sequence[Judge], loaded: LoadedBenchmark, items: Sequence[Question], judging: JudgeConfig, seed: int
 ) -> JudgeVerdicts:
     """Rate the responses of each item, or pick the best; the scores are those of the first reply."""
     listwise = judging.protocol == "listwise"
-    items, subsets = loaded.frame, listwise_subsets(loaded) if listwise else set()
+    subsets = listwise_subsets(loaded) if listwise else set()
     ranks_all = listwise and judging.prompt is not None and judging.prompt.verdict.scale is not None
     places: dict[bool, list[int]] = {True: [], False: []}
-    for place, subset in enumerate(items.select("config", "subset").iter_rows()):
+    for place, subset in enumerate(loaded.frame.select("config", "subset").iter_rows()):
         places[ranks_all or subset in subsets].append(place)
-    picked = _pick(judges, items[places[True]], contexts.at(places[True]), judging.samples, seed)
-    rated = _rate(judges, items[places[False]], contexts.at(places[False]), judging.samples)
+    lists, others = ([items[place] for place in places[own]] for own in (True, False))
+    picked = _pick(judges, loaded.frame["config"].gather(places[True]).to_list(), lists, judging.samples, seed)
+    rated = _rate(judges, others, judging.samples)
     by_place = dict(zip([*places[True], *places[False]], [*picked, *rated], strict=True))
-    responses = [by_place[place] for place in range(items.height)]
+    responses = [by_place[place] for place in range(len(items))]
     joined = [[join_replies(own) for own in one.replies] for one in responses]
     scored = scores_of(joined)
-    frame = score_items(loaded.benchmark, items, scored, decide(items, scored.scores, scored.tokens_cut))
+    frame = score_items(loaded.benchmark, loaded.frame, scored, decide(loaded.frame, scored.scores, scored.tokens_cut))
     calls = [[list(own.calls) for own in one] for one in joined]
     columns: dict[str, list[Any]]
     if "response" in frame.columns:
@@ -253,7 +242,7 @@ def _score_items(
     rows = [
         {"config": config, "id": name, "response": response, "score": reply.value} | origin
         for config, name, response_ids, one in zip(
-            items["config"], items["id"], items["response_ids"], responses, strict=True
+            *(loaded.frame[column] for column in ("config", "id", "response_ids")), responses, strict=True
         )
         for response, own in zip(response_ids if "response" in frame.columns else CHOICES, one.replies, strict=True)
         for reply, origin in zip(own, _origins(judges, own), strict=True)
@@ -278,15 +267,9 @@ def join_replies(replies: Sequence[ParsedReply[Value]]) -> ParsedReply[Value]:
     return replace(valid, calls=tuple(key for reply in replies for key in reply.calls))
 
 
-def _groups(items: pl.DataFrame) -> list[Group]:
-    rows = items.select("id", "prompt", "responses").iter_rows(named=True)
-    return [Group(row["id"], row["prompt"], row["responses"]) for row in rows]
-
-
-def _rate(judges: Sequence[Judge], items: pl.DataFrame, contexts: JudgeContexts, samples: int) -> list[ScoredResponses]:
+def _rate(judges: Sequence[Judge], questions: Sequence[Question], samples: int) -> list[ScoredResponses]:
     """Rate each response by itself."""
-    groups = _groups(items)
-    every = [judge.rate(groups, *contexts, samples=samples) for judge in judges]
+    every = [judge.rate(questions, samples=samples) for judge in judges]
     return [
         ScoredResponses([list(own) for own in zip(*ratings, strict=True)], [None] * len(ratings[0]))
         for ratings in _by_question(every, samples)
@@ -294,16 +277,16 @@ def _rate(judges: Sequence[Judge], items: pl.DataFrame, contexts: JudgeContexts,
 
 
 def _pick(
-    judges: Sequence[Judge], items: pl.DataFrame, contexts: JudgeContexts, samples: int, seed: int
+    judges: Sequence[Judge], configs: Sequence[str], questions: Sequence[Question], samples: int, seed: int
 ) -> list[ScoredResponses]:
     """Let the judges pick one response of each item or score all in one reply, in an order drawn by the seed."""
-    orders, groups = [], []
-    for config, group in zip(items["config"], _groups(items), strict=True):
-        order = list(range(len(group.responses)))
-        rng_for(seed, "positions", config, group.id).shuffle(order)
+    orders, shuffled = [], []
+    for config, question in zip(configs, questions, strict=True):
+        order = list(range(len(question.responses)))
+        rng_for(seed, "positions", config, question.id).shuffle(order)
         orders.append(order)
-        groups.append(replace(group, responses=[group.responses[place] for place in order]))
-    every = [judge.score_lists(groups, *contexts, samples=samples) for judge in judges]
+        shuffled.append(replace(question, responses=[question.responses[place] for place in order]))
+    every = [judge.score_lists(shuffled, samples=samples) for judge in judges]
     picked = []
     for order, picks in zip(orders, _by_question(every, samples), strict=True):
         positions = [number for _, number in sorted(zip(order, range(1, len(order) + 1), strict=True))]
@@ -325,14 +308,14 @@ def _by_question(every: Sequence[Sequence[Value]], samples: int) -> list[list[Va
 
 
 def _compare_items(
-    judges: Sequence[Judge], loaded: LoadedBenchmark, contexts: JudgeContexts, judging: JudgeConfig, seed: int
+    judges: Sequence[Judge], loaded: LoadedBenchmark, items: Sequence[Question], judging: JudgeConfig, seed: int
 ) -> JudgeVerdicts:
     """Compare each pair of differently ranked responses; a row has the first reply in each order."""
     rows: list[dict[str, Any]] = []
     questions: list[tuple[int, bool]] = []  # row, and whether the responses are swapped
-    comparisons = []
+    shown = []
     listed = lists_pairs(loaded.frame)
-    for item, person, language, variables in zip(loaded.frame.iter_rows(named=True), *contexts, strict=True):
+    for item, whole in zip(loaded.frame.iter_rows(named=True), items, strict=True):
         base = {name: item[name] for name in BASE} | {"truncated": False}
         pairs = [(better, worse) for better, worse in item["compared"] or ()] if listed else pairs_of(item["rank"])
         if not pairs:
@@ -345,9 +328,8 @@ def _compare_items(
                 first, second = (worse, better) if swapped else (better, worse)
                 questions.append((len(rows) - 1, swapped))
                 responses = item["responses"][first], item["responses"][second]
-                name = f"{item['config']}/{item['id']}"
-                comparisons.append(Comparison(name, item["prompt"], *responses, person, language, variables))
-    every = [judge.compare(comparisons, samples=judging.samples) for judge in judges]
+                shown.append(replace(whole, id=f"{item['config']}/{item['id']}", responses=responses))
+    every = [judge.compare(shown, samples=judging.samples) for judge in judges]
     by_question = _by_question(every, judging.samples)
     joined = [join_replies(own) for own in by_question]
     record_replies(rows, questions, joined, [reply.value for reply in joined], SIDES)

@@ -22,7 +22,7 @@ from pluralbench.data.persona_prompts import persona_digest
 from pluralbench.downstream.records import downstream_metrics
 from pluralbench.errors import DataError
 from pluralbench.evaluation.judge import compute_judge_metrics, result_of_verdicts
-from pluralbench.evaluation.judged_items import JudgeContexts, JudgeVerdicts, judge_items
+from pluralbench.evaluation.judged_items import JudgeVerdicts, judge_items, questions_of
 from pluralbench.evaluation.pairwise import compared_pairs
 from pluralbench.evaluation.personas import (
     compute_persona_metrics,
@@ -150,7 +150,7 @@ def judge_from_ledger(
         return JudgeVerdicts(rows, rows["reason"].drop_nulls().to_list(), {})
     loaded, judging = check_prompts(config, data.loaded), config.judging
     loaded = loaded if places is None else loaded._replace(frame=loaded.frame[list(places)])
-    return judge_items(judges, loaded, JudgeContexts.for_items(loaded, judging), judging, config.seed)
+    return judge_items(judges, loaded, questions_of(loaded, judging), judging, config.seed)
 
 
 def recorded_scores(rows: pl.DataFrame, recorded: ScoreResult, items: pl.DataFrame) -> Scored:

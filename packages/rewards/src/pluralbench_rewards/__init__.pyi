@@ -28,15 +28,15 @@ from .contract import (
 )
 from .errors import RewardsError
 from .functions import FunctionModel, as_resumable, model_commit, model_digest
-from .judge import Comparison, Judge, scores_of
+from .judge import Judge, scores_of
 from .judge_prompts import Reply
+from .prompts.prompt import Question
 from .rubric import RubricCase, mean_score, overlap, parse_scores, score_aspects
 
 __all__ = [
     "AnyRewardModel",
     "Cached",
     "CheckRecord",
-    "Comparison",
     "EarlierPair",
     "FunctionModel",
     "Group",
@@ -52,6 +52,7 @@ __all__ = [
     "Pairs",
     "PairwiseRewardModel",
     "Person",
+    "Question",
     "RenderedConversation",
     "Reply",
     "RewardModel",

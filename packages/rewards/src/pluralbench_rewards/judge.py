@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
@@ -58,29 +58,6 @@ Value = TypeVar("Value")
 PROMPT_REPLIES = "choose the prompt that belongs to this model"
 JSON_REPLIES = ', or let the server enforce it with `reply_format="structured"`'
 TEMPERATURE_STEP = 0.2  # added at each retry, because the same request at 0 would get the same reply
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """Two responses to one prompt, in the order in which the judge reads them.
-
-    Attributes:
-        id: Id of the item.
-        prompt: Messages, the last one by the user.
-        first: Response A.
-        second: Response B.
-        context: User context.
-        language: A sentence with the language of the question and the expected language of the answer.
-        variables: Further variables of `Judge.prompt`, such as a rubric.
-    """
-
-    id: str
-    prompt: Sequence[Message]
-    first: str
-    second: str
-    context: str = ""
-    language: str = ""
-    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -139,39 +116,25 @@ class Judge:
     def _backend(self) -> Backend:  # one for all calls: it remembers which parameters the endpoint refuses
         return self.backend or chat_backend(self.model, self.connection)
 
-    def compare(self, comparisons: Sequence[Comparison], *, samples: int = 1) -> list[ParsedReply[Verdict]]:
-        """Decide which response is better, "A" or "B", in the order of the comparisons; a prompt may allow a tie, "C".
+    def compare(self, questions: Sequence[Question], *, samples: int = 1) -> list[ParsedReply[Verdict]]:
+        """Decide which of two responses is better, "A" or "B"; a prompt may allow a tie, "C".
 
         Args:
-            comparisons: The comparisons.
+            questions: The questions, with two responses each.
             samples: Number of replies to each: first one to each, then the second ones, and so on.
         """
-        prompt = self.prompt
-        if prompt is not None:
-            questions = [
-                Question(
-                    item.id,
-                    item.prompt,
-                    (item.first, item.second),
-                    {"person": item.context, "language": item.language, **item.variables},
-                )
-                for item in comparisons
-            ]
-            verdict = prompt.verdict
+        if self.prompt is not None:
+            verdict = self.prompt.verdict
             return ask_prompt(
-                self, prompt, questions, lambda _, reply: read_pair(verdict, reply).verdict, "verdicts", samples
+                self, self.prompt, questions, lambda _, reply: read_pair(verdict, reply).verdict, "verdicts", samples
             )
 
-        def request(item: Comparison, attempt: int) -> Request:
-            system = self._system(PAIR_SYSTEM, PAIR_CRITERIA, PAIR_REPLY, item.language)
-            responses = {"response_a": item.first, "response_b": item.second}
-            sections = _prompt_sections(item.prompt, item.context, item.language) | responses
-            return self.request(schema_of("verdict"), system, sections, f"the verdict on {item.id}", attempt)
+        def request(question: Question, attempt: int) -> Request:
+            system = self._system(PAIR_SYSTEM, PAIR_CRITERIA, PAIR_REPLY, question)
+            sections = _sections(question, ("response_a", "response_b"))
+            return self.request(schema_of("verdict"), system, sections, f"the verdict on {question.id}", attempt)
 
-        def parse(_: Comparison, reply: str) -> Verdict:
-            return parse_choice(reply, self.rule)
-
-        return self.ask(comparisons, request, parse, "verdicts", samples)
+        return self.ask(questions, request, lambda _, reply: parse_choice(reply, self.rule), "verdicts", samples)
 
     def pair_scores(self, reply: ParsedReply[Verdict]) -> tuple[float, float] | None:
         """Return the scores that a reply to `compare` gives both responses; None if the prompt asks for none."""
@@ -182,130 +145,89 @@ class Judge:
             return read_pair(prompt.verdict, prompt.prefill + reply.answer.text).scores
         return None
 
-    def rate(
-        self,
-        groups: Sequence[Group],
-        contexts: Sequence[str] = (),
-        languages: Sequence[str] = (),
-        variables: Sequence[Mapping[str, str]] = (),
-        *,
-        samples: int = 1,
-    ) -> list[list[ParsedReply[float]]]:
-        """Rate each response from 1 to 10, or on the scale of the prompt.
+    def rate(self, questions: Sequence[Question], *, samples: int = 1) -> list[list[ParsedReply[float]]]:
+        """Rate each response of each question by itself, from 1 to 10 or on the scale of the prompt.
 
-        Args:
-            groups: The groups.
-            contexts: User context of each group. Default: none.
-            languages: Language sentence of each group (see `Comparison`). Default: none.
-            variables: Further variables of each group (see `Comparison`). Default: none.
-            samples: Number of replies; see `compare`.
+        Arguments as in `compare`.
+        """
+        single = [
+            (replace(question, responses=(text,)), number)
+            for question in questions
+            for number, text in enumerate(question.responses, 1)
+        ]
+        if self.prompt is not None:
+            verdict = self.prompt.verdict
+            shown = [question for question, _ in single]
+            ratings = ask_prompt(
+                self, self.prompt, shown, lambda _, reply: read_score(verdict, reply), "ratings", samples
+            )
+        else:
+
+            def request(item: tuple[Question, int], attempt: int) -> Request:
+                question, number = item
+                system = self._system(RATING_SYSTEM, RATING_CRITERIA, RATING_REPLY, question)
+                sections = _sections(question, ("response",))
+                label = f"the rating of response {number} to {question.id}"
+                return self.request(schema_of("rating"), system, sections, label, attempt)
+
+            ratings = self.ask(single, request, lambda _, reply: parse_rating(reply, self.rule), "ratings", samples)
+        remaining = iter(ratings)
+        return [[next(remaining) for _ in question.responses] for _ in range(samples) for question in questions]
+
+    def pick(self, questions: Sequence[Question], *, samples: int = 1) -> list[ParsedReply[int]]:
+        """Pick the best response of each question, in one call per question. Arguments as in `compare`.
+
+        Returns:
+            The number of the best response, from 1.
+        """
+
+        def request(question: Question, attempt: int) -> Request:
+            system = self._system(LIST_SYSTEM, LIST_CRITERIA, LIST_REPLY, question)
+            count = len(question.responses)
+            sections = _sections(question, [f"response_{number}" for number in range(1, count + 1)])
+            return self.request(pick_schema(count), system, sections, f"the pick for {question.id}", attempt)
+
+        def parse(question: Question, reply: str) -> int:
+            return parse_pick(reply, len(question.responses), self.rule)
+
+        return self.ask(questions, request, parse, "picks", samples)
+
+    def score_lists(self, questions: Sequence[Question], *, samples: int = 1) -> list[ParsedReply[list[float]]]:
+        """Score all responses of each question in one call per question. Arguments as in `compare`.
+
+        Without a prompt that asks for scores, the picked response has 1, the others have 0.
         """
         if self.prompt is not None:
             verdict = self.prompt.verdict
-            single = [
-                replace(question, responses=(response,))
-                for question, group in _questions(groups, contexts, languages, variables)
-                for response in group.responses
-            ]
-            scores = ask_prompt(
-                self, self.prompt, single, lambda _, reply: read_score(verdict, reply), "ratings", samples
+            return ask_prompt(
+                self,
+                self.prompt,
+                questions,
+                lambda question, reply: read_list(verdict, reply, len(question.responses)),
+                "lists",
+                samples,
             )
-            return _by_group(scores, groups, samples)
-        empty = [""] * len(groups)
-        items = [
-            (group, number, context, language)
-            for group, context, language in zip(groups, contexts or empty, languages or empty, strict=True)
-            for number in range(len(group.responses))
+        picks = self.pick(questions, samples=samples)
+        counts = [len(question.responses) for question in questions] * samples
+        return [
+            ParsedReply(
+                None if pick.value is None else [float(place == pick.value) for place in range(1, count + 1)],
+                pick.answer,
+                pick.reason,
+                pick.calls,
+            )
+            for pick, count in zip(picks, counts, strict=True)
         ]
 
-        def request(item: tuple[Group, int, str, str], attempt: int) -> Request:
-            group, number, context, language = item
-            system = self._system(RATING_SYSTEM, RATING_CRITERIA, RATING_REPLY, language)
-            sections = _prompt_sections(group.prompt, context, language) | {"response": group.responses[number]}
-            label = f"the rating of response {number + 1} to {group.id}"
-            return self.request(schema_of("rating"), system, sections, label, attempt)
-
-        ratings = self.ask(items, request, lambda _, reply: parse_rating(reply, self.rule), "ratings", samples)
-        return _by_group(ratings, groups, samples)
-
-    def pick(
-        self,
-        groups: Sequence[Group],
-        contexts: Sequence[str] = (),
-        languages: Sequence[str] = (),
-        *,
-        samples: int = 1,
-    ) -> list[ParsedReply[int]]:
-        """Pick the best response of each group, in one call per group.
-
-        Args:
-            groups: The groups, with the responses in the order in which the judge reads them.
-            contexts: User context of each group. Default: none.
-            languages: Language sentence of each group (see `Comparison`). Default: none.
-            samples: Number of replies; see `compare`.
-
-        Returns:
-            The number of the best response of each group, from 1.
-        """
-        empty = [""] * len(groups)
-        items = list(zip(groups, contexts or empty, languages or empty, strict=True))
-
-        def request(item: tuple[Group, str, str], attempt: int) -> Request:
-            group, context, language = item
-            count = len(group.responses)
-            system = self._system(LIST_SYSTEM, LIST_CRITERIA, LIST_REPLY, language, count)
-            responses = {f"response_{number}": text for number, text in enumerate(group.responses, 1)}
-            sections = _prompt_sections(group.prompt, context, language) | responses
-            return self.request(pick_schema(count), system, sections, f"the pick for {group.id}", attempt)
-
-        def parse(item: tuple[Group, str, str], reply: str) -> int:
-            return parse_pick(reply, len(item[0].responses), self.rule)
-
-        return self.ask(items, request, parse, "picks", samples)
-
-    def score_lists(
-        self,
-        groups: Sequence[Group],
-        contexts: Sequence[str] = (),
-        languages: Sequence[str] = (),
-        variables: Sequence[Mapping[str, str]] = (),
-        *,
-        samples: int = 1,
-    ) -> list[ParsedReply[list[float]]]:
-        """Score all responses of each group in one call per group.
-
-        Arguments as in `pick`. Without a prompt that asks for scores, the picked response has 1, the others have 0.
-        """
-        prompt = self.prompt
-        if prompt is None:
-            picks = self.pick(groups, contexts, languages, samples=samples)
-            counts = [len(group.responses) for group in groups] * samples
-            return [
-                ParsedReply(
-                    None if pick.value is None else [float(place == pick.value) for place in range(1, count + 1)],
-                    pick.answer,
-                    pick.reason,
-                    pick.calls,
-                )
-                for pick, count in zip(picks, counts, strict=True)
-            ]
-        verdict = prompt.verdict
-        return ask_prompt(
-            self,
-            prompt,
-            [question for question, _ in _questions(groups, contexts, languages, variables)],
-            lambda question, reply: read_list(verdict, reply, len(question.responses)),
-            "lists",
-            samples,
-        )
-
     def _system(
-        self, system: str, criteria: Mapping[str, Json], replies: Mapping[str, Json], language: str, count: int = 0
+        self, system: str, criteria: Mapping[str, Json], replies: Mapping[str, Json], question: Question
     ) -> str:
-        how = str(replies[self.reply])
-        how = how.format(count=count) if count else how
+        count, how = len(question.responses), str(replies[self.reply])
         return system.format(
-            criterion=criteria[self.criterion], language=LANGUAGE if language else "", how=how, count=count
+            criterion=criteria[self.criterion],
+            language=LANGUAGE if question.language else "",
+            how=how.format(count=count) if replies is LIST_REPLY else how,
+            count=count,
         )
 
     def record(self) -> ModelRecord:
@@ -317,8 +239,8 @@ class Judge:
 
         The score is not a number if no reply can be parsed.
         """
-        contexts = ["\n".join(group.context) for group in groups]
-        scored = scores_of(self.rate(groups, contexts))
+        questions = [Question(group.id, group.prompt, group.responses, "\n".join(group.context)) for group in groups]
+        scored = scores_of(self.rate(questions))
         if on_scored is not None:
             for index, values in enumerate(scored.scores):
                 on_scored(index, values)
@@ -411,30 +333,15 @@ class Judge:
         )
 
 
-def _questions(
-    groups: Sequence[Group], contexts: Sequence[str], languages: Sequence[str], variables: Sequence[Mapping[str, str]]
-) -> list[tuple[Question, Group]]:
-    """The question of each group for a prompt, with its group."""
-    empty = [""] * len(groups)
-    rows = zip(groups, contexts or empty, languages or empty, variables or [{}] * len(groups), strict=True)
-    return [
-        (Question(group.id, group.prompt, group.responses, {"person": person, "language": language, **own}), group)
-        for group, person, language, own in rows
-    ]
-
-
-def _by_group(
-    ratings: Sequence[ParsedReply[float]], groups: Sequence[Group], samples: int
-) -> list[list[ParsedReply[float]]]:
-    remaining = iter(ratings)
-    return [[next(remaining) for _ in group.responses] for _ in range(samples) for group in groups]
-
-
-def _prompt_sections(prompt: Sequence[Message], context: str, language: str) -> dict[str, str]:
-    """The sections before the responses."""
-    sections = {"about_the_person": context, "language": language}
-    question = "question" if len(prompt) == 1 else "conversation"
-    return {name: text for name, text in sections.items() if text} | {question: prompt_text(prompt)}
+def _sections(question: Question, names: Sequence[str]) -> dict[str, str]:
+    """The sections of a request; `names`: those of the responses."""
+    before = {"about_the_person": question.context, "language": question.language}
+    asked = "question" if len(question.prompt) == 1 else "conversation"
+    return (
+        {name: text for name, text in before.items() if text}
+        | {asked: prompt_text(question.prompt)}
+        | dict(zip(names, question.responses, strict=True))
+    )
 
 
 def scores_of(ratings: Sequence[Sequence[ParsedReply[float]]]) -> Scored:

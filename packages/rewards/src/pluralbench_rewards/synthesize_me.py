@@ -19,8 +19,9 @@ from pluralbench_runs import FrozenModel, Json, digest, rng_for
 from pydantic import Field
 
 from pluralbench_rewards.contract import EarlierPair, Person
-from pluralbench_rewards.judge import Comparison, Judge
+from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import SECTION, WORDINGS, ReplySchema, persona_context, prompt_text
+from pluralbench_rewards.prompts.prompt import Question
 
 CHOICE_SYSTEM = """\
 You find out what one person values in answers. You see what they asked and two answers, the first and the second; one \
@@ -252,10 +253,10 @@ def _is_done(case: _Case, options: SynthesisConfig) -> bool:
 
 def _comparison(
     case: _Case, index: int, pair: EarlierPair, demonstrations: Sequence[EarlierPair], *, swapped: bool
-) -> Comparison:
-    first, second = (pair.rejected, pair.chosen) if swapped else (pair.chosen, pair.rejected)
+) -> Question:
+    responses = (pair.rejected, pair.chosen) if swapped else (pair.chosen, pair.rejected)
     name = f"pair {len(case.train) + index + 1} of {case.id}"
-    return Comparison(name, pair.prompt, first, second, persona_context(case.persona, demonstrations))
+    return Question(name, pair.prompt, responses, persona_context(case.persona, demonstrations))
 
 
 def _result(case: _Case) -> Synthesized:

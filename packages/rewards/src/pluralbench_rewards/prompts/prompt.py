@@ -43,18 +43,22 @@ EACH = {
 
 @dataclass(frozen=True)
 class Question:
-    """What a prompt shows.
+    """What a judge sees: a prompt, and responses to rate, to compare, or to choose from.
 
     Attributes:
         id: Id of the item, for messages.
         prompt: Messages, the last one by the user.
         responses: The responses in the order in which the judge reads them.
-        variables: Values of `OPTIONAL`; missing ones are empty.
+        context: User context.
+        language: A sentence with the language of the question and the expected language of the answer.
+        variables: Further variables of `OPTIONAL`, such as a rubric, for a judge with a prompt from a file.
     """
 
     id: str
     prompt: Sequence[Message]
     responses: Sequence[str] = ()
+    context: str = ""
+    language: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -257,6 +261,8 @@ class JudgePrompt(FrozenModel):
             "responses": each.separator.join(texts),
             "count": str(len(responses)),
             **dict.fromkeys(OPTIONAL, ""),
+            "person": question.context,
+            "language": question.language,
             **question.variables,
         }
         for place, text in enumerate(responses[:2]):
