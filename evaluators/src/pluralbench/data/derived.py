@@ -13,6 +13,7 @@ from pluralbench.data.texts import MESSAGE_KEYS, as_texts, first_ids, shortened
 from pluralbench.errors import DataError
 
 NUMBERED, JOINED, PATH = "*", "+", "."
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def with_derived_columns(frame: pl.DataFrame, names: Iterable[str], where: str) -> pl.DataFrame:
@@ -44,7 +45,8 @@ def named_columns(benchmark: Benchmark, columns: Columns) -> list[str]:
     """Return all names of columns that a benchmark's description has for a config."""
     single = columns.model_dump(exclude={*LISTS}).values()
     history = benchmark.history.column if benchmark.history else None
-    names = (*single, *columns.prompt, *columns.labels, *benchmark.rows, history)
+    votes = benchmark.annotations.table_columns if benchmark.annotations else ()
+    names = (*single, *columns.prompt, *columns.labels, *benchmark.rows, history, *votes)
     return list(dict.fromkeys(name for name in names if name))
 
 
@@ -55,11 +57,19 @@ def source_columns(frame: pl.DataFrame, name: str) -> list[str]:
         return [column for part in parts for column in part] if all(parts) else []
     if NUMBERED in name:
         before, _, after = name.partition(NUMBERED)
-        pattern = re.compile(f"{re.escape(before)}([0-9]+){re.escape(after)}")
-        numbers = {int(match[1]): column for column in frame.columns if (match := pattern.fullmatch(column))}
-        return [numbers[number] for number in sorted(numbers)]
+        numbers = _numbers(frame, before, "[0-9]+", after)
+        if numbers:
+            return [numbers[number] for number in sorted(numbers, key=int)]
+        letters = _numbers(frame, before, "[a-z]", after)
+        return [letters[letter] for letter in sorted(letters)]
     root, separator, _ = name.partition(PATH)
     return [root] if separator and root in frame.columns else []
+
+
+def _numbers(frame: pl.DataFrame, before: str, numbers: str, after: str) -> dict[str, str]:
+    """Return columns by their numbers, or by their letters."""
+    pattern = re.compile(f"{re.escape(before)}({numbers}){re.escape(after)}")
+    return {match[1]: column for column in frame.columns if (match := pattern.fullmatch(column))}
 
 
 def missing_source(frame: pl.DataFrame, name: str) -> str:
@@ -88,7 +98,10 @@ def _derived(frame: pl.DataFrame, name: str, sources: list[str], where: str) -> 
 
 def _check_numbered(frame: pl.DataFrame, name: str, sources: list[str], where: str) -> None:
     first = name.replace(NUMBERED, "0") not in frame.columns
-    present = [name.replace(NUMBERED, str(number)) for number in range(first, first + len(sources))]
+    numbers: Iterable[int | str] = range(first, first + len(sources))
+    if sources[0] in {name.replace(NUMBERED, letter) for letter in LETTERS}:
+        numbers = LETTERS
+    present = [name.replace(NUMBERED, str(number)) for number, _ in zip(numbers, sources, strict=False)]
     gap = next((column for column in present if column not in sources), None)
     if gap is not None:
         raise DataError(f"{where} has {first_ids(sources)} and no `{gap}`; number the columns without a gap.")
