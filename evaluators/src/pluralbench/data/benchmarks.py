@@ -15,8 +15,19 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pluralbench.config import OnEmpty
 from pluralbench.config.judges import Vote
-from pluralbench.data.fields import LISTS, Columns, Credit, HistoryRows, Reference, Stratum, parse_changes
-from pluralbench.data.labels import Labels, Values
+from pluralbench.data.fields import (
+    LISTS,
+    Annotations,
+    Columns,
+    Credit,
+    HistoryRows,
+    Reference,
+    Stratum,
+    Turns,
+    is_none,
+    parse_changes,
+)
+from pluralbench.data.labels import FIRST, SECOND, Labels, Values
 from pluralbench.errors import BenchmarkError
 
 Weight = Annotated[float, Field(ge=0, le=1_000_000)]
@@ -66,6 +77,8 @@ class Benchmark(FrozenModel):
         prompts_only: Whether items are prompts without responses, for policies to answer.
         persona_items: Whether items are those of `PersonaItems`, for `judge_personas`.
         history: Rows that are earlier pairs of the same user. Default: none.
+        annotations: Votes of people, whose majority decides. Default: none.
+        turns: How rows that are conversations become a row for each turn. Default: rows stay as they are.
         strata: Drawn items by subset, whose weights pooled numbers use; empty if all items are scored.
         vote: How a judge's verdicts on both orders of a pair count. "unanimous": right if both are right. "signed":
             JudgeBench's vote, by which a right verdict and a tie or an invalid one are right
@@ -105,6 +118,8 @@ class Benchmark(FrozenModel):
     prompts_only: bool = False
     persona_items: bool = False
     history: HistoryRows | None = None
+    annotations: Annotations | None = Field(None, exclude_if=is_none)
+    turns: Turns | None = Field(None, exclude_if=is_none)
     strata: tuple[Stratum, ...] = ()
     vote: Vote = "unanimous"
 
@@ -133,6 +148,23 @@ class Benchmark(FrozenModel):
             raise ValueError(f"`{given[0]}` requires `columns.steps`")
         if len(given) > 1:
             raise ValueError("`step_threshold` and `tune_step_threshold` exclude each other")
+        return self
+
+    @model_validator(mode="after")
+    def _votes(self) -> Self:
+        if self.annotations is None:
+            return self
+        pairs = self.columns.first is not None and self.columns.second is not None
+        if pairs == (self.columns.responses is not None):
+            raise ValueError("`annotations` requires the columns `first` and `second`, or `responses`")
+        if self.annotations.picks and pairs:
+            raise ValueError("`picks` is of votes on `responses`; give the votes on pairs a meaning in `labels`")
+        grades = self.annotations.grades
+        if grades and not pairs:
+            raise ValueError("`grades` is of votes on pairs, `first` and `second`")
+        unknown = next((label for label in grades if self.labels.meaning(label) not in {FIRST, SECOND}), None)
+        if unknown is not None:
+            raise ValueError(f"`grades` names {unknown}, which `labels` gives to neither response")
         return self
 
     @property

@@ -51,6 +51,8 @@ def check_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, w
     if benchmark.history is not None:
         marks = benchmark.history.column
         needed |= {"cluster": _names(columns, "cluster"), "earlier": (marks,) if marks else ()}
+    if benchmark.annotations is not None:
+        needed |= {"annotations": benchmark.annotations.table_columns}
     for field, names in (needed | {"json_texts": columns.json_texts or ()}).items():
         for name in names:
             if name not in frame.columns and (field, name) != ("id", ROW_NUMBER):
@@ -73,7 +75,9 @@ def _names(columns: Columns, field: str) -> tuple[str, ...]:
 
 def _missing(frame: pl.DataFrame, field: str, name: str, where: str) -> str:
     fix = f'name the right one with `columns=["{field}=COLUMN"]`'
-    if field not in Columns.model_fields:
+    if field == "annotations":
+        fix = "it has the people's votes; add it, or name the right one in a benchmark file"
+    elif field not in Columns.model_fields:
         fix = "it marks the earlier pairs of each user; add it, or describe the data in a benchmark file"
     source = missing_source(frame, name)
     needed = f"`{source}`" if source == name else f"`{source}`, which `{name}` needs"
@@ -108,7 +112,7 @@ def _response_columns(benchmark: Benchmark, columns: Columns, layout: Layout, wh
         present = [f"`{field}`" for field in (*fields, *others) if getattr(columns, field)]
         present += [f"`{key}`" for key in keys]
         # Columns of another layout that only scores decide would not be those of responses.
-        others_too = [one for one in LAYOUTS if one is layout or "judge" in one.commands]
+        others_too = [one for one in LAYOUTS if one is layout or (not one.key and "judge" in one.commands)]
         ways = dict.fromkeys(" and ".join(f"`{field}`" for field in one.fields) for one in others_too)
         raise DataError(
             f"{where}: {' and '.join(present)} do not determine the better response; name the columns "

@@ -1,14 +1,18 @@
 """Fields of a benchmark's description: columns, original language, earlier pairs, rules and strata."""
 
-from collections.abc import Collection, Iterator, Sequence
-from typing import Literal, Self
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Annotated, Literal, Self
 
 from pluralbench_runs import FrozenModel
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from pluralbench.data.labels import Values, label_key
 from pluralbench.errors import DataError
 
 ROW_NUMBER = "#"
+ID = "#id"
+"""Column of a row's id as text."""
 LISTS = ("prompt", "labels", "json_texts")
 
 Credit = Literal["pairs", "second-on-ties", "best-of-n", "best-of-n-shared", "mean-of-pairs", "ties"]
@@ -28,7 +32,8 @@ def parse_changes(
         yield field, column
 
 
-def _is_none(value: object) -> bool:
+def is_none(value: object) -> bool:
+    """Return whether a field is not set, so that records without it stay as they are."""
     return value is None
 
 
@@ -40,8 +45,8 @@ class Columns(FrozenModel):
     An answer in steps has `steps` and `first_wrong`.
 
     A name that no column has is a column made of others: "chosen.answer" is the value of a key in an object, or in each
-    object of a list; "response_*" is the list of the columns response_1, response_2, and so on; "domain+id" joins two
-    columns by a slash.
+    object of a list; "response_*" is the list of the columns response_1, response_2, and so on, or response_a,
+    response_b; "domain+id" joins two columns by a slash.
 
     Attributes:
         id: Id of the row; "#" numbers the rows.
@@ -98,8 +103,8 @@ class Columns(FrozenModel):
     profile: str | None = None
     aspects: str | None = None
     persona: str | None = None
-    rubric: str | None = Field(None, exclude_if=_is_none)
-    reference: str | None = Field(None, exclude_if=_is_none)
+    rubric: str | None = Field(None, exclude_if=is_none)
+    reference: str | None = Field(None, exclude_if=is_none)
     json_texts: tuple[str, ...] | None = None
 
 
@@ -140,6 +145,98 @@ class HistoryRows(FrozenModel):
         if (self.column is None) != (not self.values):
             raise ValueError("`column` and `values` require each other; set both, or neither for the rows above")
         return self
+
+
+VOTE_COLUMN = "#column"
+"""Attribute of a vote: the name of the column that it is in."""
+
+
+class Annotations(FrozenModel):
+    """Votes of people, and where a table has them.
+
+    Without `columns`, a row has one vote, and rows with the same prompt and responses are one item, or a row has a list
+    of votes. With `columns`, each of them has one vote, or with `vote` a list of objects with these fields.
+
+    Attributes:
+        vote: Column of the votes, or field of the objects in `columns`. Of pairs, votes have the meanings of
+            `Benchmark.labels`; else they name the response that the person picked, see `picks`.
+        columns: Columns of the votes. A column with one vote does not say who voted, unless `same_people`.
+        annotator: Column of the annotators' ids, or field of the objects; "#column+id" joins the name of the column and
+            a field, if ids in different columns are of different people. Default: the people are not known.
+        attributes: Columns with attributes of the annotators by their names, or fields of the objects; "#column" is
+            the name of the column that the vote is in.
+        picks: Votes for the first response, the second, and so on. Default: a vote is the text of the response.
+        grades: Strength of each label of a pair, above 0 and at most 1. Default: votes have none, or with a scale of
+            labels their distance from the tie, as a share of the largest.
+        missing: Values that are no vote and no attribute, beside empty ones.
+        same_people: Whether a column has the votes of the same person in all rows.
+        by_person: Whether each row is an item of its own, which only its person has decided.
+        repeated: Several votes of a person on an item that differ: "error", keep the "first", or "drop" all of them.
+        varying: Attributes that vary for a person: "error", or "drop" them for this person.
+    """
+
+    vote: str | None = None
+    columns: tuple[str, ...] = ()
+    annotator: str | None = None
+    attributes: dict[str, str] = Field(default_factory=dict)
+    picks: Values = ()
+    grades: dict[str, Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
+    missing: Values = ()
+    same_people: bool = False
+    by_person: bool = False
+    repeated: Literal["error", "first", "drop"] = "error"
+    varying: Literal["error", "drop"] = "error"
+
+    @field_validator("attributes")
+    @classmethod
+    def _names(cls, attributes: dict[str, str]) -> dict[str, str]:
+        wrong = next((name for name in attributes if not re.fullmatch("[a-z][a-z0-9_]*", name)), None)
+        if wrong is not None:
+            raise ValueError(f"the attribute {wrong!r} is not named by small letters, digits and _")
+        return attributes
+
+    @field_validator("grades")
+    @classmethod
+    def _grades(cls, grades: dict[str, float]) -> dict[str, float]:
+        return {label_key(label) or "": grade for label, grade in grades.items()}
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Self:
+        if self.vote is None and not self.columns:
+            raise ValueError("`vote` or `columns` says where the votes are; name one of them")
+        of_objects = self.annotator is not None or bool({*self.attributes.values()} - {VOTE_COLUMN})
+        if self.vote is None and of_objects:
+            raise ValueError("`annotator` and `attributes` in `columns` require `vote`, the field of the votes")
+        if self.same_people and (self.vote is not None or not self.columns):
+            raise ValueError("`same_people` is of `columns` that have one vote each; leave it out")
+        if self.by_person and (self.columns or self.annotator is None):
+            raise ValueError("`by_person` requires a column `vote` and a column `annotator`")
+        return self
+
+    @property
+    def table_columns(self) -> tuple[str, ...]:
+        """The columns of a table that this reads."""
+        named: Iterable[str | None] = self.columns or (self.vote, self.annotator, *self.attributes.values())
+        return tuple(dict.fromkeys(name for name in named if name and name != VOTE_COLUMN))
+
+
+class Turns(FrozenModel):
+    """Conversations that are rows: the columns of each turn, and how a turn follows from the one before.
+
+    Each turn becomes a row of its own: its columns lose their prefix, its prompt is the conversation up to it, as a
+    list of messages, and the column `turn` has its number from 1.
+
+    Attributes:
+        prefixes: What the columns of each turn begin with, in order.
+        prompt: Column of what the user writes in a turn, after the prefix. A turn without it is not there.
+        picked: Column that names the column of the response with which the conversation goes on, after the prefix.
+        missing: Values that are no text, beside empty ones.
+    """
+
+    prefixes: tuple[str, ...] = Field(min_length=1)
+    prompt: str = "prompt"
+    picked: str
+    missing: tuple[str, ...] = ()
 
 
 Cell = tuple[str, str | None]

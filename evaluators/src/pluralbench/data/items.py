@@ -1,7 +1,7 @@
 """Items of a benchmark: read from a release, a published dataset or any table, checked, and put into one shape."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from pluralbench_runs import digest, plural
 from pluralbench_tables import release_memory
 
 from pluralbench.config import DataConfig, OnEmpty, as_data_config
+from pluralbench.data.annotations import check_people, read_votes
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.clusters import Clusters, assign_clusters
 from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, config_columns
@@ -28,6 +29,7 @@ from pluralbench.data.rows_to_items import BATCH_ITEMS, empty_items, rows_to_ite
 from pluralbench.data.rules import check_rules
 from pluralbench.data.samples import read_data
 from pluralbench.data.texts import first_ids
+from pluralbench.data.turns import turn_rows
 from pluralbench.errors import BenchmarkError, ColumnMissing, DataError
 
 ALL = "all"
@@ -59,6 +61,7 @@ class Items:
         clusters: Clusters of the items, and repeated content.
         history: Pairs that people decided earlier.
         left_out: Number of rows that are not among the benchmark's `rows`, by config.
+        votes_left_out: What is not among the votes of people; see `pluralbench.data.annotations.Voted`.
         strata: Drawn items by subset; empty if the items were not drawn.
         subsets: Subset of each item, drawn or not.
     """
@@ -76,6 +79,7 @@ class Items:
     clusters: Clusters
     history: History
     left_out: dict[str, int]
+    votes_left_out: dict[str, int]
     strata: tuple[Stratum, ...]
     subsets: pl.Series
 
@@ -88,7 +92,16 @@ class Items:
             "rows": dict(self.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
             "ignored_columns": self.ignored,
             "history": earlier if len(counts) else None,
+            "annotations": self._votes,
         }
+
+    @property
+    def _votes(self) -> dict[str, int] | None:
+        votes = self.frame["annotations"].drop_nulls().explode()
+        if votes.is_empty():
+            return None
+        people = votes.struct.field("annotator").drop_nulls().n_unique()
+        return {"votes": len(votes), "annotators": people} | self.votes_left_out
 
 
 def described_benchmark(name: str, data: DataConfig, *, for_training: bool = False) -> Benchmark:
@@ -142,6 +155,7 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
     if data.items is not None:
         parts, strata = draw_items(benchmark.fit_to(every["subset"]), parts, data.items, data.items_seed)
     histories = {config: table.history for config, table in read.items()}
+    parts, varying = check_people(benchmark, parts)
     content = _content_digest(benchmark, parts, histories, drawn=bool(strata))
     frame = pl.concat(parts.values())
     read = {config: table._replace(items=table.items.clear()) for config, table in read.items()}
@@ -165,6 +179,7 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
         clusters=clusters,
         history=History(pl.concat(histories.values())),
         left_out={config: table.left_out for config, table in read.items() if table.left_out},
+        votes_left_out=_votes_left_out(table.votes for table in read.values()) | {"varying": varying},
         strata=strata,
         subsets=every["subset"],
     )
@@ -180,20 +195,31 @@ class _TableItems(NamedTuple):
     empty: list[str]
     answered: list[str]
     left_out: int
+    votes: dict[str, int]
+
+
+def _votes_left_out(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for table in tables:
+        counts.update(table)  # keeps counts of 0
+    return dict(counts)
 
 
 def _table_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, where: str, data: DataConfig) -> _TableItems:
     columns = config_columns(benchmark, config, frame)
     layout = layout_of(benchmark, columns)
+    frame, left_out = (frame, 0) if benchmark.turns is None else turn_rows(frame, benchmark.turns, where)
     frame = with_derived_columns(frame, named_columns(benchmark, columns), where)
-    frame, left_out = _matching_rows(benchmark, frame, where)
+    frame, other_rows = _matching_rows(benchmark, frame, where)
+    left_out += other_rows
     frame = group_responses(frame, columns, where)
     check_columns(benchmark, columns, frame, where)
     from pluralbench_schemas import release_columns
 
     used = [name for name in frame.columns if name in named_columns(benchmark, columns)]
     ignored = {*frame.columns} - {*used} - release_columns(frame.columns)
-    items, history = _items_and_history(benchmark, config, frame.select(used), columns, where, data.limit)
+    voted = read_votes(benchmark, columns, frame.select(used), where)
+    items, history = _items_and_history(benchmark, config, voted.frame, columns, where, data.limit)
     separate = history is not items
     _check_ids(pl.concat([items["id"], history["id"]]) if separate else items["id"], where)
     empty = empty_items(items) + (empty_items(history) if separate else [])
@@ -214,7 +240,7 @@ def _table_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, where: 
     if benchmark.prompts_only:
         items = items.with_columns(pl.col(name).list.head(0) for name in ("response_ids", "responses", "rank"))
     cluster = columns.cluster if columns.cluster in used else None
-    return _TableItems(items, history, cluster, ignored, empty, answered, left_out)
+    return _TableItems(items, history, cluster, ignored, empty, answered, left_out, voted.left_out)
 
 
 def _read(benchmark: Benchmark, data: DataConfig) -> Tables:
@@ -288,7 +314,7 @@ def _content_digest(
     """Return the SHA-256 of the items and histories, without optional columns that the benchmark lacks."""
     digests = {}
     for config, part in items.items():
-        optional = ("persona", "rubric", "reference", "earlier", "pairs", "compared")
+        optional = ("persona", "rubric", "reference", "earlier", "pairs", "compared", "annotations")
         absent = [name for name in optional if part[name].null_count() == part.height]
         digests[config] = content_digest(part.drop("person", *absent))
     # Items that are their own history contain it, if all are there.

@@ -110,7 +110,23 @@ class Labels(FrozenModel):
             return None
         return TIE if number == self._middle else SECOND if (number > self._middle) == (high > low) else FIRST
 
+    def strength(self, label: object) -> float | None:
+        """Return how far a number of the scale is from the tie, as a share of the largest distance; 0 for a tie.
+
+        None without a scale.
+        """
+        if self.scale is None:
+            return None
+        if self.meaning(label) == TIE:
+            return 0.0
+        return abs(float(label_key(label) or "") - self._middle) / max(abs(end - self._middle) for end in self.scale)
+
     def majority(self, labels: Iterable[Any]) -> int:
         """Return the meaning of more than half of a pair's labels, else `TIE`; missing labels do not count."""
-        counts = Counter(self.meaning(label) for label in labels if label_key(label) is not None)
-        return next((side for side in (FIRST, SECOND) if counts[side] * 2 > counts.total()), TIE)
+        return majority_of(self.meaning(label) for label in labels if label_key(label) is not None)
+
+
+def majority_of(meanings: Iterable[int | None]) -> int:
+    """Return the meaning of more than half of some votes, else `TIE`."""
+    counts = Counter(meanings)
+    return next((side for side in (FIRST, SECOND) if counts[side] * 2 > counts.total()), TIE)

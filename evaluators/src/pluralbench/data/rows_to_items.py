@@ -8,8 +8,9 @@ import polars as pl
 from pluralbench_schemas import POST, RUBRIC_ASPECT
 from pluralbench_tables import typed_frame
 
+from pluralbench.data.annotations import VOTE
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.fields import ROW_NUMBER, Columns
+from pluralbench.data.fields import ID, ROW_NUMBER, Columns
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.layouts.layout import SourceRows
 from pluralbench.data.texts import as_texts, parse_lines, parse_messages, parse_persona, parse_posts, parse_structs
@@ -29,11 +30,10 @@ ITEMS = pl.Schema(
         "persona": pl.List(pl.String()),
         **dict.fromkeys(("rubric", "reference"), pl.String()),
         "earlier": pl.UInt32(),
+        "annotations": pl.List(VOTE),
         "digest": pl.String(),
     }
 )
-ID = "#id"
-"""Column of a row's id as text."""
 VISIBLE = r"[^\s\x1c-\x1f]"
 """Matches a text that is not blank, with white space as in Python."""
 
@@ -80,7 +80,9 @@ def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, column
 
 
 def with_ids(frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
-    """Add the ids of a table's rows as text: from its id column, or row numbers from 0."""
+    """Add the ids of a table's rows as text: from its id column, or row numbers from 0; ids that are there stay."""
+    if ID in frame.columns:
+        return frame
     if columns.id == ROW_NUMBER or columns.id not in frame.columns:
         return frame.with_row_index(ID).with_columns(pl.col(ID).cast(pl.String))
     ids = frame[columns.id]

@@ -128,7 +128,7 @@ def judge(
                 usage = export_calls(judges[0], output)
                 result = result_of_verdicts(config, verdicts, usage, seconds())
                 metrics = compute_judge_metrics(config, loaded, verdicts, read_ledger(output.work / LEDGER_FILE))
-                write_run(output, config, result, metrics, verdicts.frames)
+                write_run(output, config, result, metrics, verdicts.frames | loaded.frames())
     return load_run(target, JudgeRunConfig, part=True)
 
 

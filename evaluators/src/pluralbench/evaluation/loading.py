@@ -11,6 +11,7 @@ from pluralbench_rewards import Group
 from pluralbench_runs import Output, did_you_mean, digest, log_status, output_directory, step
 
 from pluralbench.config import DataConfig, Profile, PromptConfig, as_data_config, as_prompt_config
+from pluralbench.data.annotations import annotations_of
 from pluralbench.data.benchmarks import Benchmark, known_benchmarks, title_for
 from pluralbench.data.clusters import Shard, parse_shard
 from pluralbench.data.items import Items, described_benchmark, load_items
@@ -84,6 +85,11 @@ class LoadedBenchmark(NamedTuple):
         )
         return [*map(up_to_each_step, groups)] if self.benchmark.in_steps else groups
 
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """Return the frames of a run that are of the items to score: the votes of people, if there are any."""
+        annotations = annotations_of(self.benchmark, self.frame)
+        return {} if annotations is None else {"annotations": annotations}
+
     def compute_metrics(self, decisions: pl.DataFrame, rows: pl.DataFrame, votes: Votes | None = None) -> pl.DataFrame:
         """Compute the metrics of a run's decisions; a shard has none, since they would look like the whole run's.
 
@@ -95,7 +101,8 @@ class LoadedBenchmark(NamedTuple):
         if self.shard is not None:
             return metrics_frame(())
         with step("Computing metrics"):
-            return measure(self.benchmark, decisions, self.items.frame, rows, votes=votes)
+            annotations = annotations_of(self.benchmark, self.items.frame)
+            return measure(self.benchmark, decisions, self.items.frame, rows, votes=votes, annotations=annotations)
 
     def records(self) -> dict[str, Any]:
         """Return the three records below, by the names of a run configuration's fields."""

@@ -18,6 +18,7 @@ from pluralbench_runs.options import Flag
 
 from pluralbench.arguments import Runs
 from pluralbench.config.fields import PLACE
+from pluralbench.data.annotations import annotations_of
 from pluralbench.data.clusters import Shard, parse_shard
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.persona_items import PersonaItemSet
@@ -196,7 +197,10 @@ def _join(
         if isinstance(config, JudgeRunConfig) and any(run.votes is not None for run in shards):
             frames["replies"] = _sorted([run.frame("replies") for run in shards], items)
             votes = config.votes_on(frame, frames["replies"])
-        metrics = measure(config.benchmark.description, decisions_of(frame), items, frame, votes=votes)
+        description = config.benchmark.description
+        annotations = annotations_of(description, items)
+        frames |= {} if annotations is None else {"annotations": annotations}
+        metrics = measure(description, decisions_of(frame), items, frame, votes=votes, annotations=annotations)
         if isinstance(config, JudgeRunConfig):
             metrics = with_calls(metrics, frame, votes, calls, config.judging)
     if isinstance(result, ScoreResult):

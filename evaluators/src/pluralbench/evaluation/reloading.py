@@ -61,6 +61,10 @@ class RunData(NamedTuple):
             raise RunError("A run of `judge-personas` has prompts of its own.")
         return self.source
 
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """The frames of the run that are of its items; see `LoadedBenchmark.frames`."""
+        return self.source.frames() if isinstance(self.source, LoadedBenchmark) else {}
+
 
 DataCache = dict[str, Items | PersonaItemSet]
 """The data read last, for consecutive runs on the same data."""

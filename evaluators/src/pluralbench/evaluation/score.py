@@ -111,7 +111,9 @@ def write_scores(
             with stopwatch(output.work) as seconds:
                 record, scored, frames, resumed = _score_items(output.work, loaded, open_model, config.model)
                 result = result_of_scores(record, scored, frames[0], resumed, CostRecord(seconds=seconds()))
-                write_run(output, config, result, loaded.compute_metrics(*frames), {"items": frames[1]})
+                write_run(
+                    output, config, result, loaded.compute_metrics(*frames), {"items": frames[1]} | loaded.frames()
+                )
     return load_run(target, ScoreRunConfig, part=True)
 
 

@@ -1,5 +1,6 @@
 """Recompute a finished run's numbers without some of its items, such as contaminated ones; nothing is scored again."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -93,8 +94,11 @@ def without_items(run: Run, items: pl.DataFrame) -> WithoutItems:
     own = items.filter(pl.col("benchmark") == run.config.benchmark.name).select("config", "id").unique()
     kept = run.items.join(own, on=["config", "id"], how="anti", maintain_order="left")
     counts = [frame.select("config", "id").n_unique() for frame in (run.items, kept)]
-    metrics = _metrics(run, kept) if kept.height else metrics_frame(())
-    return WithoutItems(replace(run, metrics=metrics, frames={"items": kept}), counts[0] - counts[1], own.height)
+    frames = {"items": kept}
+    if run.annotations is not None:
+        frames["annotations"] = run.annotations.join(kept, on=["config", "id"], how="semi", maintain_order="left")
+    metrics = _metrics(run, frames) if kept.height else metrics_frame(())
+    return WithoutItems(replace(run, metrics=metrics, frames=frames), counts[0] - counts[1], own.height)
 
 
 def emptied_subsets(run: Run, other: Run) -> str:
@@ -131,9 +135,11 @@ def suite_without_items(suite: SuiteRun, items: pl.DataFrame) -> SuiteRun:
     return replace(suite, record=record, runs={name: other.run for name, other in others.items()})
 
 
-def _metrics(run: Run, items: pl.DataFrame) -> pl.DataFrame:
+def _metrics(run: Run, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
+    items = frames["items"]
     if isinstance(run.config, PersonaJudgeRunConfig):
         from pluralbench.evaluation.personas import compute_persona_metrics
 
         return compute_persona_metrics(run.config, items)
-    return measure(run.config.benchmark.description, decisions_of(items), responses=items)
+    annotations = frames.get("annotations")
+    return measure(run.config.benchmark.description, decisions_of(items), responses=items, annotations=annotations)

@@ -85,6 +85,7 @@ def _check(run: Run, files: RunInputs, rescoring: Rescoring | None, cache: DataC
         return [*findings, Finding("error", f"It cannot be recomputed from its data. {error}")], "refused", ""
     findings += compare_rows(run, "items", again.items, data.place)
     findings += [] if again.replies is None else compare_rows(run, "replies", again.replies, "its calls")
+    findings += [one for name, frame in data.frames().items() for one in compare_rows(run, name, frame, data.place)]
     findings += compare_metrics(run, again.metrics, ITEMS_FILE)
     findings += [*compare_result(run, again), *compare_user_context(run, data)]
     more, rescored = ([], "") if rescoring is None or has_errors(findings) else check_rescored(run, data, rescoring)

@@ -76,7 +76,11 @@ def recompute_metrics(run: Run[Any, Any]) -> pl.DataFrame:
     if isinstance(config, PersonaJudgeRunConfig):
         return compute_persona_metrics(config, run.items)
     if isinstance(config, EvaluationRunConfig):
-        return measure(config.benchmark.description, decisions_of(run.items), responses=run.items, votes=run.votes)
+        decisions = decisions_of(run.items)
+        votes, annotations = run.votes, run.annotations
+        return measure(
+            config.benchmark.description, decisions, responses=run.items, votes=votes, annotations=annotations
+        )
     if isinstance(config, PersonalizeRunConfig):
         sets = {name: record.by_config for name, record in run.result.sets.items()}
         return metrics_frame(method_numbers(run.items, sets))

@@ -19,6 +19,7 @@ def measure(
     verdicts: pl.DataFrame | None = None,
     *,
     votes: Votes | None = None,
+    annotations: pl.DataFrame | None = None,
     threshold: float = THRESHOLD,
 ) -> pl.DataFrame:
     """Compute all metrics of a run of `score` or a judge; see `Decided` for the arguments.
@@ -26,7 +27,8 @@ def measure(
     Returns:
         The metrics frame.
     """
-    return metrics_frame(numbers_of(Decided(benchmark, decisions, items, responses, verdicts, votes, threshold)))
+    decided = Decided(benchmark, decisions, items, responses, verdicts, votes, annotations, threshold)
+    return metrics_frame(numbers_of(decided))
 
 
 def numbers_of(decided: Decided) -> Numbers:

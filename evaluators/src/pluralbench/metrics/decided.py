@@ -26,6 +26,7 @@ class Decided:
         responses: Rows of `items.parquet`, for metrics of all responses. None: none of these.
         verdicts: Verdicts of a persona judge on the same items, as `check_verdicts` returns them.
         votes: Replies that vote on the same items. None: one reply to each question.
+        annotations: Votes of people on the same items, as `annotations_of` returns them. None: the benchmark has none.
         threshold: Smallest certainty of a verdict that counts as high, from 1 to 100.
     """
 
@@ -35,6 +36,7 @@ class Decided:
     responses: pl.DataFrame | None = None
     verdicts: pl.DataFrame | None = None
     votes: Votes | None = None
+    annotations: pl.DataFrame | None = None
     threshold: float = THRESHOLD
 
     @property

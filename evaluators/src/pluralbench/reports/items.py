@@ -67,7 +67,7 @@ def _parts(example: Row, *, full: bool) -> Iterator[Part]:
         yield _text(cut(message["content"], LONG, full=full))
     yield from _person(example["person"], full=full)
     for answer in example["answers"]:
-        yield _heading(_answer(answer))
+        yield _heading(_answer(answer, example.get("votes")))
         yield _text(cut(answer["text"], LONG, full=full))
         if "position" not in answer:
             yield from _replies(answer.get("replies", []), full=full)
@@ -97,12 +97,13 @@ def _margin(decision: Row) -> str:
     return "" if decision.get("margin") is None else f", margin {decision['margin']:+.4g}"
 
 
-def _answer(answer: Row) -> str:
+def _answer(answer: Row, votes: int | None) -> str:
     name = answer_name(answer["name"])
     rank = "" if name == answer["name"] or "rank" not in answer else f", rank {answer['rank']}"
     score = "" if "score" not in answer else f", score {_number(answer['score'])}"
     position = f", number {answer['position']} in the list" if "position" in answer else ""
-    return f"{name[0].upper()}{name[1:]}{rank}{score}{position}"
+    voted = "" if votes is None else f", {answer['votes']} of {plural(votes, 'vote')}"
+    return f"{name[0].upper()}{name[1:]}{rank}{score}{position}{voted}"
 
 
 def answer_name(answer: str) -> str:

@@ -259,5 +259,6 @@ def run_header(run: Run) -> list[str]:
         lines.append(f"Merged from {plural(len(run.result.shards), 'shard')}.")
     verdicts = run.path / VERDICTS_FILE
     further = f", {VERDICTS_FILE} (see pluralbench judge-metrics {verdicts})" if verdicts.exists() else ""
-    replies = ", replies.parquet" if (run.path / "replies.parquet").exists() else ""
-    return [*lines, f"{run.path}: items.parquet, metrics.json, run.json{replies}{further}"]
+    frames = [f"{name}.parquet" for name in ("replies", "annotations") if (run.path / f"{name}.parquet").exists()]
+    files = ", ".join(["items.parquet", "metrics.json", "run.json", *frames])
+    return [*lines, f"{run.path}: {files}{further}"]

@@ -125,7 +125,8 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
     Returns:
         For each item `config`, `id`, `subset`, `outcomes` (number of decisions by outcome), `credit` (from 0 to 1;
         None if no decision counts), `prompt` (messages), `person`, `answers` and `decisions`, with all recorded replies
-        of a judge. Items in other languages have `english`, the outcome of the same id in English.
+        of a judge. Items on which people voted have `votes`, the number of votes. Items in other
+        languages have `english`, the outcome of the same id in English.
 
     Raises:
         DataError: The texts differ from those that the run was made with.
@@ -240,6 +241,7 @@ def _example(run: Run, item: Row, rows: pl.DataFrame, decisions: pl.DataFrame, r
         "person": _person(run, item) if shown.person is None else shown.person,
         "answers": shown.answers,
         "decisions": shown.decisions,
+        **({"votes": len(item["annotations"])} if item.get("annotations") else {}),
     }
 
 

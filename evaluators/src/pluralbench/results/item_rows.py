@@ -5,6 +5,8 @@ from typing import Any
 
 import polars as pl
 
+from pluralbench.data.annotations import annotations_schema
+from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.column_types import schema_of
 from pluralbench.data.decisions import (
     BASE,
@@ -95,6 +97,52 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
     if len(unknown):
         raise RunError(f"{where}: the outcome {unknown[0]!r} is not one of {', '.join(known)}.")
     return items
+
+
+def check_annotations(frame: pl.DataFrame, benchmark: Benchmark, where: str) -> pl.DataFrame:
+    """Check the frame of `annotations.parquet`, and cast its columns to the types of `annotations_schema`.
+
+    Args:
+        frame: The frame.
+        benchmark: Description of the benchmark.
+        where: Name of the frame, for error messages.
+
+    Raises:
+        RunError: A column is missing or has another type, a vote has no item or is for a negative place.
+    """
+    if benchmark.annotations is None:
+        raise RunError(f"{where}: the benchmark {benchmark.title} has no votes of people.")
+    kinds = annotations_schema(benchmark.annotations)
+    votes = cast_columns(frame, kinds, where, kinds)
+    for name in ("config", "id"):
+        if votes[name].has_nulls():
+            raise RunError(f"{where}: the column `{name}` is empty in some rows.")
+    if not (votes["response"].drop_nulls() >= 0).all():
+        raise RunError(f"{where}: the response of a vote is below 0, the place of the first.")
+    return votes
+
+
+def votes_on_items(votes: pl.DataFrame, items: pl.DataFrame, where: str) -> pl.DataFrame:
+    """Return the votes. Raises `RunError` if one is on an item or a response that is not there, or an item has none.
+
+    Args:
+        votes: The rows of `annotations.parquet`.
+        items: The rows of `items.parquet`.
+        where: Name of the votes, for error messages.
+    """
+    size = pl.len() if "response" in items.columns else pl.lit(2, pl.UInt32)
+    sizes = items.group_by("config", "id", maintain_order=True).agg(size=size)
+    joined = votes.join(sizes, on=["config", "id"], how="left", maintain_order="left")
+    other = joined.filter(pl.col("size").is_null())["id"]
+    if len(other):
+        raise RunError(f"{where} has votes on id {other[0]}, which is not among the items.")
+    beyond = joined.filter(pl.col("response") >= pl.col("size"))["id"]
+    if len(beyond):
+        raise RunError(f"{where}: a vote on id {beyond[0]} is for a response that the item does not have.")
+    without = sizes.join(votes, on=["config", "id"], how="anti", maintain_order="left")["id"]
+    if len(without):
+        raise RunError(f"{where} has no vote on id {without[0]}.")
+    return votes
 
 
 def cast_columns(frame: pl.DataFrame, kinds: Mapping[str, Any], where: str, needed: Iterable[str]) -> pl.DataFrame:

@@ -15,6 +15,7 @@ from pydantic import Field
 from pluralbench.config import OnEmpty, Profile
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import Clusters
+from pluralbench.data.fields import is_none
 
 EMBEDDED = "SmolLM2-135M-Instruct"
 """The model that is called `local`."""
@@ -99,6 +100,28 @@ class EarlierRecord(FrozenModel):
     items_without: int
 
 
+class AnnotationsRecord(FrozenModel):
+    """Votes of people.
+
+    Attributes:
+        votes: Number of votes on the items.
+        annotators: Number of known people who voted.
+        missing: Number of missing votes in the data.
+        repeated: Number of votes in the data that are left out because their person voted on the item before.
+        items_without: Number of items in the data without a vote, which are left out.
+        same_responses: Number of responses in the data whose item has the text already.
+        varying: Number of people of whom an attribute is left out because it varies.
+    """
+
+    votes: int
+    annotators: int
+    missing: int = 0
+    repeated: int = 0
+    items_without: int = 0
+    same_responses: int = 0
+    varying: int = 0
+
+
 class DataRecord(FrozenModel):
     """Data of a run.
 
@@ -121,6 +144,7 @@ class DataRecord(FrozenModel):
         items_seed: Seed of the draw.
         clusters: Clusters of the intervals; null for the persona judge, whose clusters are users.
         history: Earlier decisions of the users; null if the benchmark has none.
+        annotations: Votes of people; absent if the benchmark has none.
         left_out: Number of rows that are not among the benchmark's `rows`, by config.
         shard: Shard that was scored, such as "2/8"; null for a complete run. All other fields describe the complete
             data.
@@ -137,6 +161,7 @@ class DataRecord(FrozenModel):
             "split",
             "clusters",
             "history",
+            "annotations",
             "left_out",
         }
     )
@@ -159,6 +184,7 @@ class DataRecord(FrozenModel):
     items_seed: Seed = 0
     clusters: Clusters | None = None
     history: EarlierRecord | None = None
+    annotations: AnnotationsRecord | None = Field(None, exclude_if=is_none)
     left_out: dict[str, int] = Field(default_factory=dict)
     shard: str | None = None
 

@@ -30,7 +30,7 @@ from pluralbench.results.evaluations import (
     ScoreResult,
     ScoreRunConfig,
 )
-from pluralbench.results.item_rows import cast_columns, check_items
+from pluralbench.results.item_rows import cast_columns, check_annotations, check_items
 from pluralbench.results.personalize import PERSONALIZE_ITEMS, PersonalizeResult, PersonalizeRunConfig
 from pluralbench.results.plans import PlanResult, PlanRunConfig, SynthesizeResult, SynthesizeRunConfig
 from pluralbench.results.record import ProvenanceRecord, RunConfig, RunResult, provenance
@@ -97,6 +97,8 @@ def check_frame(name: str, frame: pl.DataFrame, config: RunConfig, where: str) -
     """
     if isinstance(config, EvaluationRunConfig) and name == "items":
         return check_items(frame, config, where)
+    if isinstance(config, EvaluationRunConfig) and name == "annotations":
+        return check_annotations(frame, config.benchmark.description, where)
     if isinstance(config, JudgeRunConfig) and name == "replies":
         kinds = REPLIES_COMPARED if config.judging.protocol == "pairwise" else REPLIES_SCORED
         return cast_columns(frame, kinds, where, kinds)

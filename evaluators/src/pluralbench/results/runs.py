@@ -28,6 +28,7 @@ from pluralbench.results.evaluations import (
     PersonaJudgeResult,
     ScoreResult,
 )
+from pluralbench.results.item_rows import votes_on_items
 from pluralbench.results.numbers import DASH, number
 from pluralbench.results.personalize import PersonalizeResult, PersonalizeRunConfig
 from pluralbench.results.plans import PlanResult, PlanRunConfig, SynthesizeResult, SynthesizeRunConfig
@@ -107,6 +108,14 @@ class Run(Generic[Config_co, Result_co]):
         if not isinstance(config, JudgeRunConfig) or len(config.judges) * config.judging.samples == 1:
             return None
         return config.votes_on(self.items, self.frame("replies"))
+
+    @cached_property
+    def annotations(self) -> pl.DataFrame | None:
+        """The votes of people; None if the benchmark has none. Raises `RunError` for votes on other items."""
+        config = self.config
+        if not isinstance(config, EvaluationRunConfig) or config.benchmark.description.annotations is None:
+            return None
+        return votes_on_items(self.frame("annotations"), self.items, str(self.path / "annotations.parquet"))
 
     def frame(self, name: str) -> pl.DataFrame:
         """Read the frame NAME.parquet.

@@ -2,6 +2,7 @@
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import Columns
+from pluralbench.data.layouts.annotated import ANNOTATED_PAIRS, ANNOTATED_RESPONSES
 from pluralbench.data.layouts.labeled_pairs import LABELED_PAIRS
 from pluralbench.data.layouts.layout import Layout
 from pluralbench.data.layouts.pairs import PAIRS
@@ -12,7 +13,10 @@ from pluralbench.data.layouts.response_lists import RESPONSE_LISTS
 from pluralbench.data.layouts.right_and_wrong import RIGHT_AND_WRONG
 from pluralbench.data.layouts.steps import STEPS
 
-LAYOUTS = (PROMPTS, PERSONA_OPTIONS, STEPS, RANKINGS, LABELED_PAIRS, PAIRS, RESPONSE_LISTS, RIGHT_AND_WRONG)
+LAYOUTS = (
+    *(PROMPTS, PERSONA_OPTIONS, STEPS, ANNOTATED_PAIRS, ANNOTATED_RESPONSES),
+    *(RANKINGS, LABELED_PAIRS, PAIRS, RESPONSE_LISTS, RIGHT_AND_WRONG),
+)
 
 
 def layout_of(benchmark: Benchmark, columns: Columns | None = None) -> Layout:

@@ -1,5 +1,6 @@
 """Labeled pairs: two responses, and the labels of one or more annotators, whose majority decides."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -15,17 +16,27 @@ RANKS = {TIE: [1, 1], FIRST: [1, 2], SECOND: [2, 1]}
 
 
 def _responses(benchmark: Benchmark, source: SourceRows) -> dict[str, Any]:
-    """Return the better response first, or for rules of `credit` both in their places, named A and B."""
+    labels = source.frame.select(source.columns.labels).iter_rows()
+    return ordered_pairs(benchmark, source, [benchmark.labels.majority(row) for row in labels])
+
+
+def ordered_pairs(benchmark: Benchmark, source: SourceRows, better: Sequence[int]) -> dict[str, Any]:
+    """Return the better response first, or for rules of `credit` both in their places, named A and B.
+
+    Args:
+        benchmark: Description of the benchmark.
+        source: The rows.
+        better: `FIRST`, `SECOND` or `TIE` for each row.
+    """
     columns = source.columns
-    labels = source.frame.select(columns.labels).iter_rows()
     texts = source.response_texts(str(columns.first), str(columns.second)).with_columns(
-        better=pl.Series([benchmark.labels.majority(row) for row in labels], dtype=pl.Int64)
+        better=pl.Series(better, dtype=pl.Int64)
     )
     if benchmark.credit:
         return {
             "response_ids": [[*LETTERS]] * texts.height,
             "responses": texts.select(pl.concat_list("first", "second")).to_series(),
-            "rank": [RANKS[better] for better in texts["better"]],
+            "rank": [RANKS[one] for one in better],
         }
     swapped, tied = pl.col("better") == SECOND, pl.col("better") == TIE
     chosen, rejected = pl.when(swapped).then("second").otherwise("first"), pl.when(swapped).then("first")

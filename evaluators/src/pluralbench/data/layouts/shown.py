@@ -16,7 +16,8 @@ class Shown(NamedTuple):
 
     Attributes:
         prompt: The messages.
-        answers: `name` and `text` of each answer, and what the run says of it: `rank`, `score`, `position`, `replies`.
+        answers: `name` and `text` of each answer, and what the run says of it: `rank`, `score`, `position`, `replies`,
+            and `votes`, the number of people who prefer it.
         decisions: The decisions, with the verdict and the replies in each order.
         person: What the model read of the person; None: the user context of the run.
     """
@@ -33,10 +34,16 @@ def show_responses(
     """Show ranked responses; the order of the rows of `items.parquet` is that of the responses."""
     responses = zip(item["response_ids"], item["rank"], item["responses"], strict=True)
     answers = [
-        {"name": name, "rank": rank, "text": text} | _score(rows, name, place, replies)
+        {"name": name, "rank": rank, "text": text} | _votes(item, place) | _score(rows, name, place, replies)
         for place, (name, rank, text) in enumerate(responses)
     ]
     return Shown(item["prompt"], answers, [_decision(row, replies) for row in decisions.iter_rows(named=True)])
+
+
+def _votes(item: Row, place: int) -> Row:
+    """Return how many people prefer a response, if people voted on the item."""
+    votes = item.get("annotations")
+    return {} if votes is None else {"votes": sum(vote["response"] == place for vote in votes)}
 
 
 def replies_in(row: Mapping[str, Any], column: str, replies: Replies) -> Row:
