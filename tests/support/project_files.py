@@ -61,6 +61,7 @@ def write(folder: Path) -> None:
     chinese.write_rows(folder / "contaminated.jsonl", contaminated)
     write_published(folder)
     labeled(folder)
+    voted(folder)
     (folder / "wmt21.jsonl").write_bytes((TRANSLATED / "translations.jsonl").read_bytes())
     dump = folder / "beer.stackexchange.com/Posts.xml"
     dump.parent.mkdir()
@@ -94,6 +95,34 @@ def labeled(folder: Path) -> None:
         table = csv.writer(file)
         table.writerow(["id", "prompt", "a", "b", "preference"])
         table.writerows([*list(row.values())[:4], number - 2] for number, row in enumerate(PAIRS))
+
+
+def voted(folder: Path) -> None:
+    """A vote a row on pairs, and conversations of two turns."""
+    said = ["A much better", "A better", "same", "B better", "no answer"]
+    votes = [
+        {
+            "question": n,
+            "prompt": f"Tea {n}?",
+            "answer_a": "Green.",
+            "answer_b": "Black tea.",
+            "vote": said[(n + k) % 5],
+        }
+        | {"person": f"p{k}", "country": "Italy" if k % 2 else "Spain"}
+        for n in range(4)
+        for k in range(3)
+    ]
+    chinese.write_rows(folder / "opinions.jsonl", votes)
+    later = {"second_prompt": "And milk?", "second_answer_a": "No.", "second_answer_b": "A little."}
+    first = {"first_answer_a": "Boil it.", "first_answer_b": "For two minutes.", "first_choice": "answer_b"}
+    chats = [
+        {"chat": n, "person": f"p{n % 2}", "first_prompt": f"How do I make tea {n}?"}
+        | first
+        | later
+        | {"second_choice": "answer_a" if n else None}
+        for n in range(4)
+    ]
+    chinese.write_rows(folder / "chats.jsonl", chats)
 
 
 def my_model(folder: Path) -> None:

@@ -1,0 +1,410 @@
+"""Votes of people on items: every form of a table, the majority, what is refused, and the file of a run."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pluralbench import check_submission, find_benchmark, known_benchmarks, load_items, load_run, merge
+from pluralbench.data.annotations import annotations_of
+from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.items import Items
+from pluralbench.errors import DataError, RunError
+from pluralbench.results import Run
+from polars.testing import assert_frame_equal
+from pydantic import ValidationError
+from written_tables import write
+
+Rows = list[dict[str, Any]]
+Votes = Mapping[tuple[int, str], str | None]
+"""What a person says of an item: A, B, =, or nothing."""
+PANDALM = Path(__file__).parents[3] / "shared" / "data" / "multilingual" / "pandalm_testset-v1.json"
+PEOPLE = ("ann", "bob", "eva", "ian")
+COUNTRY = {"ann": "Italy", "bob": "Spain", "eva": "Italy", "ian": None}
+LABELS = {"first": ["A"], "second": ["B"], "tie": ["="]}
+PAIR = {"first": "one", "second": "two"}
+BEST = {"vote": "pick", "annotator": "who", "picks": ["a", "b", "c"]}
+
+
+def benchmark(annotations: Mapping[str, Any], **values: Any) -> Benchmark:
+    columns = values.pop("columns", PAIR)
+    return Benchmark.model_validate(
+        {"title": "Votes", "labels": LABELS, "columns": columns, "annotations": annotations} | values
+    )
+
+
+def texts(item: int) -> dict[str, Any]:
+    return {"id": f"i{item}", "prompt": f"Question {item}", "one": f"first of {item}", "two": f"second of {item}"}
+
+
+def read(folder: Path, rows: Rows, described: Benchmark) -> Items:
+    return load_items(described, write(folder / "v.jsonl", rows))
+
+
+def votes_of(items: Items, described: Benchmark) -> pl.DataFrame:
+    votes = annotations_of(described, items.frame)
+    assert votes is not None
+    return votes
+
+
+def refused(folder: Path, rows: Rows, described: Benchmark) -> str:
+    with pytest.raises(DataError) as error:
+        read(folder, rows, described)
+    return str(error.value)
+
+
+def in_rows(votes: Votes) -> tuple[Rows, dict[str, Any]]:
+    rows = [texts(item) | {"who": who, "vote": vote, "from": COUNTRY[who]} for (item, who), vote in votes.items()]
+    return rows, {"vote": "vote", "annotator": "who", "attributes": {"country": "from"}}
+
+
+def in_lists(votes: Votes) -> tuple[Rows, dict[str, Any]]:
+    items: dict[int, list[tuple[str, str | None]]] = {}
+    for (item, who), vote in votes.items():
+        items.setdefault(item, []).append((who, vote))
+    rows = [
+        texts(item)
+        | {"vote": [vote for _, vote in own], "who": [who for who, _ in own], "from": [COUNTRY[who] for who, _ in own]}
+        for item, own in items.items()
+    ]
+    return rows, {"vote": "vote", "annotator": "who", "attributes": {"country": "from"}}
+
+
+def in_objects(votes: Votes) -> tuple[Rows, dict[str, Any]]:
+    rows: dict[int, dict[str, Any]] = {}
+    for (item, who), vote in votes.items():
+        row = rows.setdefault(item, texts(item) | {"crowd": [], "experts": []})
+        row["experts" if who == "ian" else "crowd"].append({"who": who, "vote": vote, "from": COUNTRY[who]})
+    annotations = {"columns": ["crowd", "experts"], "vote": "vote", "annotator": "who"}
+    return [*rows.values()], annotations | {"attributes": {"country": "from"}}
+
+
+def in_columns(votes: Votes) -> tuple[Rows, dict[str, Any]]:
+    rows: dict[int, dict[str, Any]] = {}
+    for (item, who), vote in votes.items():
+        rows.setdefault(item, texts(item) | dict.fromkeys(PEOPLE))[who] = vote
+    return [*rows.values()], {"columns": [*PEOPLE], "same_people": True}
+
+
+@st.composite
+def some_votes(draw: st.DrawFn) -> Votes:
+    items = range(draw(st.integers(1, 4)))
+    said = st.sampled_from(["A", "B", "=", None])
+    votes = {(item, who): draw(said) for item in items for who in draw(st.lists(st.sampled_from(PEOPLE), unique=True))}
+    if all(vote is None for vote in votes.values()):
+        votes[0, "ann"] = "A"
+    order = draw(st.permutations([*votes]))
+    return {key: votes[key] for key in order}
+
+
+@given(votes=some_votes())
+def test_every_form_gives_the_same_votes_and_majority(votes: Votes, tmp_path_factory: pytest.TempPathFactory) -> None:
+    folder, found, digests = tmp_path_factory.mktemp("forms"), [], []
+    for form in (in_rows, in_lists, in_objects, in_columns):
+        rows, annotations = form(votes)
+        described = benchmark(annotations)
+        items = read(folder, rows, described)
+        frame = votes_of(items, described).sort("id", "annotator")
+        if form is in_columns:
+            people = pl.col("annotator").replace_strict(COUNTRY, return_dtype=pl.String)
+            frame = frame.with_columns(attribute_country=people)
+        else:
+            digests.append(items.digest)
+        found.append(frame)
+        said = Counter((f"i{item}", vote) for (item, _), vote in votes.items() if vote)
+        for row in items.frame.iter_rows(named=True):
+            a, b, ties = (said[row["id"], vote] for vote in "AB=")
+            first = 2 * a > a + b + ties
+            second = 2 * b > a + b + ties
+            assert row["rank"] == ([1, 2] if first or second else [1, 1])
+            assert row["responses"][0].startswith("second" if second else "first")
+        own = {row["id"]: row["responses"] for row in items.frame.iter_rows(named=True)}
+        again = {
+            (row["id"], row["annotator"]): "="
+            if row["response"] is None
+            else "A"
+            if own[row["id"]][row["response"]].startswith("first")
+            else "B"
+            for row in frame.iter_rows(named=True)
+        }
+        assert again == {(f"i{item}", who): vote for (item, who), vote in votes.items() if vote}
+    for other in found[1:]:
+        assert_frame_equal(found[0], other)
+    assert len({*digests}) == 1
+
+
+@given(seed=st.integers(0, 1000), order=st.randoms(use_true_random=False))
+def test_the_order_of_rows_and_of_responses_changes_no_vote(
+    seed: int, order: random.Random, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    draw, letters = random.Random(seed), ["a", "b", "c"]
+    described = benchmark(BEST, columns={"id": "#", "responses": "answer_*"})
+    rows, picked = [], []
+    for item in range(3):
+        answers = [f"answer {item}{letter}" for letter in letters]
+        for who in PEOPLE:
+            order.shuffle(answers)
+            pick = draw.randrange(3)
+            text = f"answer {item}{letters[pick]}"
+            picked.append((f"Question {item}", who, text))
+            shown = {f"answer_{letter}": answer for letter, answer in zip(letters, answers, strict=True)}
+            rows.append({"prompt": f"Question {item}", "who": who, "pick": letters[answers.index(text)]} | shown)
+    order.shuffle(rows)
+    items = read(tmp_path_factory.mktemp("orders"), rows, described)
+    frame = votes_of(items, described).join(items.frame.select("id", "prompt", "responses", "rank"), on="id")
+    found = [
+        (row["prompt"][0]["content"], row["annotator"], row["responses"][row["response"]])
+        for row in frame.iter_rows(named=True)
+    ]
+    assert sorted(found) == sorted(picked)
+    for row in items.frame.iter_rows(named=True):
+        counts = Counter(text for question, _, text in picked if question == row["prompt"][0]["content"])
+        most = max(counts.values())
+        assert row["rank"] == [1 if counts[text] == most else 2 for text in row["responses"]]
+
+
+def test_grades_of_words_and_of_a_scale(tmp_path: Path) -> None:
+    words = ["A", "B", "=", None]
+    described = benchmark({"columns": ["vote"], "grades": {"A": 1, "B": 0.25}})
+    rows = [texts(n) | {"vote": word} for n, word in enumerate(words)]
+    items = read(tmp_path, rows, described)
+    assert votes_of(items, described).select("response", "grade").rows() == [(0, 1.0), (0, 0.25), (None, 0.0)]
+    assert items.source["annotations"] == {
+        "votes": 3,
+        "annotators": 0,
+        "missing": 1,
+        "items_without": 1,
+    } | dict.fromkeys(("repeated", "same_responses", "varying"), 0)
+    scaled = benchmark({"columns": ["vote"]}, labels={"scale": [-3, 3]})
+    rows = [texts(n) | {"vote": number} for n, number in enumerate([-3, 1, 0])]
+    frame = votes_of(read(tmp_path, rows, scaled), scaled)
+    assert [round(grade, 6) for grade in frame["grade"]] == [1.0, 0.333333, 0.0]
+
+
+def test_a_pick_may_be_the_text_and_equal_responses_are_one(tmp_path: Path) -> None:
+    described = benchmark({"vote": "pick", "annotator": "who"}, columns={"responses": "answers"})
+    row = {"id": "x", "prompt": "Which?", "answers": ["tea", "milk", "tea"]}
+    items = read(
+        tmp_path,
+        [row | {"who": who, "pick": pick} for who, pick in zip("abc", ["tea", "tea", "milk"], strict=True)],
+        described,
+    )
+    assert items.frame.select("responses", "rank").row(0) == (["tea", "milk"], [1, 2])
+    assert votes_of(items, described)["response"].to_list() == [0, 0, 1]
+    assert items.source["annotations"]["same_responses"] == 1
+
+
+@pytest.mark.skipif(not PANDALM.is_file(), reason=f"the real votes are not at {PANDALM}")
+def test_the_real_votes_have_the_majority_of_the_labels() -> None:
+    described = find_benchmark("pandalm-votes")
+    items, labeled = (load_items(name, str(PANDALM)) for name in ("pandalm-votes", "pandalm"))
+    assert items.frame.drop("annotations").equals(labeled.frame.drop("annotations"))
+    votes = votes_of(items, described)
+    rows = json.loads(PANDALM.read_text(encoding="utf-8"))
+    assert votes.height == 3 * len(rows) == 2997
+    ties = sum(row[f"annotator{n}"] == 0 for row in rows for n in (1, 2, 3))
+    assert votes["response"].null_count() == ties
+
+
+def test_only_benchmarks_with_votes_have_the_keys() -> None:
+    voted = {"pandalm-votes", "helpsteer3-votes", "multipref", "community-alignment-votes", "community-alignment"}
+    for name, known in known_benchmarks().items():
+        described = known.model_dump(mode="json")
+        assert ("annotations" in described) == (name in voted), name
+        assert ("turns" in described) == (name == "community-alignment"), name
+    record = load_items("pairs", "sample").source
+    assert record["annotations"] is None
+
+
+ONE = [texts(0) | {"who": "ann", "vote": "A", "from": "Italy"}]
+BY_ROW = {"vote": "vote", "annotator": "who", "attributes": {"country": "from"}}
+
+
+@pytest.mark.parametrize(
+    ("rows", "annotations", "said"),
+    [
+        (ONE, {"vote": "votes"}, "has no column `votes`"),
+        (
+            [ONE[0] | {"vote": "C"}],
+            BY_ROW,
+            "has unknown votes in `vote` ('C' at id i0); expected: A (the first response",
+        ),
+        ([ONE[0] | {"vote": None}], BY_ROW, "has no vote in `vote`"),
+        ([*ONE, ONE[0] | {"vote": "B"}], BY_ROW, "1 person voted twice on id i0 with different answers (ann)"),
+        ([*ONE, texts(1) | {"who": "ann", "vote": "B", "from": "Spain"}], BY_ROW, "such as Italy, Spain of ann"),
+        (
+            [*ONE, ONE[0] | {"id": "i1", "who": "bob"}],
+            BY_ROW,
+            "rows with the same prompt and responses have different `id`",
+        ),
+        ([ONE[0] | {"vote": ["A"], "who": "ann"}], BY_ROW, "`who` is not a list of 1 values"),
+        ([ONE[0] | {"vote": [{"x": "A"}]}], {"columns": ["vote"], "vote": "said"}, "has no `said`; it has x"),
+        (ONE, {"columns": ["vote"], "grades": {"A": 1}} | {}, None),
+    ],
+)
+def test_bad_votes_are_refused_by_name(tmp_path: Path, rows: Rows, annotations: Any, said: str | None) -> None:
+    described = benchmark(annotations)
+    if said is None:  # B has no grade, and nobody votes for B
+        assert votes_of(read(tmp_path, rows, described), described)["grade"].to_list() == [1.0]
+        said, rows = "has unknown votes in `vote` ('B' at id i0)", [rows[0] | {"vote": "B"}]
+    assert said in refused(tmp_path, rows, described)
+
+
+@pytest.mark.parametrize(("rule", "kept"), [("first", [0]), ("drop", [])])
+def test_a_second_answer_is_left_out_as_asked(tmp_path: Path, rule: str, kept: list[int]) -> None:
+    rows = [*ONE, ONE[0] | {"vote": "B"}, texts(1) | {"who": "bob", "vote": "A", "from": "Spain"}]
+    described = benchmark(BY_ROW | {"repeated": rule})
+    items = read(tmp_path, rows, described)
+    assert votes_of(items, described).filter(pl.col("annotator") == "ann")["response"].to_list() == kept
+    assert items.source["annotations"]["repeated"] == (1 if kept else 2)
+    same = read(tmp_path, [*ONE, *ONE], benchmark(BY_ROW))
+    assert same.source["annotations"] | {"votes": 1, "repeated": 1} == same.source["annotations"]
+
+
+def test_an_attribute_that_varies_is_left_out_as_asked(tmp_path: Path) -> None:
+    rows = [
+        *ONE,
+        texts(1) | {"who": "ann", "vote": "B", "from": "Spain"},
+        texts(1) | {"who": "bob", "vote": "A", "from": "Spain"},
+    ]
+    described = benchmark(BY_ROW | {"varying": "drop"})
+    items = read(tmp_path, rows, described)
+    assert votes_of(items, described).select("annotator", "attribute_country").rows() == [
+        ("ann", None),
+        ("ann", None),
+        ("bob", "Spain"),
+    ]
+    assert items.source["annotations"]["varying"] == 1
+
+
+@pytest.mark.parametrize(
+    ("annotations", "columns", "said"),
+    [
+        ({}, PAIR, "`vote` or `columns` says where the votes are"),
+        ({"columns": ["a"], "annotator": "who"}, PAIR, "require `vote`"),
+        ({"vote": "v", "same_people": True}, PAIR, "`same_people` is of `columns`"),
+        ({"vote": "v", "by_person": True}, PAIR, "`by_person` requires"),
+        ({"vote": "v", "attributes": {"Country of birth": "x"}}, PAIR, "is not named by small letters"),
+        ({"vote": "v"}, {"chosen": "c"}, "`annotations` requires the columns `first` and `second`, or `responses`"),
+        ({"vote": "v", "picks": ["a"]}, PAIR, "`picks` is of votes on `responses`"),
+        ({"vote": "v", "grades": {"A": 1}}, {"responses": "r"}, "`grades` is of votes on pairs"),
+        ({"vote": "v", "grades": {"=": 1}}, PAIR, "`grades` names =, which `labels` gives to neither response"),
+    ],
+)
+def test_a_description_says_one_form(annotations: Any, columns: Any, said: str) -> None:
+    with pytest.raises(ValidationError) as error:
+        benchmark(annotations, columns=columns)
+    assert said in str(error.value)
+
+
+def test_a_run_keeps_the_votes_whole_and_in_shards(score: Callable[..., Run], tmp_path: Path) -> None:
+    whole = score("community-alignment-votes", "sample", out=tmp_path / "whole")
+    parts = [score("community-alignment-votes", "sample", out=tmp_path / f"{n}", shard=f"{n}/2").path for n in (1, 2)]
+    votes = whole.annotations
+    assert votes is not None
+    assert votes.height == 102
+    assert votes["annotator"].n_unique() == 30
+    assert votes.columns[5:] == [
+        f"attribute_{name}" for name in ("country", "age", "gender", "education", "politics", "ethnicity")
+    ]
+    shards = [load_run(part, part=True).annotations for part in parts]
+    assert sorted(len(one) for one in shards if one is not None) != [0, 102]
+    merged = merge(parts, out=tmp_path / "merged")
+    for name in ("annotations.parquet", "items.parquet", "metrics.json"):
+        assert (merged.path / name).read_bytes() == (whole.path / name).read_bytes()
+    assert check_submission(merged).state == "checked"
+
+
+def tampered(run: Run, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Run:
+    path = run.path / "annotations.parquet"
+    change(pl.read_parquet(path)).write_parquet(path)
+    return load_run(run.path)
+
+
+def test_changed_votes_are_noticed(score: Callable[..., Run]) -> None:
+    run = score("multipref", "sample")
+    changed = tampered(run, lambda votes: votes.with_columns(response=1 - pl.col("response")))
+    [finding] = [one.text for one in check_submission(changed).findings if one.level == "error"]
+    assert "annotations.parquet has in" in finding
+    for change, said in (
+        (lambda votes: votes.with_columns(id=pl.lit("x")), "has votes on id x, which is not among the items"),
+        (
+            lambda votes: votes.with_columns(response=pl.lit(2, pl.Int64)),
+            "is for a response that the item does not have",
+        ),
+        (lambda votes: votes.filter(pl.col("id") != "c00"), "has no vote on id c00"),
+        (lambda votes: votes.drop("grade"), "the column `grade` is missing"),
+    ):
+        fresh = score("multipref", "sample", fresh=True)
+        with pytest.raises(RunError, match=said):
+            _ = tampered(fresh, change).annotations
+
+
+def test_show_counts_the_people(score: Callable[..., Run], run: Callable[..., tuple[int, str, str]]) -> None:
+    shown = run("show", score("multipref", "sample").path, "--id", "c00")[1]
+    assert "4 of 4 votes" in shown
+    assert "0 of 4 votes" in shown
+
+
+def turns(**values: Any) -> Benchmark:
+    annotations = {"vote": "choice", "annotator": "who", "picks": ["a", "b"], "by_person": True}
+    described = {"turns": {"prefixes": ["x_", "y_", "z_"], "picked": "choice", "missing": ["NONE"]}} | values
+    return benchmark(
+        annotations, columns={"id": "chat+turn", "responses": "[ab]"} | {"responses": "answers"}, **described
+    )
+
+
+def turn(prefix: str, prompt: str, choice: str | None) -> dict[str, Any]:
+    answers = {"a": f"{prompt} a", "b": f"{prompt} b", "answers": [f"{prompt} a", f"{prompt} b"]}
+    return {f"{prefix}{name}": value for name, value in {"prompt": prompt, "choice": choice, **answers}.items()}
+
+
+def test_turns_are_items_with_the_conversation_up_to_them(tmp_path: Path) -> None:
+    rows = [
+        {"chat": 1, "who": "ann"} | turn("x_", "p", "a") | turn("y_", "q", "b") | turn("z_", "r", "b"),
+        {"chat": 2, "who": "ann"} | turn("x_", "s", "b") | turn("y_", "NONE", None) | turn("z_", "NONE", None),
+        {"chat": 3, "who": "bob"} | turn("x_", "t", "a") | turn("y_", "u", None) | turn("z_", "v", "a"),
+    ]
+    described = turns()
+    items = read(tmp_path, rows, described)
+    prompts = {row["id"]: [one["content"] for one in row["prompt"]] for row in items.frame.iter_rows(named=True)}
+    assert prompts == {
+        "1/1": ["p"],
+        "1/2": ["p", "p a", "q"],
+        "1/3": ["p", "p a", "q", "q b", "r"],
+        "2/1": ["s"],
+        "3/1": ["t"],
+    }
+    assert [*prompts] == ["1/1", "1/2", "1/3", "2/1", "3/1"]
+    assert items.left_out == {"v": 1}  # the third turn of chat 3; nobody picked in its second, which has no vote
+    assert items.source["annotations"] | {"items_without": 1, "votes": 5} == items.source["annotations"]
+    assert "picks 'c' in `x_choice`, and there is no column `x_c`" in refused(
+        tmp_path, [rows[0] | {"x_choice": "c"}], described
+    )
+    assert "has no column `x_choice`" in refused(tmp_path, [{"chat": 1, "x_prompt": "p"}], described)
+
+
+@pytest.mark.parametrize("name", ["community-alignment", "prism"])
+def test_choices_of_people_have_their_history(name: str) -> None:
+    items = load_items(name, "sample")
+    seen: Counter[str] = Counter()
+    for row in items.frame.iter_rows(named=True):
+        assert row["earlier"] == seen[row["person"]]
+        seen[row["person"]] += 1
+        assert sum(rank == 1 for rank in row["rank"]) == 1
+    last = items.frame.row(-1, named=True)
+    before = items.history.before(last)
+    assert before
+    assert all(pair.chosen != pair.rejected for pair in before)
+
+
+def test_a_rubric_of_the_data_reaches_the_judge() -> None:
+    items = load_items("rubric-bench", "sample")
+    assert items.frame["rubric"].null_count() == 0
+    assert items.frame["rubric"][0].startswith("Does the text have two lines")
