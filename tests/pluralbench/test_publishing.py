@@ -214,7 +214,8 @@ def test_a_models_evaluation_file_is_what_the_hub_reads(
     assert (folder / FILE).read_text("utf-8") == THEIRS  # the file has no place for data outside the Hub
     run = on_hub(run_of("a"))
     for _ in range(2):
-        assert report("report", run.path, "--model-card", folder)[0] == 0
+        status, said = report("report", run.path, "--model-card", folder)
+        assert (status, f"{folder / 'README.md'}, {folder / FILE}\n" in said) == (0, True), said
     text = (folder / FILE).read_text("utf-8")
     found = entries_of(text)
     assert len(found) == len(yaml.safe_load(text)) == 2 + len(run.configs)

@@ -58,16 +58,13 @@ def test_a_leaderboard_is_of_published_data_unless_asked(run: Command, score: Sc
     with pytest.raises(RunError) as caught:
         write_site(runs, site)
     assert str(caught.value) == (
-        f"{runs} has no run on a benchmark's published data; its 2 runs are on samples or other data. To include "
-        "them, give `any_data=True`."
+        f"{runs} has no run on a benchmark's published data, only 2 runs on samples or other data; to include those, "
+        "give `any_data=True`."
     )
     score(str(entry), None, out=runs / "published")
     status, said, _ = run("leaderboard", runs, "--site", site)
     assert status == 0
-    assert (
-        "2 runs on other data were left out (--any-data includes them): Pairs (mine.jsonl), RewardBench (sample)."
-        in said
-    )
+    assert "Left out 2 runs on other data (--any-data includes them): Pairs (mine.jsonl), RewardBench (sample)." in said
     index = (site / "index.html").read_text(encoding="utf-8")
     assert "Published, " in index
     assert "RewardBench" not in index

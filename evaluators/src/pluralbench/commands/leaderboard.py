@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
+from pluralbench_runs import plural
 from pluralbench_runs.options import Flag
 
 from pluralbench.commands.printing import File, console
@@ -59,11 +60,12 @@ def leaderboard(
             reasons = result._replace(findings=result.rejection_reasons)
             console.print(*finding_lines(run, reasons), sep="\n")
     if done.left_out:
-        console.print(f"{done.left_out:,} directories of best-of-n, optimize or personalize were left out.")
+        left_out = plural(done.left_out, "directory", "directories")
+        console.print(f"Left out {left_out} of best-of-n, optimize or personalize.")
     if done.other_data:
         titles = ", ".join(dict.fromkeys(clean(run.config.benchmark.title) for run in done.other_data))
         console.print(
-            f"{len(done.other_data):,} runs on other data were left out (--any-data includes them): {titles}."
+            f"Left out {plural(len(done.other_data), 'run')} on other data (--any-data includes them): {titles}."
         )
     if done.published is not None:
         console.print(*done.published.sentences, *done.published.notes, sep="\n")

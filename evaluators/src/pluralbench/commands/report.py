@@ -110,8 +110,8 @@ def report(
             )
             source = pushed.address
         if model_card is not None:
-            card = write_model_card(runs_read.runs, model_card, source)
-            console.print(f"Wrote the results to the card of {model_card}: {card}")
+            written = write_model_card(runs_read.runs, model_card, source)
+            console.print(f"Wrote the results to the card of {model_card}: {', '.join(written)}")
         if create_pr is not None:
             proposal = propose_results(runs_read.runs, create_pr, source)
             console.print(f"{PROPOSED[proposal.state]} {create_pr}: {proposal.address}")

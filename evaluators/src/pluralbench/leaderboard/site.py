@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pluralbench_release.tables import HUB_REPOSITORY
-from pluralbench_runs import Recipe, output_directory
+from pluralbench_runs import Recipe, output_directory, plural
 from pluralbench_runs.meters import progress
 
 from pluralbench.data.benchmarks import is_published_data
@@ -105,8 +105,8 @@ def write_site(
     runs = [run for run in found_runs.runs if any_data or is_published(run)]
     if not runs:
         raise RunError(
-            f"{folder} has no run on a benchmark's published data; its {len(other):,} runs are on samples or other "
-            "data. To include them, give `any_data=True`."
+            f"{folder} has no run on a benchmark's published data, only {plural(len(other), 'run')} on samples or "
+            "other data; to include those, give `any_data=True`."
         )
     published = None if from_hub is None else published_results(from_hub, runs)
     with output_directory(out, SiteRecipe(), recipe_file=RECIPE_FILE) as output:

@@ -32,7 +32,7 @@ LEVEL = 0.95
 TITLE = "Add evaluation results of PluralBench"
 
 
-def write_model_card(runs: Sequence[Run], model: str, source: str | None = None) -> str:
+def write_model_card(runs: Sequence[Run], model: str, source: str | None = None) -> list[str]:
     """Add the results of runs to a model: to its card, and those on data of the Hub to its evaluation file.
 
     Results of the same benchmark, config and settings are replaced. Everything else of both files stays.
@@ -44,7 +44,7 @@ def write_model_card(runs: Sequence[Run], model: str, source: str | None = None)
         source: Address where others can read the runs, for the evaluation file. Default: none.
 
     Returns:
-        Path or address of the card.
+        Paths of the written files, or the address of the commit.
 
     Raises:
         RunError: If there are no runs or runs of several models, a file cannot be read, or `model` is neither a
@@ -63,7 +63,7 @@ def write_model_card(runs: Sequence[Run], model: str, source: str | None = None)
         if evaluation is not None:
             file.parent.mkdir(exist_ok=True)
             write_text(file, evaluation)
-        return str(path)
+        return [str(path), *([str(file)] if entries else [])]
     if not HUB_REPOSITORY.fullmatch(model):
         raise RunError(f"{model} is neither a model directory nor a model on the Hub (ORG/NAME).")
     remote = open_remote(model, kind="model")
@@ -78,7 +78,7 @@ def write_model_card(runs: Sequence[Run], model: str, source: str | None = None)
             files[EVALUATION_FILE] = with_entries(before, entries, f"{EVALUATION_FILE} of {model}").encode()
         return commit(remote, head.commit, files, title=TITLE)
 
-    return address(remote, commit_with_retry(send, remote))
+    return [address(remote, commit_with_retry(send, remote))]
 
 
 def propose_results(runs: Sequence[Run], model: str, source: str | None = None) -> Proposal:

@@ -125,7 +125,7 @@ def write(
     if scored:
         text = evaluation_text(card.pretty_name, card.summary, scored)
         (directory / EVALUATION).write_text(text, encoding="utf-8")
-    files = [*FILES, *recorded, *contents.files, *([EVALUATION] if scored else [])]
+    files = [*([EVALUATION] if scored else []), *FILES, *recorded, *contents.files]
     manifest = Manifest(
         name=recipe.name,
         version=recipe.version,
