@@ -1,6 +1,8 @@
 """What the trainers of other libraries make of releases that train reward models."""
 
+import re
 from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ RELEASES = {
     "personalized": (("build-personalized", "training"), "everyday_questions"),
     "chinese": (("build-chinese",), "preference_pairs"),
 }
+PYTHON = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ROLES = ("<|system|>", "<|user|>", "<|assistant|>")
 
 
@@ -60,6 +63,20 @@ def test_trl_trains_a_reward_model_on_a_release_as_it_is(release: Any, tmp_path:
         question, answer = row["prompt"][-1]["content"], row[side][0]["content"]
         assert in_order(text, *ROLES[1:2], question, ROLES[2], answer), text
     assert trainer.train().training_loss > 0
+
+
+@pytest.mark.heavy
+@pytest.mark.filterwarnings("ignore")
+def test_the_lines_of_the_card_train_a_reward_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    release = sample(*RELEASES["personalized"][0]).release
+    monkeypatch.chdir(release.parent)
+    lines = "\n".join(PYTHON.findall((release / "README.md").read_text(encoding="utf-8")))
+    model, out, cache = save_classifier(tmp_path / "model"), tmp_path / "out", tmp_path / "cache"
+    short = f"RewardConfig({str(out)!r}, use_cpu=True, max_steps=1, "
+    lines = lines.replace("MODEL", str(model)).replace("RewardConfig(", short)
+    (tmp_path / "lines.py").write_text(lines.replace("split=", f"cache_dir={str(cache)!r}, split="), encoding="utf-8")
+    run_path(str(tmp_path / "lines.py"))
+    assert (out / "checkpoint-1" / "model.safetensors").is_file()
 
 
 @pytest.mark.heavy
