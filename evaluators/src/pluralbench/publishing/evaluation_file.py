@@ -50,7 +50,8 @@ def evaluation_entries(results: Sequence[EvalResult], date: str, source: str | N
             notes=_notes(result),
         )
         for result in results
-        if result.dataset_revision is not None
+        # A config of this name would be taken for the overall number.
+        if result.dataset_revision is not None and result.dataset_config != OVERALL
     ]
 
 
