@@ -1,17 +1,23 @@
 """Asking again until an answer is valid, and replays, which ask nothing."""
 
 import re
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from chat_server import Reply, serve
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pluralbench_calls import (
+    Answer,
     InvalidAnswer,
     Ledger,
     Limits,
     OpenAIChat,
+    PackingBackend,
     PermanentError,
     Replay,
     Request,
@@ -127,6 +133,39 @@ def test_replies_of_which_none_can_be_read_are_not_paid_any_further(tmp_path: Pa
             assert 12 <= sent == len(server.requests) == len(ledger) < 12 + Limits().concurrency
     assert re.match(r"None of the first \d\d votes by ", str(stopped.value))
     assert f"one reply ends: {reply.text!r}); {fix}. {sent} of 40 votes are recorded." in str(stopped.value)
+
+
+class Shuffled(PackingBackend):
+    """Answers a message one by one in this order; the request at `readable` gets a number."""
+
+    concurrency = None
+
+    def __init__(self, order: Sequence[int], readable: int) -> None:
+        self.order, self.readable = order, readable
+
+    def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
+        return [[*requests]]
+
+    def size(self, request: Request) -> int:
+        return 0
+
+    async def send_packed(self, requests: Sequence[Request]) -> AsyncIterator[list[Answer]]:
+        for place in self.order:
+            text = "7" if place == self.readable else "none"
+            yield [Answer.to(requests[place], "answer", text)]
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.permutations(range(20)), st.integers(0, 19))
+def test_the_first_that_were_sent_decide_whatever_order_replies_come_in(order: list[int], readable: int) -> None:
+    items = [f"item {place:02}" for place in range(20)]
+    with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger") as ledger:
+        backend = Shuffled(order, readable)
+        if readable in order[: max(map(order.index, range(12))) + 1]:  # when the last of the first twelve comes
+            ask_until_valid(items, question, number, ledger, backend, attempts=1)
+        else:
+            with pytest.raises(PermanentError, match="None of the first"):
+                ask_until_valid(items, question, number, ledger, backend, attempts=1)
 
 
 def test_recorded_replies_are_read_whatever_their_form(tmp_path: Path) -> None:

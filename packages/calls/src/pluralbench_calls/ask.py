@@ -12,6 +12,7 @@ from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.batches.files import BatchStore
 from pluralbench_calls.errors import CallsError, Interrupted
+from pluralbench_calls.first_replies import FirstReplies
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.loops import run
 from pluralbench_calls.prefixes import PrefixQueue
@@ -75,7 +76,7 @@ def ask(
     limits: Limits | None = None,
     label: str = "calls",
     answered: bool = False,
-    check: Callable[[Sequence[Answer]], None] = lambda _: None,
+    first_replies: FirstReplies | None = None,
 ) -> list[Answer]:
     """Answer requests from the ledger, and send those without a recorded answer to a backend.
 
@@ -94,8 +95,7 @@ def ask(
         label: Name of the requests in messages, in the plural.
         answered: Whether the server has answered requests of this form before. If so, a rejection concerns only that
             request, and answers that are cut off are not noticed again.
-        check: Gets the recorded answers if some are missing, then new ones as they come. If it raises a `CallsError`,
-            nothing more is sent.
+        first_replies: Decides by the first answers whether more are requested. Default: all are.
 
     Returns:
         The answers in the order of `requests`.
@@ -108,21 +108,23 @@ def ask(
     outcomes = ledger.outcomes(unique)
     missing = sorted((request for key, request in unique.items() if key not in outcomes), key=prompt_texts)
     if missing:
+        first = first_replies or FirstReplies(lambda _: True, lambda _: None)
+        received: Callable[[Sequence[Answer]], None] = first.receive
         if not answered:
-            check = _notice_cuts(check, label, max(_max_completion_tokens(request.body) for request in missing))
+            received = _notice_cuts(received, label, max(_max_completion_tokens(request.body) for request in missing))
         try:
             with progress(label, len(unique), done=len(unique) - len(missing)) as meter:
                 answered = answered or any(outcome != "error" for outcome in outcomes.values())
-                check([*ledger.find(outcomes).values()])
+                received([*ledger.find(outcomes).values()])
                 limits = limits or Limits()
                 if isinstance(backend, FileBackend):
-                    guard = _RejectionGuard(ledger, missing, check, answered=answered)
+                    guard = _RejectionGuard(ledger, missing, first, received, answered=answered)
                     missing = _answer_from_files(missing, ledger, backend, limits.price, meter, label, guard)
                     backend = backend.online
                 else:
                     _check_batches(missing, ledger, backend, meter)
                 if missing:
-                    guard = _RejectionGuard(ledger, missing, check, answered=answered)
+                    guard = _RejectionGuard(ledger, missing, first, received, answered=answered)
                     run(_send_all(missing, ledger, backend, limits, meter, guard))
         except (CallsError, KeyboardInterrupt) as cause:
             error = cause if isinstance(cause, CallsError) else Interrupted("Interrupted.")
@@ -213,6 +215,7 @@ async def _send_all(
                         reserved = await entering
                     finally:
                         waiting.discard(entering)
+                    guard.sending(message)
                     try:
                         async for answers in _send(backend, message):
                             guard.record(answers)
@@ -263,8 +266,8 @@ class _RejectionGuard:
     fill the run with invalid results that remain after the problem is fixed. So no rejection is recorded before the
     first answer, and `MAX_REJECTIONS` of them (or fewer, if there are no more requests) stop the run. Rejections
     arrive sooner than answers, so nothing more is sent until no request is in flight. A request that is too large
-    concerns only itself if the ledger has an answer from the same server. What is received also passes the caller's
-    `check`, see `ask`.
+    concerns only itself if the ledger has an answer from the same server. Nothing more is sent either while the first
+    replies are undecided, see `FirstReplies`.
 
     A context manager around each message; raises `CallsError`.
     """
@@ -273,11 +276,13 @@ class _RejectionGuard:
         self,
         ledger: Ledger,
         requests: Sequence[Request],
-        check: Callable[[Sequence[Answer]], None],
+        first_replies: FirstReplies,
+        received: Callable[[Sequence[Answer]], None],
         *,
         answered: bool,
     ) -> None:
-        self._ledger, self._check, self._answered = ledger, check, answered
+        self._ledger, self._received, self._answered = ledger, received, answered
+        self._first_replies, self.sending = first_replies, first_replies.sending
         has_answers = any(map(ledger.has_answer_from, {request.provider for request in requests}))
         self._withheld_reasons = BAD_REQUEST - {TOO_LARGE} if has_answers else BAD_REQUEST
         self._withheld: list[Answer] = []
@@ -287,7 +292,10 @@ class _RejectionGuard:
     async def __aenter__(self) -> None:
         async with self._changed:
             await self._changed.wait_for(
-                lambda: self._answered or len(self._withheld) < MAX_REJECTIONS or self._in_flight == 0
+                lambda: (
+                    self._in_flight == 0
+                    or (not self._first_replies.undecided and (self._answered or len(self._withheld) < MAX_REJECTIONS))
+                )
             )
             if len(self._withheld) >= MAX_REJECTIONS:
                 self.finish()
@@ -299,14 +307,14 @@ class _RejectionGuard:
             self._changed.notify_all()
 
     def record(self, answers: Sequence[Answer]) -> None:
-        """Record answers, then check them. The first that is no rejection also records the withheld rejections."""
+        """Record answers, then pass them on. The first that is no rejection also records the withheld rejections."""
         self._answered |= any(answer.outcome != "error" for answer in answers)
         received = [*self._withheld, *answers]
         self._withheld = (
             [] if self._answered else [answer for answer in received if answer.finish_reason in self._withheld_reasons]
         )
         self._ledger.record(*(answer for answer in received if answer not in self._withheld))
-        self._check(answers)
+        self._received(answers)
 
     def finish(self) -> None:
         """Raise `CallsError` if all requests were rejected. Call it when no request is in flight."""

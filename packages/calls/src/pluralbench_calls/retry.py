@@ -8,6 +8,7 @@ from pluralbench_runs import one_line
 
 from pluralbench_calls.ask import Limits, ask
 from pluralbench_calls.errors import PermanentError
+from pluralbench_calls.first_replies import FirstReplies
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.logprobs import SoftVerdict, soft_verdict
 from pluralbench_calls.records import PROMPT_TOO_LONG, TOO_LONG, Answer, Backend, Request
@@ -22,7 +23,6 @@ INCOMPLETE_REPLY = {
     "length": "cut off at the token limit",
 }
 UNPARSED_REPLY = "longer than an answer may be"
-FIRST_REPLIES = 12  # if none of so many can be parsed, no more are requested
 QUOTED_CHARACTERS = 120  # from the end of a reply, where a verdict belongs
 KEEP_TO_FORM = "choose a model that keeps to the form of the reply"
 
@@ -107,7 +107,7 @@ def ask_until_valid(
         The results in the order of `items`.
 
     Raises:
-        PermanentError: None of the first `FIRST_REPLIES` or more can be parsed, and more would be requested.
+        PermanentError: None of the first answers can be parsed, and more would be requested; see `FirstReplies`.
     """
     replies: dict[int, ParsedReply[Value]] = {}
     for attempt in range(attempts):
@@ -115,8 +115,8 @@ def ask_until_valid(
         requests = [request(items[index], attempt) for index in pending]
         if attempt == 0:
             by_key = dict(zip((one.key for one in requests), items, strict=True))
-            check = _check_form(by_key, parse, label, fix, retried=attempts > 1)
-            answers = ask(requests, ledger, backend, limits=limits, label=label, check=check)
+            first = _first_replies(by_key, parse, label, fix, retried=attempts > 1)
+            answers = ask(requests, ledger, backend, limits=limits, label=label, first_replies=first)
         else:  # every item got an answer before, so a rejection now concerns only one request
             answers = ask(requests, ledger, backend, limits=limits, label=label, answered=True)
         for index, answer in zip(pending, answers, strict=True):
@@ -129,10 +129,10 @@ def _may_retry(reply: ParsedReply[Value]) -> bool:
     return bool(reply.reason) and reply.answer.outcome != "error"
 
 
-def _check_form(
+def _first_replies(
     items: Mapping[str, Item], parse: Callable[[Item, str], Value], label: str, fix: str, *, retried: bool
-) -> Callable[[Sequence[Answer]], None]:
-    """Return a check of answers as they come, which raises `PermanentError`.
+) -> FirstReplies:
+    """Return what stops with `PermanentError` if the first answers do not have the form.
 
     Args:
         items: The items by the keys of their requests.
@@ -141,27 +141,23 @@ def _check_form(
         fix: See there.
         retried: Whether more is requested even if all of `items` have an answer.
     """
-    unreadable: list[ParsedReply[Value]] = []
-    readable = False
 
-    def check(answers: Sequence[Answer]) -> None:
-        nonlocal readable
-        for answer in answers:
-            if readable or answer.outcome == "error":
-                continue
-            reply = _parse_answer(items[answer.key], answer, parse, ())
-            readable = not reply.reason
-            unreadable.append(reply)
-        if not readable and len(unreadable) >= FIRST_REPLIES and (retried or len(unreadable) < len(items)):
-            first = next((reply for reply in unreadable if reply.answer.outcome == "answer"), unreadable[0])
-            text = one_line(first.answer.text[-QUOTED_CHARACTERS:], QUOTED_CHARACTERS)
-            cure = "increase `max_tokens=...`" if first.answer.outcome == "length" else fix
-            raise PermanentError(
-                f"None of the first {len(unreadable):,} {label} by {first.answer.model or 'this model'} can be read "
-                f"({first.reason}; one reply ends: {text!r}); {cure}."
-            )
+    def read(answer: Answer) -> ParsedReply[Value]:
+        return _parse_answer(items[answer.key], answer, parse, ())
 
-    return check
+    def stop(answers: Sequence[Answer]) -> None:
+        if not (retried or len(answers) < len(items)):
+            return
+        replies = [*map(read, answers)]
+        first = next((reply for reply in replies if reply.answer.outcome == "answer"), replies[0])
+        text = one_line(first.answer.text[-QUOTED_CHARACTERS:], QUOTED_CHARACTERS)
+        cure = "increase `max_tokens=...`" if first.answer.outcome == "length" else fix
+        raise PermanentError(
+            f"None of the first {len(replies):,} {label} by {first.answer.model or 'this model'} can be read "
+            f"({first.reason}; one reply ends: {text!r}); {cure}."
+        )
+
+    return FirstReplies(lambda answer: not read(answer).reason, stop)
 
 
 def _parse_answer(
