@@ -28,8 +28,7 @@ def reports_of(
     Raises:
         EvaluationError: There are no runs, or the list cannot be used.
     """
-    if not any(runs):
-        raise EvaluationError("There are no runs to report; name at least one run directory.")
+    runs.check_any()
     reports = [details(runs.runs) if detail else overview(runs.runs, wide=wide)] if runs.runs else []
     if without is not None:
         if not runs.runs:

@@ -20,7 +20,7 @@ from pluralbench.reports.notes import list_names, notes
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_fields
 from pluralbench.reports.sheets import UNREADABLE, Sheet, language_tables, levels_of, modes_table, sheets_of, table_of
 from pluralbench.reports.tables import Column, Row, Table, Value
-from pluralbench.reports.votes import VOTES_NOTE, votes_tables
+from pluralbench.reports.votes import votes_notes, votes_tables
 from pluralbench.reports.writing import Report, without_empty_dimensions
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.numbers import KINDS
@@ -57,7 +57,7 @@ def overview(runs: Sequence[Run], *, wide: bool = False) -> Report:
         gains = mode_fields(one for sheet in sheets for one in sheet.modes)
         rows = [row | {"against_none": gains.get(row["run"])} for row in rows]
     votes = [table for sheet in sheets for table in votes_tables(sheet)]
-    texts = [*notes(sheets), *([MODES_NOTE] if modes else []), *([VOTES_NOTE] if votes else [])]
+    texts = [*notes(sheets), *([MODES_NOTE] if modes else []), *votes_notes(votes)]
     return Report([*(table_of(sheet, wide=wide) for sheet in sheets), *modes, *votes], texts, _flat(rows), rows)
 
 
@@ -104,9 +104,10 @@ def details(runs: Sequence[Run]) -> Report:
     frame = report_frame(runs)
     sheets = sheets_of(runs)
     tables = [*chain.from_iterable(map(language_tables, sheets))]
-    tables += [table for sheet in sheets for table in votes_tables(sheet)]
+    votes = [table for sheet in sheets for table in votes_tables(sheet)]
+    tables += votes
     tables += [run_table(run, sheet.qualifiers) for sheet in sheets for run in sheet.runs]
-    return Report(tables, notes(sheets, detail=True), frame)
+    return Report(tables, [*notes(sheets, detail=True), *votes_notes(votes)], frame)
 
 
 def report_frame(runs: Sequence[Run]) -> pl.DataFrame:

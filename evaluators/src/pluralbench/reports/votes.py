@@ -1,6 +1,6 @@
 """Tables of runs in which several replies vote: accuracy and cost by number of samples, and by judge of a panel."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pluralbench_runs import plural
 
@@ -11,11 +11,14 @@ from pluralbench.results.numbers import KINDS
 from pluralbench.results.runs import MISSING, Run
 
 PANEL = "panel"
-VOTES_NOTE = (
-    "Votes of k samples: the mean over subsets of k of the run's samples, with k samples of each judge. A tied vote is "
-    "a tie, and even numbers of replies tie more often. Tokens: of all calls, in expectation. Agreement: pairs of a "
-    "judge's replies to one question that are the same."
-)
+SAMPLES = "samples"
+NOTES = {
+    SAMPLES: "Votes of k samples: the mean over subsets of k of the run's samples, with k samples of each judge.",
+    "tied votes": "A tied vote is a tie, and even numbers of replies tie more often.",
+    "tokens": "Tokens: of all calls, in expectation.",
+    "agreement": "Agreement: pairs of a judge's replies to one question that are the same.",
+}
+"""What the rows and columns of `votes_tables` are."""
 COLUMNS = (
     Column("overall"),
     Column("tied votes", bounds=False),
@@ -30,7 +33,7 @@ def votes_tables(sheet: Sheet) -> Iterator[Table]:
     runs = [run for run in sheet.runs if run.names("k", "accuracy_of_votes")]
     for name, run in zip(row_names(runs), runs, strict=True):
         rows = [*_rows(run)]
-        label = "samples"
+        label = SAMPLES
         if len(vote_sizes(run)) == 1:  # a panel of one sample each: a row for each judge
             label, rows = "judge", [row._replace(name=row.group, group="") for row in rows]
         shown = [place for place in range(len(COLUMNS)) if any(row.values[place] not in {"", MISSING} for row in rows)]
@@ -41,6 +44,13 @@ def votes_tables(sheet: Sheet) -> Iterator[Table]:
             [row._replace(values=[row.values[place] for place in shown]) for row in rows],
             "judge" if any(row.group for row in rows) else "",
         )
+
+
+def votes_notes(tables: Sequence[Table]) -> list[str]:
+    """Explain the rows and columns of `votes_tables`, in one note; none without tables."""
+    shown = {name for table in tables for name in (table.names, *(column.name for column in table.columns))}
+    note = " ".join(text for name, text in NOTES.items() if name in shown)
+    return [note] if note else []
 
 
 def _rows(run: Run) -> Iterator[Row]:

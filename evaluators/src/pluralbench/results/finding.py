@@ -41,6 +41,11 @@ class FoundRuns(NamedTuple):
     plans: Sequence[Plans] = ()
     studies: Sequence[Path] = ()
 
+    def check_any(self) -> None:
+        """Raise `RunError` if there are no runs."""
+        if not any(self):
+            raise RunError("There are no runs to report; name at least one run directory.")
+
 
 RunLike = str | Path | Run[Any, Any] | SuiteRun
 """A run or a suite, or the directory of runs."""

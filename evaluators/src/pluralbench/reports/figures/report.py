@@ -13,7 +13,7 @@ from pluralbench.reports.figures.chart import Chart, names
 from pluralbench.reports.figures.files import stem, write
 from pluralbench.reports.figures.fonts import readable, unrendered
 from pluralbench.reports.figures.series import series_of
-from pluralbench.reports.sheets import sheets_of, title_of
+from pluralbench.reports.sheets import Sheet, sheets_of, title_of
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench.results.run_files import VERDICTS_FILE
 from pluralbench.results.runs import Run
@@ -37,16 +37,20 @@ def draw(runs: Sequence[Run], folder: Path, families: Mapping[str, str] | None =
 
 
 def figures_of(
-    runs: Sequence[Run], families: Mapping[str, str] | None = None, among: Sequence[Run] = ()
+    runs: Sequence[Run],
+    families: Mapping[str, str] | None = None,
+    among: Sequence[Run] = (),
+    sheets: Sequence[Sheet] | None = None,
 ) -> dict[str, Chart]:
     """Return the chart of each figure that these runs have data for, by file stem.
 
     Args:
         families: See `draw`.
         among: All runs of the report, which determine the colors. Default: `runs`.
+        sheets: Sheets of the runs, if they are at hand. Default: computed.
     """
     charts: dict[str, Chart] = {}
-    for name, chart in _charts(runs, families or {}, among or runs):
+    for name, chart in _charts(runs, families or {}, among or runs, sheets):
         if not chart.empty:
             # Two benchmarks may have files of one name.
             others = (f"{name}_{number}" for number in count(2))
@@ -54,7 +58,9 @@ def figures_of(
     return charts
 
 
-def _charts(runs: Sequence[Run], families: Mapping[str, str], among: Sequence[Run]) -> Iterator[tuple[str, Chart]]:
+def _charts(
+    runs: Sequence[Run], families: Mapping[str, str], among: Sequence[Run], sheets: Sequence[Sheet] | None
+) -> Iterator[tuple[str, Chart]]:
     for kind, entry in (
         ("forest", benchmarks.forest),
         ("position", benchmarks.position),
@@ -69,7 +75,7 @@ def _charts(runs: Sequence[Run], families: Mapping[str, str], among: Sequence[Ru
         )
         yield stem("calibration", _file(name)), benchmarks.calibration(models)
     _check_families(families, [run.name for run in runs])
-    for sheet in sheets_of(runs):
+    for sheet in sheets_of(runs) if sheets is None else sheets:
         if sheet.modes:
             name = stem("profile_modes", _file(sheet.runs[0].config.benchmark.name))
             yield name, benchmarks.profile_modes(sheet, families)

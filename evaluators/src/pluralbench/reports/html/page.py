@@ -12,7 +12,6 @@ from pluralbench_runs.console import clean
 from pluralbench_runs.meters import progress
 
 from pluralbench.downstream.correlate import Correlation
-from pluralbench.errors import EvaluationError
 from pluralbench.reports.costs import cost_summary
 from pluralbench.reports.figures.files import drawing
 from pluralbench.reports.figures.report import figures_of
@@ -26,7 +25,7 @@ from pluralbench.reports.runs import run_table
 from pluralbench.reports.sections import correlation_section, other_sections
 from pluralbench.reports.sheets import Sheet, modes_table, sheets_of, title_of
 from pluralbench.reports.tables import Column, Row, Table, upright
-from pluralbench.reports.votes import VOTES_NOTE, votes_tables
+from pluralbench.reports.votes import votes_notes, votes_tables
 from pluralbench.reports.writing import Report
 from pluralbench.results.checks import STATES, CheckResult
 from pluralbench.results.evaluations import EvaluationRunConfig
@@ -128,8 +127,7 @@ def write_html(runs: FoundRuns, out: Path) -> list[str]:
     Raises:
         EvaluationError: There are no runs, or the file cannot be written.
     """
-    if not any(runs):
-        raise EvaluationError("There are no runs to report; name at least one run directory.")
+    runs.check_any()
     text, missing = html_report(runs)
     save_page(text, out)
     return missing
@@ -203,7 +201,7 @@ def _benchmark_sections(listed: Sequence[Listed]) -> tuple[dict[str, tuple[str, 
             if sheet.modes:
                 benchmark.tables.append(table(f"modes-{at}", modes_table(sheet), notes=[MODES_NOTE]))
             for place, one in enumerate(votes_tables(sheet)):
-                benchmark.tables.append(table(f"votes-{at}-{place}", one, notes=[VOTES_NOTE]))
+                benchmark.tables.append(table(f"votes-{at}-{place}", one, notes=votes_notes([one])))
             benchmark.sheets.append(sheet)
             if listed[0].checked is None:
                 unique = name if len(benchmark.sheets) == 1 else f"{name}-{len(benchmark.sheets)}"
@@ -279,7 +277,8 @@ def _benchmark_fold(benchmark: Benchmark, originals: Mapping[Path, Run], *, unfo
     """The tables, figures and items of a benchmark."""
     own = [run for sheet in benchmark.sheets for run in sheet.runs]
     readable = [originals[run.path] for run in own if not run.unreadable]
-    charts = figures_of(readable, among=[*originals.values()]) if readable else {}
+    sheets = benchmark.sheets if len(readable) == len(own) else None
+    charts = figures_of(readable, among=[*originals.values()], sheets=sheets) if readable else {}
     figures = inlined_figures(f"benchmark-{benchmark.at}", charts)
     size = f"{benchmark.sheets[0].size}, {plural(len({run.name for run in own}), 'model')}"
     heading = f"{clean(title_of(own))}: {size}"
