@@ -8,7 +8,7 @@ card, with the function that caused it. Whatever is read from the card is 0, and
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,7 +22,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode, unset_fake_temporarily
 from torch.nn.attention import varlen
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map_only
+from torch.utils._pytree import tree_map_only
 
 CARD = torch.device("cuda:0")
 MEMORY = 80 * 2**30
@@ -31,6 +31,7 @@ FOR_A_CPU = ("_for_cpu", "mkldnn")
 CARRIES_TRUTH = {"all", "logical_and", "bitwise_and", "_to_copy", "view", "detach"}
 TRUE_OF_ZEROS = {"le", "ge", "eq", "isfinite"}
 OURS = "pluralbench"
+ASKS_DEVICE = torch.ops.prim.device.default
 
 
 class Refused(RuntimeError):
@@ -80,6 +81,15 @@ def _frames() -> Iterator[tuple[str, str]]:
         frame = frame.f_back  # type: ignore[assignment]
 
 
+def _leaves(values: Iterable[Any]) -> Iterator[Any]:
+    """What operators are given, with what is in their lists."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _leaves(value)
+        else:
+            yield value
+
+
 class _Dispatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Runs what is on the CPU, and hands what is on the card to the fake mode below it."""
 
@@ -95,7 +105,9 @@ class _Dispatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        leaves = tree_leaves((args, kwargs))
+        if func is ASKS_DEVICE and isinstance(args[0], FakeTensor):  # every third operator
+            return args[0].fake_device
+        leaves = [*_leaves((*args, *kwargs.values()))]
         fakes = [leaf for leaf in leaves if isinstance(leaf, FakeTensor)]
         to_card = any(isinstance(leaf, torch.device) and leaf.type == "cuda" for leaf in leaves)
         if not fakes and not to_card:
@@ -111,7 +123,8 @@ class _Dispatch(TorchDispatchMode):  # type: ignore[no-untyped-call]
             result = answer(self.card, func, args, kwargs)
             if result is not NotImplemented:
                 return result
-        args, kwargs = tree_map_only(torch.Tensor, self._faked, (args, kwargs))
+        if any(isinstance(leaf, torch.Tensor) and not isinstance(leaf, FakeTensor) for leaf in leaves):
+            args, kwargs = tree_map_only(torch.Tensor, self._faked, (args, kwargs))
         result = func(*args, **kwargs)
         carried = bool(fakes) and all(getattr(fake, "true_of_zeros", False) for fake in fakes)
         if name in TRUE_OF_ZEROS or (name in CARRIES_TRUTH and carried):
