@@ -36,8 +36,12 @@ def _noto() -> None:
 @pytest.fixture
 def no_more_fonts(monkeypatch: pytest.MonkeyPatch) -> None:
     """No font but the one that matplotlib brings."""
-    monkeypatch.setattr(fonts, "_installed", list)
-    monkeypatch.setattr(fonts, "_newly_installed", list)
+    monkeypatch.setattr(fonts, "_family", lambda sign, wanted="": None)
+
+
+def forget_fonts() -> None:
+    fonts._newly_installed.cache_clear()
+    fonts._family.cache_clear()
 
 
 def of_panel(*marks: Mark, **options: Any) -> Any:
@@ -144,9 +148,9 @@ def without_devanagari(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     old = [font for font in fontManager.ttflist if ord("ह") not in fonts._characters(font.fname, font.index)]
     monkeypatch.setattr(fontManager, "ttflist", old)
-    fonts._newly_installed.cache_clear()
+    forget_fonts()
     yield
-    fonts._newly_installed.cache_clear()
+    forget_fonts()
 
 
 @needs_noto

@@ -110,6 +110,7 @@ def width_of(text: str) -> int:
     return sum(2 if east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
+@cache
 def _family(sign: str, wanted: str = "") -> str | None:
     """An installed font with this character, `wanted` first; None if there is none."""
     for fonts in (_installed, _newly_installed):
@@ -123,10 +124,15 @@ def _lacking(text: str) -> frozenset[str]:
     """The characters of a text that matplotlib's own font lacks."""
     if text.isascii() and text.isprintable():
         return frozenset()
+    available = _of_letters()
+    return frozenset(sign for sign in text if sign != "\n" and ord(sign) not in available)
+
+
+@cache
+def _of_letters() -> frozenset[int]:
     from matplotlib.font_manager import FontProperties, findfont
 
-    available = _characters(str(findfont(FontProperties(family=LETTERS))), 0)
-    return frozenset(sign for sign in text if sign != "\n" and ord(sign) not in available)
+    return _characters(str(findfont(FontProperties(family=LETTERS))), 0)
 
 
 def _installed() -> list[tuple[str, str, int]]:
