@@ -15,6 +15,7 @@ from build_multilingual.recipe import ConnectionTable, TranslatorTable
 from build_multilingual.translators import nllb, translator
 from pluralbench_calls import Answer, Request, read_ledger
 from pluralbench_schemas import LANGUAGES
+from session_folder import made_once
 from written_tables import write
 
 Run = Callable[..., tuple[int, str]]
@@ -70,8 +71,12 @@ def tokenizer_of(sentences: Sequence[str]) -> Any:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder() -> Path:
     """A model that translates `KNOWN`, in the files that NLLB comes in."""
+    return made_once("nllb", save_model)
+
+
+def save_model(path: Path) -> None:
     import torch
     from transformers import M2M100Config, M2M100ForConditionalGeneration
 
@@ -117,10 +122,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         optimizer.step()
         if loss.item() < 0.076:  # it cannot know which of the two languages comes first
             break
-    path = tmp_path_factory.mktemp("nllb")
     network.save_pretrained(path)
     tokenizer.save_pretrained(path)
-    return path
 
 
 def loaded(folder: Path) -> nllb.Nllb:

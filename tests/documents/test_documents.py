@@ -39,14 +39,13 @@ import translation_server
 from blocks import DOCUMENTS, PAGES, Block, blocks, commands, without_uv
 from children import ended, prepare
 from chinese_project import FIVE
-from filelock import FileLock
 from installs import faults
 from live_hub import live_hub
 from members import ROOT
 from pluralbench_release import release_digest
 from pluralbench_schemas import LANGUAGES
 from pluralbench_schemas.languages import Language
-from session_folder import CACHE, session_folder
+from session_folder import CACHE, made_once, session_folder
 
 Command = Callable[..., subprocess.CompletedProcess[str]]
 # The samples: the fixture `made` runs these.
@@ -266,14 +265,7 @@ def forked(services: Services) -> Command:
 @pytest.fixture(scope="session")
 def made(forked: Command) -> Path:
     """A folder with what the commands of the documents name: files, models, the four samples, annotation tasks."""
-    folder = session_folder("project")
-    whole = folder.with_suffix(".whole")  # beside it: its runs record where it is, so it cannot be moved when it is
-    with FileLock(folder.with_suffix(".lock")):
-        if not whole.exists():
-            folder.mkdir()
-            _make(folder, forked)
-            whole.touch()
-    return folder
+    return made_once("project", lambda folder: _make(folder, forked))
 
 
 def _make(folder: Path, forked: Command) -> None:

@@ -5,6 +5,7 @@ What needs torch imports it when it is first asked for, so that tests without a 
 
 import itertools
 import random
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from commands import without_status
 from pluralbench.commands.app import main
 from pluralbench.results import Run
 from samples import sample as built_sample
+from session_folder import made_once
 from some_words import WORDS
 
 if TYPE_CHECKING:
@@ -81,22 +83,37 @@ def talker(_quiet_torch: None, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="session")
-def recipe(classifiers: Folders, talker: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A study of four reward models. Not to be changed."""
-    from small_world import people_file, study_values, write_study
+def world(_quiet_torch: None) -> Path:
+    """A folder with a study of four reward models, in `small.toml`, and what it wrote, in `study`."""
+    from pluralbench.studying import study
+    from reward_models import save_classifier
+    from small_world import people_file, save_talker, study_values, write_study
 
-    folder = tmp_path_factory.mktemp("world")
-    rewards = {"given [1|2]": classifiers(seed=1), "given (2)": classifiers(seed=2)}
-    data, more = (people_file(folder / f"{seed}.jsonl", 6, seed=seed) for seed in (0, 1))
-    return write_study(folder / "small.toml", study_values(talker, rewards, data, more))
+    def make(folder: Path) -> None:
+        names = {1: "given [1|2]", 2: "given (2)"}
+        rewards = {
+            name: save_classifier(folder / f"given-{seed}", num_hidden_layers=2, seed=seed)
+            for seed, name in names.items()
+        }
+        data, more = (people_file(folder / f"{seed}.jsonl", 6, seed=seed) for seed in (0, 1))
+        values = study_values(save_talker(folder / "policy"), rewards, data, more)
+        study(write_study(folder / "small.toml", values), out=folder / "study")
+
+    return made_once("world", make)
 
 
 @pytest.fixture(scope="session")
-def done(recipe: Path, tmp_path_factory: pytest.TempPathFactory) -> "Study":
-    """The study, finished. Not to be changed."""
-    from pluralbench.studying import study
+def recipe(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study of four reward models. Not to be changed."""
+    return Path(shutil.copy(world / "small.toml", tmp_path_factory.mktemp("recipe")))
 
-    return study(recipe, out=tmp_path_factory.mktemp("studies") / "whole")
+
+@pytest.fixture(scope="session")
+def done(world: Path) -> "Study":
+    """The study, finished. Not to be changed."""
+    from pluralbench.downstream.study import load_study
+
+    return load_study(world / "study")
 
 
 @pytest.fixture(scope="session")

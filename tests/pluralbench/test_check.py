@@ -21,6 +21,7 @@ from pluralbench.leaderboard.rescoring import Rescoring
 from pluralbench.results.checks import CheckResult
 from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
 from reward_models import save_language_model
+from session_folder import made_once
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
@@ -65,9 +66,12 @@ def cheating(body: Row, *_: object) -> Reply:
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def runs() -> dict[str, Path]:
     """The directories of honest runs, by what made them."""
-    folder = tmp_path_factory.mktemp("honest")
+    return {path.name: path for path in made_once("honest", make_runs).iterdir() if path.is_dir()}
+
+
+def make_runs(folder: Path) -> None:
     data: dict[str, Any] = {"benchmark": "pairs", "data": write(folder / "pairs.jsonl", rows())}
     verbs.score(by_words, **data, columns=("cluster=user",), out=folder / "score")
     verbs.score(by_words, **data, items=10, out=folder / "drawn")
@@ -82,7 +86,6 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     with serve(World()) as server:
         sampled(server, Path("sample"), folder / "best-of-n", limit=1)
     made_personalized(folder / "personalize", made_items(methods=["bt"], seeds=1, users=6))
-    return {path.name: path for path in folder.iterdir() if path.is_dir()}
 
 
 def check(path: Path, **options: Any) -> CheckResult:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pluralbench
 import polars as pl
+import psutil
 import pytest
 from commands import environment
 from pluralbench import LocalModel
@@ -34,9 +35,13 @@ SIZE: dict[str, Any] = {"num_cpus": 1, "object_store_memory": 100_000_000, "node
 SUPPORT = Path(__file__).parents[1] / "support"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def nodes() -> Iterator[Any]:
-    """Two nodes of one core each, with room for one worker each, on loopback alone."""
+    """Two nodes of one core each, with room for one worker each, on loopback alone.
+
+    They have some ten processes, which would go on computing to the end of the session.
+    """
+    before = psutil.Process().children()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
         patch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
@@ -50,11 +55,13 @@ def nodes() -> Iterator[Any]:
         cluster = Nodes(initialize_head=True, head_node_args={**SIZE, "include_dashboard": False})
         cluster.add_node(**SIZE)
         yield cluster
+        started = [process for process in psutil.Process().children() if process not in before]
         ray.shutdown()
         cluster.shutdown()  # type: ignore[no-untyped-call]
+        psutil.wait_procs(started, timeout=10)  # so that no later test is charged with what they computed
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def two(nodes: Any) -> ClusterConfig:
     return ClusterConfig(address=str(nodes.address), workers=2)
 

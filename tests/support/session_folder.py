@@ -4,6 +4,7 @@ import atexit
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 FOLDER = "PLURALBENCH_TEST_SESSION"
@@ -36,3 +37,17 @@ def session_folder(name: str) -> Path:
     """A place in the folder."""
     make_session_folder()
     return Path(os.environ[FOLDER]) / name
+
+
+def made_once(name: str, make: Callable[[Path], object]) -> Path:
+    """A folder in it that the first process to come makes, and that others wait for and do not change."""
+    from filelock import FileLock  # not with the members that share nothing
+
+    folder = session_folder(name)
+    whole = folder.with_suffix(".whole")  # beside it: what is made records where it is, and so cannot be moved
+    with FileLock(folder.with_suffix(".lock")):
+        if not whole.exists():
+            folder.mkdir()
+            make(folder)
+            whole.touch()
+    return folder
