@@ -9,13 +9,16 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+import verbs
+from chat_server import Reply, serve
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench import check_submission, find_benchmark, known_benchmarks, load_items, load_run, merge
 from pluralbench.data.annotations import annotations_of
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.items import Items
 from pluralbench.errors import DataError, RunError
+from pluralbench.reports.runs import run_header
 from pluralbench.results import Run
 from polars.testing import assert_frame_equal
 from pydantic import ValidationError
@@ -103,6 +106,7 @@ def some_votes(draw: st.DrawFn) -> Votes:
     return {key: votes[key] for key in order}
 
 
+@settings(max_examples=10)
 @given(votes=some_votes())
 def test_every_form_gives_the_same_votes_and_majority(votes: Votes, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder, found, digests = tmp_path_factory.mktemp("forms"), [], []
@@ -321,6 +325,18 @@ def test_a_run_keeps_the_votes_whole_and_in_shards(score: Callable[..., Run], tm
     assert check_submission(merged).state == "checked"
 
 
+def test_a_run_says_what_is_left_out_of_the_votes(score: Callable[..., Run], tmp_path: Path) -> None:
+    description = 'title = "V"\n[columns]\nfirst = "one"\nsecond = "two"\n[labels]\nfirst = ["A"]\nsecond = ["B"]\n'
+    file = tmp_path / "v.toml"
+    file.write_text(f'{description}[annotations]\nvote = "vote"\nannotator = "who"\n', encoding="utf-8")
+    rows = [
+        texts(n) | {"who": who, "vote": vote} for n, who, vote in ((0, "ann", "A"), (0, "ann", "A"), (1, "bob", None))
+    ]
+    lines = run_header(score(str(file), write(tmp_path / "v.jsonl", rows)))
+    said = "missing votes (1), further votes of a person on an item (1), items without a vote (1)"
+    assert f"1 vote of 1 person; left out of the data: {said}." in lines
+
+
 def tampered(run: Run, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Run:
     path = run.path / "annotations.parquet"
     change(pl.read_parquet(path)).write_parquet(path)
@@ -350,6 +366,19 @@ def test_show_counts_the_people(score: Callable[..., Run], run: Callable[..., tu
     shown = run("show", score("multipref", "sample").path, "--id", "c00")[1]
     assert "4 of 4 votes" in shown
     assert "0 of 4 votes" in shown
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "reply"),
+    [("multipref", {}, "[[A]]"), ("community-alignment-votes", {"protocol": "pointwise"}, "[[7]]")],
+)
+def test_a_judge_keeps_the_votes(tmp_path: Path, name: str, options: dict[str, Any], reply: str) -> None:
+    with serve(lambda *_: Reply(reply)) as server:
+        where = {"base_url": server.base_url, "data": "sample", "benchmark": name, "out": tmp_path / "run"}
+        judged = verbs.judge("judge-1", **where, **options)
+    assert judged.annotations is not None
+    assert_frame_equal(judged.annotations, votes_of(load_items(name, "sample"), find_benchmark(name)))
+    assert check_submission(judged).state == "checked"
 
 
 def turns(**values: Any) -> Benchmark:

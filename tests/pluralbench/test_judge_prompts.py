@@ -206,6 +206,10 @@ def test_a_rubric_comes_from_a_second_server_or_from_the_data(data: Path, tmp_pa
     assert all("Be kind.\nBe brief." in body["messages"][1]["content"] for body in requests)
     assert all("A good answer:\nChess." in body["messages"][1]["content"] for body in requests)
     assert check_submission(run).state == "checked"
+    hidden = {"prompt": "result-letter", "rubric": "none"}
+    run, requests = judged(lambda *_: Reply("[RESULT] A"), other, tmp_path / "d", **hidden, **columns)
+    assert not any("Be kind." in body["messages"][1]["content"] for body in requests)
+    assert check_submission(run).state == "checked"
 
 
 def test_persona_and_earlier_choices_are_shown(tmp_path: Path) -> None:
@@ -228,6 +232,9 @@ def test_persona_and_earlier_choices_are_shown(tmp_path: Path) -> None:
         ({"prompt": "letter", "criterion": "person"}, "`criterion=...` changes our own prompt"),
         ({"prompt": "letter", "reply_format": "brief"}, "`reply_format=...` changes our own prompt"),
         ({"prompt": "letter", "rubric_model": "w"}, "`rubric_model=...` requires a `prompt=...` with a rubric"),
+        ({"prompt": "letter", "rubric": "none"}, '`rubric="none"` requires a `prompt=...` that shows a rubric'),
+        ({"prompt": "rubric-winner", "rubric": "none"}, "rubric-winner needs a rubric; name the model"),
+        ({"prompt": "rubric-winner", "rubric": "none", "rubric_model": "w"}, '`rubric="none"` excludes'),
         ({"prompt": "rubric-winner", "rubric_base_url": "http://x/v1"}, "requires `rubric_model=...`"),
         ({"prompt": "rubric-winner", "rubric_model": "w", "oracle": "titles"}, "both give the rubric"),
         ({"prompt": "rubric-winner"}, "rubric-winner needs a rubric; name the model"),

@@ -29,6 +29,7 @@ Protocol = Literal["pairwise", "pointwise", "listwise"]
 Vote = Literal["unanimous", "signed", "mean"]
 VoteRule = Literal["majority", "mean"]
 Oracle = Literal["titles", "reasons"]
+Rubric = Literal["data", "none"]
 VerdictParsing = Literal["lenient", "strict"]
 Setting = Literal["standard", "certainty", "tie"]
 Variables = Literal["all", "key", "least", "none", "key-code", "least-code"]
@@ -78,6 +79,11 @@ class JudgeConfig(ReplyConfig):
         None,
         description="Prompt of another reward model: a shipped one or a file. Default: ours.",
         json_schema_extra={"as_text": True, "metavar": "NAME[@DIR]|FILE.toml"},
+    )
+    rubric: Rubric = Field(
+        "data",
+        exclude_if=lambda rubric: rubric == "data",  # runs without it stay as they are
+        description="Rubric that --prompt shows: that of the data (--column rubric=COLUMN), or none.",
     )
     rubric_model: str | None = Field(None, description="Model that writes the rubric of --prompt.")
     rubric_base_url: str | None = Field(
@@ -155,6 +161,10 @@ class JudgeConfig(ReplyConfig):
     def _fits_prompt(self) -> Self:
         if self.rubric_model is not None and (self.prompt is None or self.prompt.rubric is None):
             raise ValueError("`rubric_model=...` requires a `prompt=...` with a rubric")
+        if self.rubric == "none" and (self.prompt is None or "rubric" not in self.prompt.variables):
+            raise ValueError('`rubric="none"` requires a `prompt=...` that shows a rubric')
+        if self.rubric == "none" and (self.oracle is not None or self.rubric_model is not None):
+            raise ValueError('`rubric="none"` excludes `oracle=...` and `rubric_model=...`; leave out one')
         if self.rubric_base_url is not None and self.rubric_model is None:
             raise ValueError("`rubric_base_url=...` requires `rubric_model=...`")
         if self.rubric_model is not None and self.oracle is not None:

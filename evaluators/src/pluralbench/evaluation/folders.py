@@ -33,6 +33,7 @@ UNNAMED_FIELDS |= {"trust_remote_code", "seed", "extra", "rubric_base_url"}
 WORD_FORMATS = {
     "oracle": "oracle-{}",
     "prompt": "prompt-{}",
+    "rubric": "rubric-{}",
     "rubric_model": "rubric-by-{}",
     "profile_size": "{}-posts",
     "orders": "{}-order",

@@ -80,7 +80,7 @@ def _variables(item: Mapping[str, Any], loaded: LoadedBenchmark, judging: JudgeC
     values = {}
     if judging.oracle is not None:
         values["rubric"] = rubric_text(item, judging.oracle)
-    elif item["rubric"] and judging.rubric_model is None:
+    elif item["rubric"] and judging.rubric_model is None and judging.rubric == "data":
         values["rubric"] = item["rubric"]
     if item["reference"]:
         values["reference"] = item["reference"]
@@ -166,7 +166,8 @@ def _check_prompt(prompt: JudgePrompt, loaded: LoadedBenchmark, judging: JudgeCo
             f'The prompt {prompt.name} does not show the user context of `profile="{profile}"`; leave it out, or use '
             "{person} in the prompt."
         )
-    has_rubrics = judging.oracle is not None or not loaded.items.frame["rubric"].null_count()
+    of_data = judging.rubric == "data" and not loaded.items.frame["rubric"].null_count()
+    has_rubrics = judging.oracle is not None or of_data
     if prompt.rubric is not None and judging.rubric_model is None and not has_rubrics:
         raise EvaluationError(
             f"The prompt {prompt.name} needs a rubric; name the model that writes it with `rubric_model=...`, or show "

@@ -24,6 +24,7 @@ from pluralbench.reports.votes import votes_notes, votes_tables
 from pluralbench.reports.writing import Report, without_empty_dimensions
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.numbers import KINDS
+from pluralbench.results.record import AnnotationsRecord
 from pluralbench.results.run_files import VERDICTS_FILE
 from pluralbench.results.runs import MISSING, Run
 
@@ -223,6 +224,25 @@ def _value(own: Mapping[str, Value], name: str, main: str) -> Value:
     return "" if name != main and isinstance(value, Estimate) and value.value is None else value
 
 
+LEFT_OUT_VOTES = {
+    "missing": "missing votes",
+    "repeated": "further votes of a person on an item",
+    "items_without": "items without a vote",
+    "same_responses": "responses whose item has the text already",
+    "varying": "people's attributes that vary",
+}
+
+
+def _votes(record: AnnotationsRecord | None) -> list[str]:
+    """Describe the votes of people, and what is not among them."""
+    if record is None:
+        return []
+    known = f" of {plural(record.annotators, 'person', 'people')}" if record.annotators else ""
+    counts = {text: getattr(record, name) for name, text in LEFT_OUT_VOTES.items()}
+    left_out = ", ".join(f"{text} ({count:,})" for text, count in counts.items() if count)
+    return [f"{plural(record.votes, 'vote')}{known}{f'; left out of the data: {left_out}' if left_out else ''}."]
+
+
 def run_header(run: Run) -> list[str]:
     """Describe a new run's computation, its data and its files, a line each."""
     lines, data, scoring = [], run.config.data, run.scored
@@ -244,6 +264,7 @@ def run_header(run: Run) -> list[str]:
             )
     if data.ignored_columns:
         lines.append(f"Ignored columns: {', '.join(data.ignored_columns)}.")
+    lines += _votes(data.annotations)
     action = "dropped" if data.on_empty == "drop" else "kept"
     counts = {
         f"items with an empty prompt or response were {action}": data.empty,
