@@ -25,7 +25,7 @@ from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.languages import language_accuracies
 from pluralbench.metrics.metric import BASELINES, Numbers, with_baseline
 
-COIN, LONGER, SHORTER = BASELINES
+COIN, LONGER, SHORTER, _ = BASELINES
 
 
 def baseline_numbers(decided: Decided) -> Numbers:

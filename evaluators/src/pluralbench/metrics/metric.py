@@ -30,6 +30,10 @@ class MetricKey(NamedTuple):
     policy: str | None = None
     model: str | None = None
     judge: str | None = None
+    consensus: str | None = None
+    attribute: str | None = None
+    group: str | None = None
+    other_group: str | None = None
     k: int | None = None
     set: str | None = None
     method: str | None = None
@@ -61,6 +65,10 @@ DIMENSIONS = {
     "policy": "`start` for the policy before `optimize`; empty for the policy of the run.",
     "model": "Reward model that selects the best of k.",
     "judge": "Judge of a panel, or the only one.",
+    "consensus": "How far people's votes on an item agree: unanimous, clear or split.",
+    "attribute": "Attribute of people, such as country.",
+    "group": "Group of people with the same value of the attribute.",
+    "other_group": "Group of people whose majority differs.",
     "k": "Number of candidates or responses of which the best is selected, or of samples of each judge that vote.",
     "set": "Set of items of `personalize`: new, known or scored.",
     "method": "Personalized reward model.",
@@ -70,13 +78,15 @@ DIMENSIONS = {
     "decile": "Lower end of a decile of certainty: 0, 10, ..., 90.",
     "certainty": "Certainty of an answer, from 1 to 100.",
     "matching": "How planned and true aspects are matched: words or embeddings.",
-    "baseline": "Baseline on the same items in place of the model: coin, longer or shorter.",
+    "baseline": "Baseline on the same items in place of the model: coin, longer, shorter or people.",
 }
 """What the columns of the metrics frame mean, coarsest dimension first."""
 
 START = "start"
 """Value of the dimension `policy` for the policy before `optimize`."""
-BASELINES = {"coin": "coin", "longer": "longer answer", "shorter": "shorter answer"}
+PEOPLE = "people"
+"""Baseline of benchmarks with votes of people: what one of them reaches."""
+BASELINES = {"coin": "coin", "longer": "longer answer", "shorter": "shorter answer", PEOPLE: "people"}
 """Baselines, with their names in reports."""
 
 OUTCOME_COUNTS = ("wins", "losses", "ties", "invalid", "dropped", "equal")

@@ -12,13 +12,14 @@ from pluralbench_runs.console import clean
 
 from pluralbench.data.layouts.steps import CORRECT, ERRONEOUS
 from pluralbench.metrics.credits import TIES_COUNT
+from pluralbench.metrics.metric import BASELINES, PEOPLE
 from pluralbench.metrics.table import METRICS
 from pluralbench.reports.costs import cost_summary
 from pluralbench.reports.layout import shortened
 from pluralbench.reports.sheets import Sheet
 from pluralbench.reports.tables import Row
 from pluralbench.results.evaluations import PersonaJudgeResult, ScoreRunConfig
-from pluralbench.results.numbers import with_interval
+from pluralbench.results.numbers import KINDS, with_interval
 from pluralbench.results.runs import MISSING, Run, items_text
 
 MAX_TITLES = 2  # of benchmarks with one rule in a note; more are "the others"
@@ -44,7 +45,8 @@ def notes(sheets: Sequence[Sheet], *, detail: bool = False) -> list[str]:
         detail: Include notes on inputs and single verdicts, and name each run.
     """
     texts = [*_reading_notes(sheets)]
-    baselines = dict.fromkeys(row.name for sheet in sheets for row in sheet.rows if row.quiet)
+    quiet = (row.name for sheet in sheets for row in sheet.rows if row.quiet)
+    baselines = [name for name in dict.fromkeys(quiet) if name != BASELINES[PEOPLE]]
     if baselines and not detail:
         unit = " (in characters)" if len(baselines) > 1 else ""
         texts.append(f"Baselines (same items): {', '.join(baselines)}{unit}.")
@@ -314,6 +316,27 @@ def _persona_notes(run: Run) -> dict[str, str]:
     }
 
 
+def _annotation_notes(run: Run) -> dict[str, str]:
+    """How many votes of people there are, how far people agree, and which votes do not count."""
+    votes, people = run.count("annotations"), run.count("annotators")
+    two, alpha = run.estimate("agreement_of_two_annotators"), run.estimate("annotation_alpha")
+    agreeing = "" if two.value is None else f"two on an item agree in {with_interval(two)}%"
+    if alpha.value is not None:
+        agreeing += f", Krippendorff's alpha {with_interval(alpha, KINDS['correlation'])}"
+    known = plural(people, "person", "people") if people else "people who are not known"
+    left_out = {
+        "tie_annotations": "for a tie",
+        "annotations_without_answer": "on items without an answer of the model",
+    }
+    return {
+        "Votes of people": f"{votes:,} of {known}" if votes else "",
+        "Agreement of people": agreeing,
+        "Votes that do not count": ", ".join(
+            f"{count:,} {what}" for metric, what in left_out.items() if (count := run.count(metric))
+        ),
+    }
+
+
 def _rounding_notes(run: Run) -> dict[str, str]:
     """Which decisions rest on equal inputs, or on scores that rounding can change."""
     scored = run.scored
@@ -350,5 +373,14 @@ def _detail_notes(run: Run) -> dict[str, str]:
     }
 
 
-NOTES = (_data_notes, _section_notes, _decision_notes, _judge_notes, _input_notes, _persona_notes, _rounding_notes)
+NOTES = (
+    _data_notes,
+    _section_notes,
+    _decision_notes,
+    _judge_notes,
+    _input_notes,
+    _persona_notes,
+    _annotation_notes,
+    _rounding_notes,
+)
 """What notes say of a run, by how they begin; no text, or an empty one, where the run is not concerned."""

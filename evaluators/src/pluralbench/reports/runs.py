@@ -16,6 +16,7 @@ from pluralbench.metrics.frame import METRICS as FRAME
 from pluralbench.metrics.frame import number_fields
 from pluralbench.metrics.metric import BASELINES, DECIDED, SHOWN_COUNTS, MetricKey
 from pluralbench.metrics.table import METRICS
+from pluralbench.reports.annotations import annotations_notes, annotations_tables
 from pluralbench.reports.notes import list_names, notes
 from pluralbench.reports.profile_modes import MODES_NOTE, mode_fields
 from pluralbench.reports.sheets import UNREADABLE, Sheet, language_tables, levels_of, modes_table, sheets_of, table_of
@@ -58,8 +59,10 @@ def overview(runs: Sequence[Run], *, wide: bool = False) -> Report:
         gains = mode_fields(one for sheet in sheets for one in sheet.modes)
         rows = [row | {"against_none": gains.get(row["run"])} for row in rows]
     votes = [table for sheet in sheets for table in votes_tables(sheet)]
-    texts = [*notes(sheets), *([MODES_NOTE] if modes else []), *votes_notes(votes)]
-    return Report([*(table_of(sheet, wide=wide) for sheet in sheets), *modes, *votes], texts, _flat(rows), rows)
+    people = [table for sheet in sheets for table in annotations_tables(sheet)]
+    texts = [*notes(sheets), *([MODES_NOTE] if modes else []), *votes_notes(votes), *annotations_notes(people)]
+    tables = [*(table_of(sheet, wide=wide) for sheet in sheets), *modes, *votes, *people]
+    return Report(tables, texts, _flat(rows), rows)
 
 
 def _flat(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
@@ -106,9 +109,10 @@ def details(runs: Sequence[Run]) -> Report:
     sheets = sheets_of(runs)
     tables = [*chain.from_iterable(map(language_tables, sheets))]
     votes = [table for sheet in sheets for table in votes_tables(sheet)]
-    tables += votes
+    people = [table for sheet in sheets for table in annotations_tables(sheet)]
+    tables += [*votes, *people]
     tables += [run_table(run, sheet.qualifiers) for sheet in sheets for run in sheet.runs]
-    return Report(tables, [*notes(sheets, detail=True), *votes_notes(votes)], frame)
+    return Report(tables, [*notes(sheets, detail=True), *votes_notes(votes), *annotations_notes(people)], frame)
 
 
 def report_frame(runs: Sequence[Run]) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pluralbench.data.benchmarks import known_benchmarks, legacy_sections
-from pluralbench.metrics.metric import BASELINES, MetricKey
+from pluralbench.metrics.metric import BASELINES, PEOPLE, MetricKey
 from pluralbench.metrics.responses import LEVELS
 from pluralbench.metrics.table import METRICS
 from pluralbench.reports.profile_modes import ModeRun, modes_of
@@ -151,7 +151,8 @@ def _rows(runs: Sequence[Run], columns: Sequence[Column]) -> Iterator[Row]:
 def _baselines(runs: Sequence[Run], columns: Sequence[Column]) -> Iterator[Row]:
     """The baselines of the first run that has them; all runs are on the same items."""
     for baseline, name in BASELINES.items():
-        run = next((run for run in runs if run.estimate("overall", baseline=baseline).value is not None), None)
+        metric = "agreement_with_annotations" if baseline == PEOPLE else "overall"
+        run = next((run for run in runs if run.estimate(metric, baseline=baseline).value is not None), None)
         if run is not None:
             numbers = [run.at(column.key._replace(baseline=baseline)) for column in columns]
             yield Row(name, ["" if one.value is None else one for one in numbers], quiet=True, runs=[run])

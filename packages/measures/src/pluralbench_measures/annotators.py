@@ -97,9 +97,13 @@ def consensus_of(counts: Array, ties: Array) -> Ints:
 
 
 def margins_of(scores: Array) -> Array:
-    """Return the difference of the two highest scores of each item; NaN for padding. Shape (items,)."""
-    ordered = np.sort(np.where(np.isnan(scores), -np.inf, scores), axis=1)
-    return np.asarray(ordered[:, -1] - ordered[:, -2])
+    """Return the difference of the two highest scores of each item; NaN with fewer. Shape (items,).
+
+    Args:
+        scores: Scores by item and response; NaN for padding.
+    """
+    ordered = -np.sort(-scores, axis=1)  # NaN last
+    return np.asarray(ordered[:, 0] - ordered[:, 1])
 
 
 def rank_correlation(first: Array, second: Array, cluster: Ints) -> Estimate:
@@ -300,25 +304,28 @@ def bins_of_shares(shares: Array) -> Ints:
     return np.minimum((shares * BINS).astype(np.int64), BINS - 1)
 
 
-def alpha_of_votes(counts: Array, cluster: Ints) -> Estimate:
+def alpha_of_votes(counts: Array, cluster: Ints, by_chance: Array | None = None) -> Estimate:
     """Compute Krippendorff's nominal alpha of votes with an interval over clusters; see `agreement`.
 
     Args:
         counts: Votes by item and answer; a tie can be an answer. Items with fewer than two votes are left out.
         cluster: Cluster of each item.
+        by_chance: Votes by item and answer that give the agreement by chance, with the same sums by item, such as
+            even ones over responses whose order in the data means something. Default: the votes.
     """
     several = counts.sum(1) > 1
+    by_chance = (counts if by_chance is None else by_chance)[several]
     counts, (names, place) = counts[several], np.unique(cluster[several], return_inverse=True)
     number, clusters, answers = counts.sum(1), len(names), counts.shape[1]
     differing = (number**2 - (counts**2).sum(1)) / (number - 1)
-    columns = [*counts.T, differing]
+    columns = [*by_chance.T, differing]
     won = np.stack([np.bincount(place, column, clusters) for column in columns], axis=1).astype(np.float64)
     sizes = np.tile(np.bincount(place, number, clusters).astype(np.float64)[:, None], answers + 1)
-    if not (counts.sum(0) > 0).sum() > 1:
+    if not (by_chance.sum(0) > 0).sum() > 1:
         return Estimate(None, n=len(counts), clusters=clusters)
     linearized = linearize(Sums(won, sizes))
     totals = linearized.sources[0].won
     votes = totals[:, :answers].sum(1)
-    by_chance = (votes**2 - (totals[:, :answers] ** 2).sum(1)) / (votes - 1)
-    alpha = 1 - totals[:, answers] / by_chance
+    expected = (votes**2 - (totals[:, :answers] ** 2).sum(1)) / (votes - 1)
+    alpha = 1 - totals[:, answers] / expected
     return linearized.estimate(alpha, [range(answers + 1)], len(counts), clusters, (-1.0, 1.0))

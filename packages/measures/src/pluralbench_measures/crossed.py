@@ -75,12 +75,12 @@ def share_of_votes(credit: Array, votes: Votes, influence: Array | None = None) 
     return two_way(estimate, own - (estimate.value or 0.0), votes, (0.0, 1.0))
 
 
-def mean_of_votes(values: Array, votes: Votes) -> Estimate:
-    """Estimate a mean of any values over votes, such as a log loss."""
+def mean_of_votes(values: Array, votes: Votes, within: tuple[float, float] = (-inf, inf)) -> Estimate:
+    """Estimate a mean of any values over votes, such as a log loss; `within` limits the bounds."""
     sums = _sums(values, votes)
     linearized = linearize(sums)
-    estimate = linearized.estimate(linearized.sources[0].pooled([0]), [[0]], len(values), len(sums.won))
-    return two_way(estimate, values - (estimate.value or 0.0), votes)
+    estimate = linearized.estimate(linearized.sources[0].pooled([0]), [[0]], len(values), len(sums.won), within)
+    return two_way(estimate, values - (estimate.value or 0.0), votes, within)
 
 
 def ratio_of_votes(first: Array, second: Array, votes: Votes, influence: Array | None = None) -> Estimate:

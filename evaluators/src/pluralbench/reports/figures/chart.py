@@ -18,8 +18,8 @@ from pluralbench.results.runs import Run
 ACCURACY, DIFFERENCE = "Accuracy (%)", "Difference (points)"
 PLAIN = Series("", "", INK, "o", "-")
 MEAN = Series("mean", "Mean", INK, "", "-")
-LINES = {"coin": ":", "longer": "-", "shorter": "--"}
-BASELINES = {name: Series(name, title.capitalize(), SOFT, "", LINES[name]) for name, title in TITLES.items()}
+LINES = {"coin": ":", "longer": "-", "shorter": "--"}  # what people reach is not on the axes of accuracies
+BASELINES = {name: Series(name, TITLES[name].capitalize(), SOFT, "", line) for name, line in LINES.items()}
 CHANCE = BASELINES["coin"]
 EQUAL = Series("equal", "", SOFT, "", "--")
 

@@ -8,7 +8,8 @@ import polars as pl
 
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures import benchmarks, languages, verdicts
+from pluralbench.reports.annotations import AGREEMENT
+from pluralbench.reports.figures import annotations, benchmarks, languages, verdicts
 from pluralbench.reports.figures.chart import Chart, names
 from pluralbench.reports.figures.files import stem, write
 from pluralbench.reports.figures.fonts import readable, unrendered
@@ -69,6 +70,10 @@ def _charts(
         for name in sorted({run.config.benchmark.name for run in runs}):
             models = series_of([run for run in runs if run.config.benchmark.name == name], among)
             yield stem(kind, _file(name)), entry(models)
+    annotated = [run for run in runs if run.estimate(AGREEMENT).value is not None]
+    for name in sorted({run.config.benchmark.name for run in annotated}):
+        models = series_of([run for run in annotated if run.config.benchmark.name == name], among)
+        yield from ((stem(kind, _file(name)), entry(models)) for kind, entry in annotations.FIGURES.items())
     for name in sorted({run.config.benchmark.name for run in runs if _has_own_calibration(run)}):
         models = series_of(
             [run for run in runs if run.config.benchmark.name == name and _has_own_calibration(run)], among

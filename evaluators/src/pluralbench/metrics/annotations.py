@@ -1,0 +1,464 @@
+"""Votes of people: how far a run agrees with single votes, with groups of people, and with the shares of votes.
+
+A vote counts if it picks a response: a vote for a tie does not say which response is better, so ties have their own
+count. The run's answer to an item is its response with the highest score, or the one that a judge prefers. It has none
+if scores are tied or invalid, and then disagrees with every vote. Items without an answer, since they were dropped or
+not asked, do not count; their votes are counted.
+
+Every vote has the same weight. Intervals are over prompts, and over people too if at least
+`pluralbench_measures.crossed.MIN_PEOPLE` are known and some voted on several prompts.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import permutations
+from math import inf
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from pluralbench_measures.annotators import (
+    CONSENSUS,
+    FOLDS,
+    agreement_of_two,
+    agreement_with_others,
+    alpha_of_votes,
+    bins_of_shares,
+    consensus_of,
+    count_votes,
+    divergence,
+    entropies,
+    excess_divergence,
+    folds_of,
+    log_losses,
+    margins_of,
+    predicted_shares,
+    rank_correlation,
+    vote_influence,
+)
+from pluralbench_measures.bootstrap import Array, Estimate, ratio
+from pluralbench_measures.crossed import (
+    MIN_PEOPLE,
+    UNKNOWN,
+    Ints,
+    Votes,
+    group_accuracies,
+    mean_of_votes,
+    ratio_of_votes,
+    share_of_votes,
+)
+
+from pluralbench.data.annotations import ATTRIBUTE
+from pluralbench.metrics.decided import Decided, in_overall
+from pluralbench.metrics.metric import PEOPLE, Metric, MetricKey, Numbers, computed_by
+
+ITEM = ["config", "id"]
+
+NONE = -1
+"""Place of a response that an item does not have: of the run's answer, or of the majority's."""
+FROM_0 = (0.0, inf)
+"""Limits of the bounds of losses and distances."""
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Annotated:
+    """Votes of people on the items that a run answered, as arrays.
+
+    Attributes:
+        configs: Names of the configs.
+        config: Number of each item's config. Shape (items,).
+        cluster: Number of each item's cluster. Shape (items,).
+        responses: Number of each item's responses. Shape (items,).
+        scores: Scores by item and response, NaN for padding and for items without finite scores.
+        answer: Place of the response that the run prefers, `NONE` if none. Shape (items,).
+        majority: Place of the response that the benchmark calls the best by its votes, `NONE` if none. Shape (items,).
+        item: Number of each vote's item, of votes for a response. Shape (votes,).
+        response: Place of the response that a vote is for. Shape (votes,).
+        person: Number of each vote's person, `UNKNOWN` if not known. Shape (votes,).
+        attributes: The person's attributes, by name; None if not known. Each of shape (votes,).
+        ties: Number of votes for a tie, by item. Shape (items,).
+        without_answer: Number of votes on items without an answer of the run.
+    """
+
+    configs: list[str]
+    config: Ints
+    cluster: Ints
+    responses: Ints
+    scores: Array
+    answer: Ints
+    majority: Ints
+    item: Ints
+    response: Ints
+    person: Ints
+    attributes: dict[str, pl.Series]
+    ties: Array
+    without_answer: int
+
+    @cached_property
+    def counts(self) -> Array:
+        """Votes by item and response."""
+        return count_votes(self.item, self.response, self.scores.shape)
+
+    @cached_property
+    def votes(self) -> Votes:
+        """Prompts and people of the votes."""
+        return Votes(self.cluster[self.item], self.person)
+
+    @cached_property
+    def credit(self) -> Array:
+        """Whether each vote is for the response that the run prefers."""
+        return np.asarray(self.answer[self.item] == self.response, dtype=np.float64)
+
+
+def annotated(decided: Decided) -> Annotated | None:
+    """Match the votes of people with a run's answers; None without votes, or without one answer to each item."""
+    if decided.annotations is None:
+        return None
+    answers = _answers(decided)
+    if answers is None:
+        return None
+    answers = answers.filter(in_overall(decided.benchmark))
+    annotations = decided.annotations.filter(in_overall(decided.benchmark))
+    shown = answers.filter("asked").with_row_index("item")
+    votes = annotations.join(shown.select(*ITEM, "item"), on=ITEM, how="inner", maintain_order="left")
+    picks = votes.drop_nulls("response")
+    items = shown.height
+    ties = votes.filter(pl.col("response").is_null())["item"].to_numpy()
+    scores, answer = _scores_and_answers(shown, int(picks["response"].max() or 0) + 1)  # type: ignore[arg-type]
+    return Annotated(
+        configs=shown["config"].unique().sort().to_list(),
+        config=_numbers(shown["config"]),
+        cluster=_numbers(shown["cluster"]),
+        responses=shown["responses"].to_numpy().astype(np.int64),
+        scores=scores,
+        answer=answer,
+        majority=shown["majority"].fill_null(NONE).to_numpy().astype(np.int64),
+        item=picks["item"].to_numpy().astype(np.int64),
+        response=picks["response"].to_numpy().astype(np.int64),
+        person=_numbers(picks["annotator"]),
+        attributes={name.removeprefix(ATTRIBUTE): picks[name] for name in picks.columns if name.startswith(ATTRIBUTE)},
+        ties=np.bincount(ties.astype(np.int64), minlength=items).astype(np.float64),
+        without_answer=annotations.height - votes.height,
+    )
+
+
+def _numbers(names: pl.Series) -> Ints:
+    """Number names from 0; `UNKNOWN` for null."""
+    return np.asarray((names.rank("dense").cast(pl.Int64) - 1).fill_null(UNKNOWN).to_numpy(), dtype=np.int64)
+
+
+def _answers(decided: Decided) -> pl.DataFrame | None:
+    """Return for each item its scores or its preferred response, the majority's response, and whether it was asked."""
+    rows, decisions = decided.responses, decided.decisions
+    first = decisions.unique(ITEM, keep="first", maintain_order=True)
+    outcome = pl.col("outcome")
+    if rows is not None and "score_chosen" in rows.columns:
+        both = pl.col("score_chosen", "score_rejected").cast(pl.Float64)
+        scores = rows.select(*ITEM, scores=pl.concat_list(both))
+        # A pair that the votes call equal may have been dropped, too.
+        dropped = (outcome == "dropped") | ((outcome == "equal") & pl.col("scores").list.drop_nulls().list.len().lt(2))
+        return first.join(scores, on=ITEM, how="left", maintain_order="left").select(
+            *ITEM,
+            "cluster",
+            "scores",
+            responses=2,
+            asked=~dropped,
+            majority=pl.when(outcome != "equal").then(0),
+            answer=pl.lit(None, pl.Int64),
+        )
+    if rows is not None and "score" in rows.columns:
+        best = pl.col("rank") == pl.col("rank").min()
+        return rows.group_by(ITEM, maintain_order=True).agg(
+            cluster=pl.col("cluster").first(),
+            responses=pl.len(),
+            asked=(outcome != "dropped").all(),
+            majority=pl.when(best.sum() == 1).then(best.arg_max().cast(pl.Int64)),
+            scores=pl.col("score").cast(pl.Float64),
+            answer=pl.lit(None, pl.Int64),
+        )
+    if first.height < decisions.height:
+        return None  # verdicts on pairs of more responses do not give one answer
+    answer = pl.when(outcome == "win").then(0).when(outcome == "loss").then(1)
+    return first.select(
+        *ITEM,
+        "cluster",
+        responses=2,
+        asked=~outcome.is_in(["dropped", "equal"]),
+        majority=pl.when(outcome != "equal").then(0),
+        scores=pl.lit(None, pl.List(pl.Float64)),
+        answer=answer,
+    )
+
+
+def _scores_and_answers(items: pl.DataFrame, responses: int) -> tuple[Array, Ints]:
+    """Return the scores, padded with NaN, and the answers: the highest score if all are finite and it is alone."""
+    lists = items["scores"].to_list()
+    width = max([responses, 2, *(len(one) for one in lists if one is not None)])
+    scores = np.full((len(lists), width), np.nan)
+    answer = items["answer"].fill_null(NONE).to_numpy().astype(np.int64).copy()
+    for place, own in enumerate(lists):
+        if own is None or not own or None in own or not np.isfinite(own).all():
+            continue
+        scores[place, : len(own)] = own
+        best = max(own)
+        if own.count(best) == 1:
+            answer[place] = own.index(best)
+    return scores, answer
+
+
+def annotation_numbers(decided: Decided) -> Numbers:
+    """Yield the numbers of votes of people; nothing without votes."""
+    own = annotated(decided)
+    if own is None:
+        return
+    yield from _counts(own)
+    if not len(own.item):
+        return
+    yield from _agreement(own, np.ones(len(own.item), dtype=np.bool_), None)
+    for number, name in enumerate(own.configs) if len(own.configs) > 1 else ():
+        inside = own.config[own.item] == number
+        if inside.any():
+            yield from _agreement(own, inside, name)
+    yield from _consensus(own)
+    yield from _shares(own)
+    for name, values in own.attributes.items():
+        yield from _groups(own, name, values)
+
+
+def _counts(own: Annotated) -> Numbers:
+    votes, number = own.counts.sum(1), len(np.unique(own.person[own.person != UNKNOWN]))
+    counts = {
+        "annotations": len(own.item),
+        "tie_annotations": own.ties.sum(),
+        "annotations_without_answer": own.without_answer,
+        "annotators": number,
+        "single_annotations": (votes == 1).sum(),
+    }
+    yield from ((MetricKey(name), Estimate(float(count))) for name, count in counts.items())
+    # The first response of a pair is the majority's, so that chance is even over the responses of an item.
+    present = np.arange(own.counts.shape[1]) < own.responses[:, None]
+    even = np.where(present, ratio(votes, own.responses)[:, None], 0.0)
+    tables = [np.concatenate([counts, own.ties[:, None]], axis=1) for counts in (own.counts, even)]
+    yield MetricKey("annotation_alpha"), alpha_of_votes(tables[0], own.cluster, tables[1])
+
+
+def _agreement(own: Annotated, chosen: Mask, config: str | None) -> Numbers:
+    """Yield the agreement with single votes of a run and of people, and the share of the reachable."""
+    counts, votes = own.counts, own.votes.of(chosen)
+    key = MetricKey("agreement_with_annotations", config)
+    yield key, share_of_votes(own.credit[chosen], votes)
+    several = chosen & (counts.sum(1) > 1)[own.item]
+    if not several.any():
+        return
+    place, votes = (own.item[several], own.response[several]), own.votes.of(several)
+    others, influence = agreement_with_others(counts)[place], vote_influence(counts, agreement_with_others)[place]
+    yield key._replace(baseline=PEOPLE), share_of_votes(others, votes, influence)
+    yield MetricKey("share_of_reachable", config), ratio_of_votes(own.credit[several], others, votes, influence)
+    of_two, influence = agreement_of_two(counts)[place], vote_influence(counts, agreement_of_two)[place]
+    yield MetricKey("agreement_of_two_annotators", config), share_of_votes(of_two, votes, influence)
+    most = (counts.max(1) / counts.sum(1).clip(1))[own.item[several]]
+    yield MetricKey("share_of_most_frequent", config), share_of_votes(most, _over_prompts(votes.prompt))
+
+
+def _over_prompts(cluster: Ints) -> Votes:
+    """Votes or items with intervals over prompts alone."""
+    return Votes(cluster, np.full(len(cluster), UNKNOWN))
+
+
+def _consensus(own: Annotated) -> Numbers:
+    """Yield accuracy against the majority and the margin by consensus, and how margins and consensus go together."""
+    counts = own.counts
+    place = consensus_of(counts, own.ties)
+    right = (own.answer == own.majority).astype(np.float64)
+    margins = margins_of(own.scores)
+    scored = np.isfinite(margins) & (place >= 0)
+    mean = margins[scored].mean() if scored.any() else 0.0
+    for number, name in enumerate(CONSENSUS):
+        inside = place == number
+        yield MetricKey("items_by_consensus", consensus=name), Estimate(float(inside.sum()))
+        decided = inside & (own.majority != NONE)
+        if decided.any():
+            estimate = share_of_votes(right[decided], _over_prompts(own.cluster[decided]))
+            yield MetricKey("accuracy_by_consensus", consensus=name), estimate
+        if mean > 0 and (inside & scored).any():
+            relative = margins[inside & scored] / mean
+            estimate = mean_of_votes(relative, _over_prompts(own.cluster[inside & scored]), FROM_0)
+            yield MetricKey("margin_by_consensus", consensus=name), estimate
+    if scored.any():
+        share = ratio(counts.max(1), counts.sum(1) + own.ties)
+        estimate = rank_correlation(margins[scored], share[scored], own.cluster[scored])
+        yield MetricKey("margin_and_consensus"), estimate
+
+
+def _shares(own: Annotated) -> Numbers:
+    """Yield how the predicted shares of votes fit the observed ones, on items with at least two votes."""
+    counts = own.counts
+    used = (counts.sum(1) > 1) & np.isfinite(own.scores[:, 0])
+    if len(np.unique(own.cluster[used])) < FOLDS:
+        return
+    scores, counts, cluster = own.scores[used], counts[used], own.cluster[used]
+    fold = folds_of(scores, counts, cluster)
+    shares, _ = predicted_shares(scores, counts, fold)
+    place = np.full(len(used), NONE)
+    place[used] = np.arange(used.sum())
+    chosen = used[own.item]
+    item, response = place[own.item[chosen]], own.response[chosen]
+    votes = own.votes.of(chosen)
+    yield MetricKey("annotation_log_loss"), mean_of_votes(log_losses(shares)[item, response], votes, FROM_0)
+    over_prompts = _over_prompts(votes.prompt)
+    yield (
+        MetricKey("annotation_log_loss", baseline=PEOPLE),
+        mean_of_votes(entropies(counts)[item], over_prompts, FROM_0),
+    )
+    observed = ratio(counts, counts.sum(1, keepdims=True))
+    over_items = _over_prompts(cluster)
+    yield MetricKey("annotation_divergence"), mean_of_votes(divergence(shares, observed), over_items, FROM_0)
+    yield MetricKey("excess_divergence"), mean_of_votes(excess_divergence(shares, counts), over_items)
+    present = ~np.isnan(scores)
+    bins, clusters = bins_of_shares(shares[present]), np.broadcast_to(cluster[:, None], scores.shape)[present]
+    for number in np.unique(bins).tolist():
+        inside = bins == number
+        key = MetricKey("observed_share", bin=number + 1)
+        yield key, share_of_votes(observed[present][inside], _over_prompts(clusters[inside]))
+        mean = float(shares[present][inside].mean())
+        yield key._replace(metric="predicted_share"), Estimate(mean, n=int(inside.sum()))
+
+
+def _groups(own: Annotated, attribute: str, values: pl.Series) -> Numbers:
+    """Yield the agreement with each group of people, the gap between them, and whose side is taken."""
+    known = values.is_not_null().to_numpy()
+    yield MetricKey("annotations_without_group", attribute=attribute), Estimate(float((~known).sum()))
+    if not known.any():
+        return
+    names, group = values.drop_nulls().unique().sort().to_list(), _numbers(values.drop_nulls())
+    votes, stratum = own.votes.of(known), own.config[own.item[known]]
+    groups = group_accuracies(own.credit[known], group, votes, stratum)
+    key = MetricKey("agreement_with_annotations", attribute=attribute)
+    large = []
+    for number, name in enumerate(names):
+        yield key._replace(group=name), groups.accuracies[number]
+        people = votes.of(group == number).people
+        yield MetricKey("annotators", attribute=attribute, group=name), Estimate(float(people))
+        large += [number] if people >= MIN_PEOPLE else []
+    if groups.gap.value is None:
+        return
+    yield MetricKey("group_gap", attribute=attribute), groups.gap
+    yield MetricKey("group_gap_p_value", attribute=attribute), Estimate(groups.p_value, n=groups.gap.n)
+    majorities = {number: _majority(own, known, group == number) for number in large}
+    for first, second in permutations(large, 2):
+        yield from _sided(own, majorities, first, second, attribute, names)
+
+
+def _majority(own: Annotated, known: Mask, inside: Mask) -> Ints:
+    """Return the response that most of some votes on each item are for, `NONE` if none or several."""
+    counts = count_votes(own.item[known][inside], own.response[known][inside], own.scores.shape)
+    most = counts.max(1, keepdims=True)
+    alone = ((counts == most).sum(1) == 1) & (most[:, 0] > 0)
+    return np.where(alone, counts.argmax(1), NONE)
+
+
+def _sided(
+    own: Annotated, majorities: dict[int, Ints], first: int, second: int, attribute: str, names: list[str]
+) -> Iterator[tuple[MetricKey, Estimate]]:
+    ours, theirs = majorities[first], majorities[second]
+    differ = (ours != NONE) & (theirs != NONE) & (ours != theirs)
+    if not differ.any():
+        return
+    right = (own.answer == ours)[differ].astype(np.float64)
+    key = MetricKey("agreement_where_groups_differ", attribute=attribute, group=names[first], other_group=names[second])
+    yield key, share_of_votes(right, _over_prompts(own.cluster[differ]))
+
+
+_OF_ALL = ("", "config")
+METRICS = computed_by(
+    annotation_numbers,
+    Metric(
+        "agreement_with_annotations",
+        "share",
+        "Share of people's votes for the response that the model prefers; of people, agreement of one with the "
+        "majority of the others.",
+        ("", "config", "attribute group"),
+        "single votes",
+        in_tables=True,
+        note="Single votes: share of people's votes that are for the response that the model prefers. People: how "
+        "often one person's vote is that of most others on the item, which a model can pass only by knowing better "
+        "than a few votes what most would say.",
+    ),
+    Metric(
+        "share_of_reachable",
+        "share",
+        "Agreement of the model with single votes over that of people, on items with at least two votes.",
+        _OF_ALL,
+        "of reachable",
+        in_tables=True,
+        note="Of reachable: single votes over those of people, on the same items.",
+    ),
+    Metric("agreement_of_two_annotators", "share", "Share of two votes on an item that are the same.", _OF_ALL),
+    Metric(
+        "share_of_most_frequent",
+        "share",
+        "Share of votes for the most frequent response of their item; above what any model can reach on new votes.",
+        _OF_ALL,
+    ),
+    Metric("annotation_alpha", "number", "Krippendorff's nominal alpha of votes; chance is even over responses."),
+    Metric("annotations", "count", "Votes of people for a response, on items with an answer."),
+    Metric("annotators", "count", "People who are known.", ("", "attribute group")),
+    Metric("tie_annotations", "count", "Votes for a tie, which count only in the consensus and in alpha."),
+    Metric("single_annotations", "count", "Items with a single vote for a response, which say nothing of agreement."),
+    Metric("annotations_without_answer", "count", "Votes on items that were dropped or not asked, which do not count."),
+    Metric(
+        "items_by_consensus",
+        "count",
+        "Items whose votes are unanimous, clear (at least two thirds for one response) or split.",
+        ("consensus",),
+    ),
+    Metric("accuracy_by_consensus", "share", "Accuracy against the majority on these items.", ("consensus",)),
+    Metric(
+        "margin_by_consensus",
+        "number",
+        "Mean difference of the two highest scores on these items, over that of all items.",
+        ("consensus",),
+    ),
+    Metric(
+        "margin_and_consensus",
+        "correlation",
+        "Spearman's correlation of an item's margin with the share of its most frequent response.",
+    ),
+    Metric(
+        "annotation_log_loss",
+        "number",
+        "Mean log loss, in nats, of votes by predicted shares; of people, the entropy of the true shares, which no "
+        "prediction is below.",
+    ),
+    Metric(
+        "annotation_divergence", "number", "Mean Jensen-Shannon divergence, in nats, of predicted and observed shares."
+    ),
+    Metric(
+        "excess_divergence",
+        "number",
+        "The same from the true shares, estimated by leaving out the scatter of few votes; 0 is the best.",
+    ),
+    Metric("observed_share", "share", "Share of votes for responses whose predicted share is in a bin.", ("bin",)),
+    Metric("predicted_share", "share", "Mean predicted share of these responses.", ("bin",)),
+    Metric("annotations_without_group", "count", "Votes of people without a value of an attribute.", ("attribute",)),
+    Metric(
+        "group_gap",
+        "difference",
+        "Agreement with the best served group less that with the worst, of groups of at least 20 people.",
+        ("attribute",),
+    ),
+    Metric(
+        "group_gap_p_value",
+        "p-value",
+        "Share of permutations of people among groups, within configs, with a gap as large.",
+        ("attribute",),
+    ),
+    Metric(
+        "agreement_where_groups_differ",
+        "share",
+        "Share of items on which the model prefers what most of a group prefer, where most of another group differ.",
+        ("attribute group other_group",),
+    ),
+)
