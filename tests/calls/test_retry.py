@@ -25,6 +25,8 @@ from pluralbench_calls import (
     ask_until_valid,
     strip_thinking,
 )
+from pluralbench_calls.backends.canned import ExternalBackend, Unanswered
+from pluralbench_calls.records import prompt_texts
 
 
 def question(item: str, attempt: int) -> Request:
@@ -113,6 +115,21 @@ def test_a_replay_answers_from_the_ledger_and_names_what_is_missing(tmp_path: Pa
         assert part in message
     assert "again" not in message  # the same command would fail again
     assert not stopped.value.resumable
+
+
+def test_another_program_sends_what_is_missing_until_every_reply_can_be_read(tmp_path: Path) -> None:
+    items, rounds = ["1", "none", "3"], []
+    with Ledger(tmp_path / "ledger") as ledger:
+        while True:
+            try:
+                settled = ask_until_valid(items, question, number, ledger, ExternalBackend(), attempts=2)
+                break
+            except Unanswered as missing:
+                rounds.append([(one.body["messages"], one.sample) for one in missing.requests])
+                ledger.record(*(Answer.to(one, "answer", prompt_texts(one)[-1]) for one in missing.requests))
+        assert settled == ask_until_valid(items, question, number, ledger, Replay(), attempts=2)
+    assert [(one.value, one.attempts) for one in settled] == [(1, 1), (None, 2), (3, 1)]
+    assert [len(sent) for sent in rounds] == [3, 1]
 
 
 @pytest.mark.parametrize(

@@ -71,6 +71,11 @@ NOT_RUN = {
     "pluralbench judge local --data sample": "the embedded model writes for long; test_persona_command judges with it",
     "uv sync --group local": "it changes the environment of the tests",
     "uv sync --inexact --package pluralbench --extra ray": "the same",
+    "uv sync --inexact --package pluralbench --extra inspect": "the same",
+    "inspect eval pluralbench/personalized --model anthropic/claude-sonnet-4-5 -T limit=50": "it needs a key; "
+    "test_inspect evaluates with a server on loopback",
+    "pluralbench import-inspect logs/2026-11-28T12-00-00_personalized_abc.eval --out runs/claude": "test_inspect "
+    "imports such logs",
     "uv pip install ./evaluators": "a step of .ci/run, in an environment of its own",
     "uv pip install 'pluralbench @ git+https://github.com/pluralbench/pluralbench#subdirectory=evaluators'": "it needs "
     "the repository's host",

@@ -40,6 +40,7 @@ OTHERS = {
 OF_ENGINES = {"--block-size", "--dist-init-addr", "--nnodes", "--node-rank", "--parallel", "--pipeline-parallel-size"}
 OF_ENGINES |= {"--enable-cache-report", "--enable-prompt-tokens-details", "--pooling", "--runner"}
 OF_ENGINES |= {"--tensor-parallel-size", "--tp"}
+OF_INSPECT = {"--cache", "--max-connections", "--no-fail-on-error", "--reasoning-effort", "--sample-id"}
 LOADED = re.compile(
     r'<(?:script|img|iframe|link)\b[^>]*?\s(?:src|href)="((?:https?:)?//[^"]*)"|url\(["\']?((?:https?:)?//[^)]*)'
 )
@@ -94,7 +95,7 @@ def test_links_of_a_document_lead_somewhere(name: str) -> None:
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_an_option_that_a_page_names_is_one(page: Path) -> None:
-    known = {name for flags in options() for name in flags.split("/")} | OTHERS | OF_ENGINES
+    known = {name for flags in options() for name in flags.split("/")} | OTHERS | OF_ENGINES | OF_INSPECT
     inline = [part.content for token in parsed(page) for part in token.children or [] if part.type == "code_inline"]
     named = {name for text in inline for name in re.findall(r"(?<![\w-])--[a-z][a-z-]*", text)}
     assert named - known == set()

@@ -151,7 +151,8 @@ def test_a_wrong_value_of_a_configuration_says_which_there_are(make: Callable[[]
 def test_importing_the_command_loads_no_torch() -> None:
     code = (
         "import sys, pluralbench, pluralbench.commands.app\n"
-        "print([name for name in ('torch', 'transformers', 'datasets', 'xllamacpp') if name in sys.modules])"
+        "heavy = 'torch', 'transformers', 'datasets', 'xllamacpp', 'inspect_ai'\n"
+        "print([name for name in heavy if name in sys.modules])"
     )
     shown = subprocess.run(
         [sys.executable, "-c", code], env=environment(), capture_output=True, encoding="utf-8", check=True, timeout=60

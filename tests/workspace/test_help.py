@@ -26,6 +26,7 @@ HEAVY = {
     "scipy",
     "sentence_transformers",
     "statsmodels",
+    "inspect_ai",
     "torch",
     "transformers",
     "xllamacpp",

@@ -18,6 +18,7 @@ ALLOWED = {"certifi": FILES_ALONE, "orjson": FILES_ALONE, "tqdm": FILES_ALONE}
 FOR_CARDS = "nvidia-"
 """NVIDIA's libraries, which torch brings along on Linux, and which may be passed on as they are."""
 UNNAMED = {
+    "agent-client-protocol": "Apache-2.0, which stands in its file LICENSE alone",
     "cuda-toolkit": "NVIDIA's collection of libraries, which torch brings along and which has no file of its own",
     "torchrl": "MIT, which stands in its file LICENSE alone",
 }

@@ -38,6 +38,7 @@ Examples:
             ),
             "judge-metrics": _verb("commands.judge_metrics:judge_metrics", "Reading verdicts..."),
             "merge": _verb("evaluation.merge:merge", "Joining shards...", "print_run"),
+            "import-inspect": _verb("evaluation.inspect_logs:import_inspect", "Reading the log...", "print_run"),
         },
         "Read": {
             "report": _verb("commands.report:report", "Reading runs..."),

@@ -1,8 +1,9 @@
 """`judge`: let a language model judge a benchmark and write a run directory with the recorded calls."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 from pluralbench_calls import Backend, Choice, read_ledger
@@ -10,7 +11,9 @@ from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig
 from pluralbench_calls.verdicts import legacy_score
 from pluralbench_local import LocalModel
 from pluralbench_measures.bootstrap import Estimate
-from pluralbench_runs import Seed
+from pluralbench_rewards.judge import Judge
+from pluralbench_rewards.prompts.prompt import RubricPrompt
+from pluralbench_runs import Output, Seed
 
 from pluralbench.arguments import Judged, ShardText
 from pluralbench.config import JudgeConfig, PersonaJudgeConfig, Profile, PromptConfig, SynthesizeConfig
@@ -91,12 +94,7 @@ def judge(
     """
     options, models = judging or JudgeConfig(), [model] if isinstance(model, str | LocalModel) else [*model]
     judging = options.for_model(LOCAL if LOCAL in models else "")
-    loaded = load_benchmark(benchmark, data, prompt, shard=shard)
-    if not loaded.benchmark.ties_break_exact_match and judging.protocol == "pairwise":
-        # CHEEMS's code asks once per pair; verdicts count as in its paper.
-        loaded = loaded._replace(benchmark=loaded.benchmark.model_copy(update={"ties_break_exact_match": True}))
-        judging = judging.model_copy(update={"orders": "one"})
-    check_protocol(loaded, judging)
+    loaded, judging = load_judged(benchmark, data, prompt, judging, shard)
     questions = questions_of(loaded, judging)
     chats, connection, here = _chat_models(models, judging, connection)
     rubric = rubric_chat_model(judging, connection)
@@ -125,11 +123,56 @@ def judge(
                 if len(judges) > 1 and served and not files and loaded.frame.height:
                     judge_items(served, loaded._replace(frame=loaded.frame[:1]), questions[:1], judging, seed)
                 verdicts = judge_items(judges, loaded, questions, judging, seed)
-                usage = export_calls(judges[0], output)
-                result = result_of_verdicts(config, verdicts, usage, seconds())
-                metrics = compute_judge_metrics(config, loaded, verdicts, read_ledger(output.work / LEDGER_FILE))
-                write_run(output, config, result, metrics, verdicts.frames | loaded.frames())
+                write_judge_run(output, config, loaded, verdicts, judges[0], seconds)
     return load_run(target, JudgeRunConfig, part=True)
+
+
+def load_judged(
+    benchmark: str | None,
+    data: Judged,
+    prompt: Profile | PromptConfig | None,
+    judging: JudgeConfig,
+    shard: str | None = None,
+) -> tuple[LoadedBenchmark, JudgeConfig]:
+    """Load the items that a judge judges; arguments as in `judge`.
+
+    Returns:
+        The items, and the configuration: benchmarks with legacy rules for rankings are judged in one order.
+
+    Raises:
+        UserError: If an argument or the data cannot be used, or the items do not fit the protocol.
+    """
+    loaded = load_benchmark(benchmark, data, prompt, shard=shard)
+    if not loaded.benchmark.ties_break_exact_match and judging.protocol == "pairwise":
+        # CHEEMS's code asks once per pair; verdicts count as in its paper.
+        loaded = loaded._replace(benchmark=loaded.benchmark.model_copy(update={"ties_break_exact_match": True}))
+        judging = judging.model_copy(update={"orders": "one"})
+    check_protocol(loaded, judging)
+    return loaded, judging
+
+
+def write_judge_run(
+    output: Output,
+    config: JudgeRunConfig,
+    loaded: LoadedBenchmark,
+    verdicts: JudgeVerdicts,
+    judge: Judge,
+    seconds: Callable[[], float],
+) -> None:
+    """Compute the numbers of a judge's run from its verdicts and recorded calls, and write the run.
+
+    Args:
+        output: Output directory of the run.
+        config: Settings of the run.
+        loaded: The benchmark and its items.
+        verdicts: The verdicts.
+        judge: A judge with the ledger of all calls.
+        seconds: Returns the duration of the work.
+    """
+    usage = export_calls(judge, output)
+    result = result_of_verdicts(config, verdicts, usage, seconds())
+    metrics = compute_judge_metrics(config, loaded, verdicts, read_ledger(output.work / LEDGER_FILE))
+    write_run(output, config, result, metrics, verdicts.frames | loaded.frames())
 
 
 def _chat_models(
@@ -155,6 +198,14 @@ def _chat_models(
             f"The judge {twice} is in the panel twice; name each once, and let it reply several times with "
             "`samples=...`."
         )
+    check_votes(judging, chats)
+    connections = [one.connection for one in resolved]
+    reached = next((one for one in connections if one.base_url is not None), connections[0])
+    return chats, reached, {name: backend for one in resolved for name, backend in one.here.items()}
+
+
+def check_votes(judging: JudgeConfig, chats: Sequence[ChatModel]) -> None:
+    """Check that the options of votes apply to the judges. Raises `EvaluationError` if they do not."""
     greedy = next((chat.model for chat in chats if chat.temperature == 0), None)
     if judging.samples > 1 and greedy is not None:
         raise EvaluationError(
@@ -170,9 +221,6 @@ def _chat_models(
         raise EvaluationError(
             f'`vote="{judging.vote}"` needs several replies to a question; pass `samples=...` or more judges.'
         )
-    connections = [one.connection for one in resolved]
-    reached = next((one for one in connections if one.base_url is not None), connections[0])
-    return chats, reached, {name: backend for one in resolved for name, backend in one.here.items()}
 
 
 def judge_chat_model(
@@ -192,11 +240,15 @@ def rubric_chat_model(judging: JudgeConfig, connection: ConnectionConfig) -> Res
     """Resolve the model that writes the rubrics of a judge's prompt; None if there is none."""
     if judging.rubric_model is None or judging.prompt is None or judging.prompt.rubric is None:
         return None
-    own = judging.prompt.rubric.sampling
+    reached, sampling = rubric_connection(judging, connection), rubric_sampling(judging.prompt.rubric)
+    return resolve_chat_model(judging.rubric_model, reached, sampling, "rubric model", seeded=False)
+
+
+def rubric_sampling(rubric: RubricPrompt) -> dict[str, Any]:
+    """Return the sampling options, as fields of `ChatModel`, of the model that writes the rubrics of a prompt."""
+    own = rubric.sampling
     sampling = {"temperature": own.temperature or 0.0, "top_p": own.top_p, "max_tokens": own.max_tokens or 1024}
-    extra = {"extra": {} if own.top_k is None else {"top_k": own.top_k}}
-    reached = rubric_connection(judging, connection)
-    return resolve_chat_model(judging.rubric_model, reached, sampling | extra, "rubric model", seeded=False)
+    return sampling | {"extra": {} if own.top_k is None else {"top_k": own.top_k}}
 
 
 def result_of_verdicts(

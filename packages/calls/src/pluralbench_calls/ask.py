@@ -8,6 +8,7 @@ from aiolimiter import AsyncLimiter
 from pluralbench_runs import FrozenModel, Json, Meter, log_status, one_line, progress
 from pydantic import Field
 
+from pluralbench_calls.backends.canned import ExternalBackend, Unanswered
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.batches.files import BatchStore
@@ -102,11 +103,13 @@ def ask(
 
     Raises:
         CallsError: The requests cannot be answered. The message counts the recorded answers; a second call sends only
-            the rest.
+            the rest. `Unanswered` if another program sends them.
     """
     unique = {request.key: request for request in requests}
     outcomes = ledger.outcomes(unique)
     missing = sorted((request for key, request in unique.items() if key not in outcomes), key=prompt_texts)
+    if missing and isinstance(backend, ExternalBackend):
+        raise Unanswered(missing)
     if missing:
         first = first_replies or FirstReplies(lambda _: True, lambda _: None)
         received: Callable[[Sequence[Answer]], None] = first.receive

@@ -1,6 +1,6 @@
-"""Backends that send nothing: a replay, and hand-written answers of a sample."""
+"""Backends that send nothing: a replay, hand-written answers of a sample, and another program that sends."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Self
 
 from pluralbench_runs import UserError
@@ -20,6 +20,26 @@ class Replay(Backend):
             f"The ledger has no answer for {request.label or 'a call'} "
             f"(model {request.model} at {request.provider}, key {request.key[:12]}…), and a replay sends nothing."
         )
+
+
+class Unanswered(PermanentError):
+    """Requests have no answer yet.
+
+    Attributes:
+        requests: The requests.
+    """
+
+    def __init__(self, requests: Sequence[Request]) -> None:
+        super().__init__(f"{len(requests):,} requests have no answer yet.")
+        self.requests = requests
+
+
+class ExternalBackend(Replay):
+    """A backend for requests that another program sends.
+
+    `ask` raises `Unanswered` with all requests that the ledger does not answer. The caller sends them, records the
+    answers, and repeats the same work, until nothing is missing.
+    """
 
 
 class CannedBackend(Backend):
