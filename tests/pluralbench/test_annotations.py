@@ -106,7 +106,7 @@ def some_votes(draw: st.DrawFn) -> Votes:
     return {key: votes[key] for key in order}
 
 
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(votes=some_votes())
 def test_every_form_gives_the_same_votes_and_majority(votes: Votes, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder, found, digests = tmp_path_factory.mktemp("forms"), [], []

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_runs import plural
+from pluralbench_tables import typed_frame
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.derived import JOINED
@@ -125,7 +126,7 @@ def read_votes(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, wher
     if not any(with_votes):
         raise DataError(f"{where} has no vote in {_named(annotations)}; name the columns of the votes.")
     same = sum(len(own) - len(dict.fromkeys(own)) for own in texts) if columns.responses else 0
-    series = pl.Series(VOTES, votes, dtype=pl.List(VOTE))
+    series = typed_frame({VOTES: votes}, pl.Schema({VOTES: pl.List(VOTE)})).to_series()
     kept = frame.with_columns(series).filter(pl.Series(with_votes))
     return Voted(kept, missing, repeated, with_votes.count(False), same)
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import polars as pl
+from pluralbench_tables import typed_frame
 
 from pluralbench.data.fields import Turns
 from pluralbench.data.texts import shortened
@@ -36,7 +37,8 @@ def turn_rows(frame: pl.DataFrame, turns: Turns, where: str) -> tuple[pl.DataFra
     parts = []
     for number, (prefix, names) in enumerate(zip(turns.prefixes, of_turns, strict=True)):
         own = frame.select(*shared, *(pl.col(name).alias(name.removeprefix(prefix)) for name in names))
-        own = own.with_columns(pl.Series(turns.prompt, prompts[number], dtype=MESSAGES), pl.lit(number + 1).alias(TURN))
+        asked = typed_frame({turns.prompt: prompts[number]}, pl.Schema({turns.prompt: MESSAGES}))
+        own = own.with_columns(asked.to_series(), pl.lit(number + 1).alias(TURN))
         parts.append(own.with_row_index("#row").filter(pl.col(turns.prompt).is_not_null()))
     rows = pl.concat(parts, how="diagonal_relaxed").sort("#row", TURN, maintain_order=True)
     return rows.drop("#row"), left_out
