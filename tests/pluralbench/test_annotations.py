@@ -334,7 +334,7 @@ def test_a_run_says_what_is_left_out_of_the_votes(score: Callable[..., Run], tmp
     ]
     lines = run_header(score(str(file), write(tmp_path / "v.jsonl", rows)))
     said = "missing votes (1), further votes of a person on an item (1), items without a vote (1)"
-    assert f"1 vote of 1 person; left out of the data: {said}." in lines
+    assert f"Left out of the votes of people: {said}." in lines
 
 
 def tampered(run: Run, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Run:

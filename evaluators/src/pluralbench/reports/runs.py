@@ -238,13 +238,10 @@ LEFT_OUT_VOTES = {
 
 
 def _votes(record: AnnotationsRecord | None) -> list[str]:
-    """Describe the votes of people, and what is not among them."""
-    if record is None:
-        return []
-    known = f" of {plural(record.annotators, 'person', 'people')}" if record.annotators else ""
-    counts = {text: getattr(record, name) for name, text in LEFT_OUT_VOTES.items()}
+    """Describe what is not among the votes of people."""
+    counts = {text: 0 if record is None else getattr(record, name) for name, text in LEFT_OUT_VOTES.items()}
     left_out = ", ".join(f"{text} ({count:,})" for text, count in counts.items() if count)
-    return [f"{plural(record.votes, 'vote')}{known}{f'; left out of the data: {left_out}' if left_out else ''}."]
+    return [f"Left out of the votes of people: {left_out}."] if left_out else []
 
 
 def run_header(run: Run) -> list[str]:
