@@ -76,6 +76,10 @@ NOT_RUN = {
     "test_inspect evaluates with a server on loopback",
     "pluralbench import-inspect logs/2026-11-28T12-00-00_personalized_abc.eval --out runs/claude": "test_inspect "
     "imports such logs",
+    "uv sync --inexact --package pluralbench --extra serve": "the same",
+    "pluralbench serve path/to/model --port 8000": "it runs until it is stopped; test_serve stops it",
+    'curl http://127.0.0.1:8000/classify --json \'{"messages": [{"role": "user", "content": "Name a quiet '
+    'hobby."}, {"role": "assistant", "content": "Origami."}]}\'': "test_serve asks so",
     "uv pip install ./evaluators": "a step of .ci/run, in an environment of its own",
     "uv pip install 'pluralbench @ git+https://github.com/pluralbench/pluralbench#subdirectory=evaluators'": "it needs "
     "the repository's host",

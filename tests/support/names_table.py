@@ -59,6 +59,7 @@ GROUPS = [
     Group(config.SamplingConfig, "sampling", None, "sampling"),
     Group(config.OutcomeConfig, "outcome", None, "outcome"),
     Group(config.OptimizeConfig, "options", None, "optimization.options"),
+    Group(config.RewardServerConfig, ""),
 ]
 STUDY_ITEMS = {"location", "configs", "split", "columns", "limit", "profile", "profile_size"}
 

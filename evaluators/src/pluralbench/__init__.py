@@ -7,7 +7,7 @@
 - Train: `train` and `personalize` train reward models, `train_planner` a planner; `plan` and `synthesize` write plans
   and personas.
 - Policies: `best_of_n` and `optimize` measure the effect of a reward model on a policy; `correlate` and `study` measure
-  whether a benchmark predicts it. `as_reward_function` rewards policies in other trainers.
+  whether a benchmark predicts it. `as_reward_function` and `serve` reward policies in other trainers.
 - Share: `check_submission` checks a run, `write_site` writes a leaderboard.
 
 Submodules: `pluralbench.config` has all configurations, `pluralbench.results` the results of runs, `pluralbench.data`

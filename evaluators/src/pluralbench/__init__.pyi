@@ -5,6 +5,7 @@ from .downstream.best_of_n import best_of_n
 from .downstream.correlate import correlate
 from .downstream.optimization import optimize
 from .downstream.reward_functions import as_reward_function
+from .downstream.serve import serve
 from .errors import UserError
 from .evaluation.compare import compare
 from .evaluation.export import export
@@ -53,6 +54,7 @@ __all__ = [
     "plan",
     "plot",
     "score",
+    "serve",
     "study",
     "suite",
     "synthesize",

@@ -96,6 +96,7 @@ Examples:
                 policy="local_policy",
                 reward="reward",
             ),
+            "serve": _verb("downstream.serve:serve", "Loading {model.name}...", model="local_reward"),
             "rate": _verb("commands.rate:rate"),
             "correlate": _verb("downstream.correlate:correlate", "Reading scores...", "print_correlation"),
             "study": _verb("commands.study:study"),

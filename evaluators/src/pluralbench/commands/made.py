@@ -39,6 +39,11 @@ def model(model: LocalModel, *, serving: Annotated[ServingConfig, Options("Serve
     return described(model, serving)
 
 
+def local_reward(model: LocalModel) -> LocalModel:
+    """Return the reward model in this process."""
+    return model
+
+
 def judges(
     model: Annotated[Sequence[str], Flag(metavar="MODEL...")], *, running: Generating, connection: ConnectionConfig
 ) -> str | LocalModel | Sequence[str | LocalModel]:

@@ -15,7 +15,7 @@ from pluralbench_local.personal.options import METHODS, PersonalConfig
 from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.language_models import LIBRARY, Library
 from pluralbench_policies.planner_options import PlannerConfig
-from pluralbench_rewards import ScoringConfig
+from pluralbench_rewards import Mode, ScoringConfig
 from pluralbench_rewards.served.engine import ServingConfig
 from pluralbench_runs import ClusterConfig, FrozenModel, Seed, did_you_mean
 from pluralbench_tables import Dialect, Quoting, Separator
@@ -30,6 +30,7 @@ __all__ = [
     "ConnectionConfig",
     "DataConfig",
     "DownstreamPromptConfig",
+    "ExactScoringConfig",
     "JudgeConfig",
     "LocalModel",
     "OptimizeConfig",
@@ -41,6 +42,7 @@ __all__ = [
     "PlanConfig",
     "PlannerConfig",
     "PromptConfig",
+    "RewardServerConfig",
     "RuntimeConfig",
     "SamplingConfig",
     "ScoringConfig",
@@ -340,3 +342,23 @@ class OutcomeConfig(FrozenModel):
     )
     max_tokens: MaxTokens = 512
     attempts: Attempts = 4
+
+
+class ExactScoringConfig(ScoringConfig):
+    """Inference settings of a served model, whose rewards do not depend on what else is in a batch."""
+
+    mode: Mode = Field("exact", description=ScoringConfig.model_fields["mode"].description)
+
+
+class RewardServerConfig(FrozenModel):
+    """The address of a server of rewards, and what it accepts."""
+
+    host: str = Field("127.0.0.1", description="Address to listen at; 0.0.0.0 is every network of this machine.")
+    port: int = Field(8000, ge=0, le=65_535, description="Port to listen at; 0 is a free one.")
+    client_key_env: str | None = Field(
+        None, description="Environment variable with the key that clients have to send. Default: no key."
+    )
+    max_request_size: int = Field(64, ge=1, le=4096, description="Maximum size of a request in MiB.")
+    ending: str = Field(
+        "", description="Text at the end of OpenRLHF's queries that is not of the response, such as <|im_end|>."
+    )

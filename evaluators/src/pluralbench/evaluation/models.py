@@ -80,12 +80,16 @@ def reward_loader(model: Scorable, scoring: ScoringConfig, use: str) -> Callable
         use: What needs the model's scores, for the error.
 
     Raises:
-        EvaluationError: If the model has no known type, or `scoring` does not apply to it. The function raises it for a
-            model that only compares two responses.
+        EvaluationError: If the model has no known type, is to run on all GPUs, or `scoring` does not apply to it. The
+            function raises it for a model that only compares two responses.
     """
     found = _find_model(model_config(model), scoring)
     if isinstance(found, ModelConfig):
         _check_location(found)
+    if isinstance(found, LocalModel) and found.device == "all":
+        raise EvaluationError(
+            f'`device="all"` loads {found.name} on each GPU for every batch, and {use} has many; choose one device.'
+        )
     return partial(_load_reward, found, scoring, use)
 
 

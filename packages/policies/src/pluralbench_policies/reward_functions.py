@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 from pluralbench_rewards import EarlierPair, Group, Message, Person, RenderedConversation, RewardModel, ScoresRendered
+from pluralbench_runs import hidden_progress
 
 from pluralbench_policies.errors import PolicyError
 
@@ -43,6 +44,11 @@ def score_all(model: RewardModel, conversations: Sequence[Conversation]) -> list
         PolicyError: The model reads no rendered conversation.
         UserError: The model cannot score one of them.
     """
+    with hidden_progress():  # that of the trainer is shown
+        return _score_all(model, conversations)
+
+
+def _score_all(model: RewardModel, conversations: Sequence[Conversation]) -> list[Reward]:
     rewards: dict[int, Reward] = {}
     groups = {place: one for place, one in enumerate(conversations) if isinstance(one, Group)}
     rendered = {place: one for place, one in enumerate(conversations) if isinstance(one, RenderedConversation)}
@@ -113,7 +119,8 @@ class BatchedRewards:
     def _compute(self) -> None:
         with self._lock:
             calls, self._waiting = self._waiting, []
-        self._answer(calls)
+        if calls:  # otherwise an earlier batch had them
+            self._answer(calls)
 
     def _answer(self, calls: Sequence[_Call]) -> None:
         try:
@@ -282,6 +289,14 @@ def _group(values: Mapping[str, Any], response: str, before: Sequence[Message] =
     prompt = values["prompt"]
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else _messages(prompt)
     return Group(str(values.get("id") or ""), [*messages, *before], [response])
+
+
+def group_from_messages(value: Any) -> Group:
+    """Return the group of a conversation, whose last message is the response. Raises `PolicyError`."""
+    *prompt, last = _messages(value)
+    if not prompt or last["role"] != "assistant":
+        raise PolicyError("A conversation does not end with a message of the assistant after its prompt.")
+    return Group("", prompt, [last["content"]])
 
 
 def _messages(value: Any) -> list[Message]:

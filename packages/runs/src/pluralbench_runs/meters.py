@@ -5,12 +5,14 @@ operations of its own, and one of torch may take many seconds. The sentence is t
 interpreter's signal handler wakes through a socket.
 """
 
+import io
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -29,6 +31,7 @@ BATCH_SECONDS = 0.5  # items that finish within this time are one batch, which t
 ANNOUNCEMENT_SECONDS = 0.5  # an interrupt without a signal is never announced
 
 announcements: list[threading.Event] = []  # set when an interrupt has been announced
+_hidden = ContextVar("_hidden", default=False)
 _meters: list["Meter"] = []  # those that run, the innermost last
 _kept_in: list[tuple[Path, Callable[[], bool]]] = []  # directories and whether they have work, the innermost last
 
@@ -182,6 +185,16 @@ def _repeating(show: Callable[[], None], first: float) -> Iterator[None]:
 
 
 @contextmanager
+def hidden_progress() -> Iterator[None]:
+    """Hide the progress of work in this context and thread, such as of scoring within another program's work."""
+    token = _hidden.set(True)
+    try:
+        yield
+    finally:
+        _hidden.reset(token)
+
+
+@contextmanager
 def progress(label: str, total: int, console: Console | None = None, *, done: int = 0) -> Iterator[Meter]:
     """Show the progress of work; call `Meter.advance` once for each item.
 
@@ -193,6 +206,8 @@ def progress(label: str, total: int, console: Console | None = None, *, done: in
         console: Where to write. Default: standard error.
         done: Number of items that were finished before.
     """
+    if _hidden.get():
+        console = Console(file=io.StringIO())
     meter = Meter(label, total, console or PlainConsole(stderr=True), done)
     _meters.append(meter)
     try:

@@ -9,7 +9,15 @@ import torch
 from pluralbench_calls.loops import run
 from pluralbench_rewards import Cached, CheckRecord, Group, ModelRecord, OnScored, Scored, ScoringConfig, ServedRecord
 from pluralbench_rewards.served.engine import Conversation, ServerError
-from pluralbench_rewards.served.site import Batch, Reward, Server, Site, score_batches, sum_log_probabilities
+from pluralbench_rewards.served.site import (
+    Batch,
+    Reward,
+    Server,
+    Site,
+    first_number,
+    score_batches,
+    sum_log_probabilities,
+)
 from pluralbench_runs import digest, public_location
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
@@ -114,6 +122,8 @@ class Served:
 
     def _reward(self, server: Server) -> Reward:
         model = self.model.model
+        if server.engine.output == "rewards":
+            return first_number
         if self.template.whole_response:
             return sum_log_probabilities
         if self.template.labels:
@@ -150,7 +160,7 @@ class Served:
 
     def _check_tokens(self, server: Server) -> None:
         """Raise `ServerError` if a server of a token reward cannot give its number."""
-        if not self.template.labels:
+        if not self.template.labels or server.engine.output == "rewards":
             return
         if server.generates:
             if len(self.template.labels) == 1:

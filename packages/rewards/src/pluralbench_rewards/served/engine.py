@@ -17,9 +17,9 @@ from pydantic import Field, field_validator
 
 from pluralbench_rewards.errors import RewardsError
 
-EngineName = Literal["vllm", "sglang", "tei", "llamacpp"]
+EngineName = Literal["vllm", "sglang", "tei", "llamacpp", "pluralbench"]
 Kind = Literal["classifier", "implicit", "token"]
-Output = Literal["logits", "states"]
+Output = Literal["logits", "states", "rewards"]
 MAX_NUMBER = sys.float_info.max
 
 PAGES = ("/version", "/v1/models", "/model_info", "/get_model_info", "/server_info", "/info", "/props")
@@ -113,7 +113,8 @@ class Engine:
             with unusable settings.
         request: Builds a request for a classifier.
         read: Reads its reply: one row per conversation with raw logits (`output` "logits"), or with the hidden state of
-            the last token, to which the client applies the head (`output` "states").
+            the last token, to which the client applies the head (`output` "states"), or the reward (`output`
+            "rewards").
         request_implicit: Builds a request for an implicit reward; None if the engine has no log-probabilities.
         read_implicit: Reads its reply: one row per conversation with the log-probabilities for `Conversation.reads`.
         request_tokens: Builds a request for a token reward to a server that generates; None if unsupported.
@@ -123,7 +124,7 @@ class Engine:
             `ReplyError` if the server was started with unusable settings.
         tokenize: Builds a request for the token ids of a text, to compare the tokenizers; None if unsupported.
         tokens: Reads the token ids of its reply.
-        output: "logits" or "states" (see `read`).
+        output: "logits", "states" or "rewards" (see `read`).
         takes_text: Whether it accepts only text and adds the special tokens of its tokenizer.
     """
 

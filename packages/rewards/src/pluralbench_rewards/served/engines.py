@@ -362,4 +362,31 @@ LLAMACPP = Engine(
 )
 
 
-ENGINES: tuple[Engine, ...] = (VLLM, SGLANG, TEI, LLAMACPP)
+# `pluralbench serve`, which answers vLLM's `/classify` with rewards.
+
+
+def _pluralbench_identify(pages: Pages) -> ServerInfo | None:
+    """Read the pages; None if they are not of `pluralbench serve`."""
+    try:
+        models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "pluralbench"]
+        name, longest = str(models[0]["id"]), count(models[0].get("max_model_len"))
+        return ServerInfo(str(pages["/version"]["version"]), (name,), root=name, max_length=longest)
+    except (KeyError, TypeError, IndexError):
+        return None
+
+
+PLURALBENCH = Engine(
+    name="pluralbench",
+    title="pluralbench serve",
+    raw_logits_hint="use its own address",
+    start_options=dict.fromkeys(("classifier", "token"), "the options of the model"),
+    identify=_pluralbench_identify,
+    request=_vllm_request,
+    read=_vllm_read,
+    request_tokens=_vllm_request,
+    read_tokens=_vllm_read,
+    output="rewards",
+)
+
+
+ENGINES: tuple[Engine, ...] = (VLLM, SGLANG, TEI, LLAMACPP, PLURALBENCH)

@@ -273,6 +273,11 @@ def sum_log_probabilities(rows: Rows) -> list[float]:
     return [math.fsum(row) for row in rows]
 
 
+def first_number(rows: Rows) -> list[float]:
+    """Return the only number of each row, the reward itself."""
+    return [row[0] for row in rows]
+
+
 Key = TypeVar("Key")
 
 

@@ -1,0 +1,234 @@
+"""The web application that answers with rewards, as inference servers of reward models do.
+
+- `/classify` of vLLM: text, token ids or messages; verl, and `score --server`, ask it. It gives the reward as the only
+  "probability", without an activation.
+- `/get_reward` of OpenRLHF (`openrlhf/cli/serve_rm.py`): queries with their prompts and labels.
+- `/health`, `/version` and `/v1/models` say what runs.
+
+Errors have the form of vLLM's.
+"""
+
+import asyncio
+import hmac
+import json
+import math
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from http import HTTPStatus
+from importlib.metadata import version
+from typing import Any
+
+from pluralbench_calls.errors import CallsError
+from pluralbench_policies.reward_functions import (
+    BatchedRewards,
+    Conversation,
+    Reward,
+    group_from_messages,
+    openrlhf_conversations,
+)
+from pluralbench_rewards import RenderedConversation
+from pluralbench_runs import UserError, log_status, one_line
+from pluralbench_runs.secrets import redact
+
+from pluralbench.config import RewardServerConfig
+
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Mapping[str, Any]]]
+Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+HEALTH, CLASSIFY, GET_REWARD = "/health", "/classify", "/get_reward"
+CLASSIFY_FIELDS = ("model", "input", "messages", "use_activation", "add_special_tokens")
+GET_REWARD_FIELDS = ("query", "prompts", "labels")
+
+
+class Refusal(Exception):
+    """A request that is answered with an error."""
+
+    def __init__(self, status: HTTPStatus, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Disconnected(Exception):
+    """The client is gone."""
+
+
+@dataclass(frozen=True)
+class RewardServer:
+    """An ASGI application.
+
+    Attributes:
+        rewards: Computes rewards; what arrives during a batch forms the next one.
+        name: Name of the model, in requests and replies.
+        config: What it accepts.
+        key: Key that clients have to send; "" for none.
+        max_length: Maximum number of tokens of a conversation, to announce it. None: that of the model.
+    """
+
+    rewards: BatchedRewards
+    name: str
+    config: RewardServerConfig
+    key: str = ""
+    max_length: int | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            return
+        try:
+            status, reply = HTTPStatus.OK, await self._reply(scope, receive)
+        except Disconnected:
+            return
+        except Refusal as error:
+            status, reply = error.status, _error(error.status, str(error))
+        except CallsError as error:  # of a judge's endpoint
+            status, reply = HTTPStatus.BAD_GATEWAY, _error(HTTPStatus.BAD_GATEWAY, str(error))
+        except UserError as error:
+            status, reply = HTTPStatus.BAD_REQUEST, _error(HTTPStatus.BAD_REQUEST, str(error))
+        except Exception as error:  # noqa: BLE001 - the server goes on
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
+            message = f"Internal error ({one_line(f'{type(error).__name__}: {error}')})."
+            log_status(redact(message))
+            reply = _error(status, message)
+        content = json.dumps(reply).encode()
+        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+        await send({"type": "http.response.start", "status": int(status), "headers": headers})
+        await send({"type": "http.response.body", "body": content})
+
+    async def _reply(self, scope: Scope, receive: Receive) -> dict[str, Any]:
+        path, method = scope["path"], scope["method"]
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        if path != HEALTH:
+            self._check_key(headers.get(b"authorization", b""))
+        pages: dict[str, dict[str, Any]] = {
+            HEALTH: {},
+            "/version": {"version": version("pluralbench")},
+            "/v1/models": {"object": "list", "data": [self._model()]},
+        }
+        answers = {CLASSIFY: self._classify, GET_REWARD: self._get_reward}
+        if path not in pages.keys() | answers.keys():
+            raise Refusal(HTTPStatus.NOT_FOUND, f"There is no {path}; there are {', '.join([*pages, *answers])}.")
+        expected = "GET" if path in pages else "POST"
+        if method != expected:
+            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} is asked by {expected}, not by {method}.")
+        if path in pages:
+            return pages[path]
+        return await answers[path](_parse(await self._body(headers.get(b"content-length", b""), receive)))
+
+    def _check_key(self, authorization: bytes) -> None:
+        if self.key and not hmac.compare_digest(authorization, f"Bearer {self.key}".encode()):
+            raise Refusal(
+                HTTPStatus.UNAUTHORIZED, "The request has no key or a wrong one; send `Authorization: Bearer KEY`."
+            )
+
+    def _model(self) -> dict[str, Any]:
+        named = {"id": self.name, "object": "model", "owned_by": "pluralbench", "root": self.name}
+        return named | {"max_model_len": self.max_length}
+
+    async def _body(self, announced: bytes, receive: Receive) -> bytes:
+        limit = self.config.max_request_size << 20
+        body = bytearray()
+        more, size = True, int(announced) if announced.isdigit() else 0
+        while more:
+            if max(size, len(body)) > limit:
+                message = f"The request is larger than {self.config.max_request_size:,} MiB; send fewer conversations."
+                raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
+            event = await receive()
+            if event["type"] == "http.disconnect":
+                raise Disconnected
+            body += event.get("body", b"")
+            more = event.get("more_body", False)
+        return bytes(body)
+
+    async def _classify(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        _check_fields(body, CLASSIFY_FIELDS)
+        model = body.get("model", self.name)
+        if model != self.name:
+            raise Refusal(HTTPStatus.NOT_FOUND, f"There is no model {one_line(repr(model), 80)}; there is {self.name}.")
+        if body.get("use_activation"):
+            raise Refusal(HTTPStatus.BAD_REQUEST, "Rewards have no activation; set `use_activation` to false.")
+        rewards = await self._rewards(_classified(body))
+        counts = [reward.tokens for reward in rewards]
+        used = {} if None in counts else {"usage": _usage(sum(count or 0 for count in counts))}
+        data = [
+            {"index": index, "label": "LABEL_0", "probs": [reward.value], "num_classes": 1}
+            for index, reward in enumerate(rewards)
+        ]
+        head = {"id": f"classify-{uuid.uuid4().hex}", "object": "list", "created": int(time.time())}
+        return head | {"model": self.name, "data": data} | used
+
+    async def _get_reward(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        _check_fields(body, GET_REWARD_FIELDS)
+        query, prompts, labels = (body.get(name) for name in GET_REWARD_FIELDS)
+        if not _is_texts(query) or not query:
+            raise Refusal(HTTPStatus.BAD_REQUEST, "`query` is not a list of texts with at least one.")
+        if prompts is not None and (not _is_texts(prompts) or len(prompts) != len(query)):
+            raise Refusal(HTTPStatus.BAD_REQUEST, "`prompts` is not a list with a text for each query.")
+        if labels is not None and (not isinstance(labels, list) or len(labels) != len(query)):
+            raise Refusal(HTTPStatus.BAD_REQUEST, "`labels` is not a list with a label for each query.")
+        conversations = openrlhf_conversations(self.rewards.model, query, prompts, labels, self.config.ending)
+        values = [reward.value for reward in await self._rewards(conversations)]
+        return {"rewards": values, "scores": values, "extra_logs": {}}
+
+    async def _rewards(self, conversations: Sequence[Conversation]) -> list[Reward]:
+        rewards = await asyncio.wrap_future(self.rewards.submit(conversations))
+        for index, reward in enumerate(rewards):
+            if math.isnan(reward.value):
+                message = f"Conversation {index} (from 0) has no reward ({reward.reason})."
+                raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, message)
+        return rewards
+
+
+def _parse(body: bytes) -> Mapping[str, Any]:
+    try:
+        values = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise Refusal(HTTPStatus.BAD_REQUEST, f"The request is not JSON ({one_line(error, 80)}).") from None
+    if not isinstance(values, dict):
+        raise Refusal(HTTPStatus.BAD_REQUEST, "The request is not a JSON object.")
+    return values
+
+
+def _check_fields(body: Mapping[str, Any], known: Sequence[str]) -> None:
+    unknown = next((name for name in body if name not in known), None)
+    if unknown is not None:
+        message = f"The field {one_line(repr(unknown), 80)} is not known; known are {', '.join(known)}."
+        raise Refusal(HTTPStatus.BAD_REQUEST, message)
+
+
+def _classified(body: Mapping[str, Any]) -> list[Conversation]:
+    """The conversations of a request to `/classify`."""
+    if ("input" in body) == ("messages" in body):
+        raise Refusal(HTTPStatus.BAD_REQUEST, "Give either `input` or `messages`.")
+    if "messages" in body:
+        return [group_from_messages(body["messages"])]
+    add = body.get("add_special_tokens", True)
+    if not isinstance(add, bool):
+        raise Refusal(HTTPStatus.BAD_REQUEST, "`add_special_tokens` is neither true nor false.")
+    given = body["input"]
+    several = given if isinstance(given, list) and not _is_ids(given) else [given]
+    if not several or not all(isinstance(one, str) or _is_ids(one) for one in several):
+        message = (
+            "`input` is neither a text, nor token ids, nor a list of texts or lists of token ids with at least one."
+        )
+        raise Refusal(HTTPStatus.BAD_REQUEST, message)
+    return [RenderedConversation(one, add) for one in several]
+
+
+def _is_ids(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(type(token) is int for token in value)
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
+def _usage(tokens: int) -> dict[str, int]:
+    return {"prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0}
+
+
+def _error(status: HTTPStatus, message: str) -> dict[str, Any]:
+    kind = f"{status.name.title().replace('_', '')}Error"
+    return {"error": {"message": message, "type": kind, "param": None, "code": int(status)}}
