@@ -147,6 +147,8 @@ def test_samples_of_a_panel_vote_and_each_judge_has_its_numbers(data: Path, tmp_
     assert check_submission(run).state == "checked"
     text = str(render([run], "markdown"))
     assert "votes of a + b + c" in text
+    assert "Votes of k samples: " in text
+    assert "Agreement: pairs of a judge's replies" in text
     assert "without org/b" in text
     chart = figures_of([run])["votes_pairs"]
     assert {mark.series.label for mark in chart.marks} == {"panel", "a", "b", "c"}
@@ -162,9 +164,22 @@ def test_a_panel_of_single_replies_needs_no_temperature(data: Path, tmp_path: Pa
     assert run.names("k", "accuracy_of_votes") == [1]
     assert run.metrics.filter(metric="accuracy_without_judge").is_empty(), "of two judges, the other one remains"
     assert run.metrics.filter(metric="agreement_within_judge").is_empty()
+    assert "A tied vote is a tie" in (text := str(render([run], "markdown")))
+    assert not any(word in text for word in ("Agreement:", "Votes of k samples:")), "no such column, no such rows"
     assert "replies.parquet" not in {path.name for path in one.path.iterdir()}
     assert again.items.equals(run.items)
     assert compare(run, one).headline.second == one.headline.value
+
+
+def test_a_folder_that_a_server_is_asked_for_by_name_is_said(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    with serve(script()) as server:
+        run = judged(server, data, tmp_path / "run", "./folder", benchmark="pairs", limit=1)
+    assert {body["model"] for body in server.requests} == {"./folder"} == {run.result.model.name}
+    assert "./folder is a folder here, but the judge is the server's model of this name" in capsys.readouterr().err
 
 
 def test_a_missing_judge_is_noticed_before_the_others_have_judged_all(data: Path, tmp_path: Path) -> None:

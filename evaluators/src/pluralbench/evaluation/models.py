@@ -23,7 +23,7 @@ from pluralbench_rewards import (
     as_resumable,
 )
 from pluralbench_rewards.cluster import load_checked, on_cluster
-from pluralbench_runs import ClusterConfig, check_recipe, step
+from pluralbench_runs import ClusterConfig, check_recipe, log_status, step
 
 from pluralbench.errors import EvaluationError
 from pluralbench.results.record import EMBEDDED
@@ -189,6 +189,12 @@ def resolve_chat_model(
     connection = connection or ConnectionConfig()
     if runs_here(name, connection):
         return _resolve_here(name, connection, sampling)
+    if connection.base_url is not None and Path(str(name)).is_dir():
+        # A server that loaded a folder may serve it under this name.
+        log_status(
+            f"{name} is a folder here, but the {role} is the server's model of this name; leave out --base-url "
+            "(`connection.base_url=...`) to run the folder."
+        )
     assert isinstance(name, str)  # noqa: S101 - others run here
     tables: dict[str, dict[str, Any]] = {"model": dict(sampling), "connection": connection.explicit_values()}
     overrides = model_overrides("model", name, connection.base_url, connection.api_key_env, {"seeded": seeded})

@@ -48,7 +48,7 @@ def votes_tables(sheet: Sheet) -> Iterator[Table]:
 
 def votes_notes(tables: Sequence[Table]) -> list[str]:
     """Explain the rows and columns of `votes_tables`, in one note; none without tables."""
-    shown = {name for table in tables for name in (table.names, *(column.name for column in table.columns))}
+    shown = {name for table in tables for name in (table.names, *(column.text for column in table.columns))}
     note = " ".join(text for name, text in NOTES.items() if name in shown)
     return [note] if note else []
 

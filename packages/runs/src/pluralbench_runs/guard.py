@@ -52,6 +52,8 @@ NUMBERS = {
     "float_parsing": "is not a number",
     "greater_than_equal": "is less than {ge}",
     "less_than_equal": "is more than {le}",
+    "greater_than": "is not more than {gt}",
+    "less_than": "is not less than {lt}",
 }
 """The end of the sentence, by the type of pydantic's error."""
 

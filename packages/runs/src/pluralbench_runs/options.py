@@ -20,7 +20,8 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from rich.markup import escape
 
-from pluralbench_runs.errors import RecipeError
+from pluralbench_runs.errors import RecipeError, one_line
+from pluralbench_runs.guard import NUMBERS
 from pluralbench_runs.recipe import FrozenModel, models_in
 from pluralbench_runs.recipe_options import (
     Place,
@@ -138,6 +139,10 @@ class CommandLine:
             first = error.errors()[0]
             field = str(first["loc"][0]) if first["loc"] else ""
             flag = next((f"{flag}: " for flag, places in flags.items() for place in places if place.key == field), "")
+            if first["type"] in NUMBERS:
+                number = one_line(first["input"], 80)
+                bound = NUMBERS[first["type"]].format(**first.get("ctx", {}))
+                raise RecipeError(f"{flag.removesuffix(': ')} {number} {bound}.") from None
             raise RecipeError(f"{flag}{first['msg'].removeprefix('Value error, ').rstrip('.')}.") from None
 
 
