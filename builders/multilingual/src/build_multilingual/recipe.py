@@ -64,8 +64,8 @@ class SourceTable(FrozenModel):
     separator: Separator | None = Field(None, description="Separator of CSV and TSV files. Default: the header's.")
     quoting: Quoting | None = Field(
         None,
-        description="How CSV and TSV files write a quotation mark in a quoted cell: doubled (the default) or after a "
-        "backslash; none: files that never quote, such as those of MQM and MLQE-PE.",
+        description="Quotation marks in quoted cells of CSV and TSV: doubled (default) or after a backslash; none: "
+        "files that never quote, such as MQM's and MLQE-PE's.",
     )
     name: str | None = SOURCE_NAME
     license: str | None = LICENSE

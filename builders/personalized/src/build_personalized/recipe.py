@@ -72,7 +72,7 @@ class SourceTable(FrozenModel):
         json_schema_extra={"flag": "--source"},
     )
     split: SplitName = "test"
-    limit: int | None = Field(None, ge=1, description="Maximum number of items per config, in the order of the source.")
+    limit: int | None = Field(None, ge=1, description="Maximum items per config, in the order of the source.")
     evidence: Literal["verbatim", "paraphrased"] = "verbatim"
     name: str | None = SOURCE_NAME
     attribution: str | None = Field(None, min_length=1)

@@ -62,7 +62,7 @@ PLANS = "For --profile plan: output of `plan`, or JSON Lines with id and aspects
 PERSONAS = (
     "Output of `synthesize`, or JSON Lines with persona and the id of an item or a user. Default: the data's personas."
 )
-PROFILE = "User context in the prompt: none, posts (raw), inferred aspects (plan) or a description (persona)."
+PROFILE = "User context: none, posts (raw), inferred aspects (plan) or a description (persona)."
 
 
 def _split(value: Any) -> Any:
@@ -93,8 +93,8 @@ class DataConfig(FrozenModel):
     separator: Separator | None = Field(None, description="Separator of CSV and TSV files. Default: the header's.")
     quoting: Quoting | None = Field(
         None,
-        description="How CSV and TSV files write a quotation mark in a quoted cell: doubled (the default) or after a "
-        "backslash; none: files that never quote, such as those of MQM and MLQE-PE.",
+        description="Quotation marks in quoted cells of CSV and TSV: doubled (default) or after a backslash; none: "
+        "files that never quote, such as MQM's and MLQE-PE's.",
     )
     columns: tuple[str, ...] = Field(
         (),
@@ -110,16 +110,16 @@ class DataConfig(FrozenModel):
     items: int | None = Field(
         None,
         ge=1,
-        description="Number of items to draw, stratified by subset; all if there are fewer. Default: all.",
+        description="Number of items to draw, stratified by subset. Default: all.",
     )
     items_seed: Seed = Field(0, description="Seed of the draw of --items.")
     on_empty: OnEmpty | None = Field(
         None,
-        description="How to handle empty prompts or responses. Default: the benchmark's choice; error for your data.",
+        description="Empty prompts or responses. Default: the benchmark's choice; error for your data.",
     )
     english: str | None = Field(
         None,
-        description="English original of multilingual data without one, to measure the drop from English.",
+        description="English original of multilingual data without one, for the drop from English.",
         json_schema_extra={"metavar": PLACE},
     )
     legacy: bool = Field(
@@ -160,7 +160,7 @@ class PromptConfig(FrozenModel):
     """The user context in the prompt."""
 
     profile: Profile = Field("none", description=PROFILE)
-    profile_size: int = Field(10, ge=1, description="Maximum number of posts per user.")
+    profile_size: int = Field(10, ge=1, description="Maximum posts per user.")
     plans: Path | None = Field(None, description=PLANS)
     personas: Path | None = Field(None, description=PERSONAS)
 

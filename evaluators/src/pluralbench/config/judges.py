@@ -33,10 +33,11 @@ Rubric = Literal["data", "none"]
 VerdictParsing = Literal["lenient", "strict"]
 Setting = Literal["standard", "certainty", "tie"]
 Variables = Literal["all", "key", "least", "none", "key-code", "least-code"]
-ORDERS = "both: judge both response orders; one: a single order, drawn by the seed or as in the data."
+ORDERS = "Judge both orders of responses, or one, drawn by the seed or as in the data."
+SAMPLING: dict[str, Any] = {"panel": "Sampling and votes"}
 REPLY_FORMAT = (
-    "Format of the reply: with reasons (reasoned), the verdict alone (brief), or JSON by a schema that the server "
-    "enforces (structured). Default: reasoned; brief for personas; structured for the embedded model."
+    "With reasons, the verdict alone, or JSON that the server enforces. Default: reasoned; brief for personas; "
+    "structured for the embedded model."
 )
 
 
@@ -77,7 +78,7 @@ class JudgeConfig(ReplyConfig):
 
     prompt: JudgePrompt | None = Field(
         None,
-        description="Prompt of another reward model: a shipped one or a file. Default: ours.",
+        description="Prompt of another reward model. Default: ours.",
         json_schema_extra={"as_text": True, "metavar": "NAME[@DIR]|FILE.toml"},
     )
     rubric: Rubric = Field(
@@ -91,51 +92,57 @@ class JudgeConfig(ReplyConfig):
     )
     protocol: Protocol | None = Field(
         None,
-        description="pairwise: compare two responses; pointwise: rate each by itself, from 1 to 10; listwise: pick the "
-        "best of all, in an order drawn by the seed. Default: the prompt's, or pairwise.",
+        description="pairwise: compare two responses; pointwise: rate each from 1 to 10; listwise: pick the best, in "
+        "an order drawn by the seed. Default: the prompt's, or pairwise.",
     )
     orders: Orders = Field("both", description=ORDERS)
     criterion: Criterion = Field(
         "quality",
-        description="quality: follow the user context if there is any, else quality; person: always judge for this "
-        "user.",
+        description="quality: follow the user context if any, else quality; person: always judge for this user.",
     )
     oracle: Oracle | None = Field(
         None,
-        description="Show the judge the true rubric aspects: their titles, or the reasons too. The paper's oracle also "
-        "sets --profile raw and --criterion person.",
+        description="Show the true rubric aspects: titles, or reasons too. The paper's oracle also sets --profile raw "
+        "and --criterion person.",
     )
     verdict_parsing: VerdictParsing = Field(
-        "lenient", description="strict: the verdict must be the last line; lenient: anywhere, if unambiguous."
+        "lenient", description="strict: the verdict is the last line; lenient: anywhere, if unambiguous."
     )
     answer_language: AnswerLanguage = Field(
         "target",
-        description="multilingual: language the judge expects responses in; english is the authors' prompt.",
+        description="multilingual: language expected of responses; english: the authors' prompt.",
     )
     samples: int = Field(
         1,
         ge=1,
         le=1_000,
         description="Replies to each question and order, which vote; needs a temperature.",
+        json_schema_extra=SAMPLING,
     )
     vote: VoteRule | None = Field(
         None,
-        description="How several replies vote: the most frequent, or the mean score. Default: majority; of ratings "
-        "mean.",
+        description="Vote of several replies: most frequent, or mean score. Default: majority; of ratings mean.",
+        json_schema_extra=SAMPLING,
     )
     temperature: float | None = Field(
-        None, ge=0, description="Sampling temperature; 0 is greedy. Default: the prompt's, or 0."
+        None,
+        ge=0,
+        description="Sampling temperature; 0 is greedy. Default: the prompt's, or 0.",
+        json_schema_extra=SAMPLING,
     )
-    top_p: TopP = None
-    max_tokens: int | None = Field(None, ge=1, description="Maximum tokens per reply. Default: the prompt's, or 512.")
-    attempts: Attempts = 4
-    extra: ExtraFields = Field(default_factory=dict)
-    logprobs: Logprobs = False
+    top_p: TopP = Field(None, json_schema_extra=SAMPLING)
+    max_tokens: int | None = Field(
+        None, ge=1, description="Maximum tokens per reply. Default: the prompt's, or 512.", json_schema_extra=SAMPLING
+    )
+    attempts: Attempts = Field(4, json_schema_extra=SAMPLING)
+    extra: ExtraFields = Field(default_factory=dict, json_schema_extra=SAMPLING)
+    logprobs: Logprobs = Field(default=False, json_schema_extra=SAMPLING)
     tie_margin: float | None = Field(
         None,
         ge=0,
         lt=0.5,
-        description="With --logprobs: decide by the mean probability of both orders; a tie if it is this close to 1/2.",
+        description="With --logprobs: decide by the mean probability of both orders, a tie if this close to 1/2.",
+        json_schema_extra=SAMPLING,
     )
 
     @field_validator("prompt", mode="before")

@@ -59,24 +59,23 @@ def judge(
 ) -> Run[JudgeRunConfig, JudgeResult]:
     """Let a language model judge a benchmark, or a panel of several that vote.
 
-    Every call is recorded in the run directory; repeat it with the same arguments to resume without repeating calls. A
-    reply that cannot be parsed is retried at a higher temperature. If no attempt gives a readable verdict, it is
-    invalid and counts as wrong.
+    Every call is recorded in the run directory; rerun the same command to resume without repeating calls. A reply that
+    cannot be parsed is retried at a higher temperature; without a readable one, the verdict is invalid and wrong.
 
     Args:
-        model: Name at the endpoint; without `--base-url` also a directory or ORG/NAME on the Hub, which runs here; or
-            `local` (small embedded model). Several are a panel.
-        benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
-            all), or a TOML file. Default: the benchmark in the manifest of `data`, else personalized.
+        model: Name at the endpoint; `local` (small embedded model); without `--base-url` also a directory or ORG/NAME
+            on the Hub, which runs here. Several are a panel.
+        benchmark: Name (see `pluralbench list`) or TOML file. Default: that in the manifest of `data`, else
+            personalized.
         data: Location of the dataset, or a `DataConfig`, which also selects configs, columns and a limit, or draws
             items. Default: the benchmark's dataset on the Hub.
         prompt: User context that the judge sees, such as "raw", or a `PromptConfig`. Default: none.
         judging: The judge's question and reply: orders, criterion, oracle, reply format, sampling. Default:
             `JudgeConfig()`. Benchmarks with legacy rules for rankings (`legacy=True`) are judged in one order.
         connection: Endpoint, rate limits and maximum cost. Default: `ConnectionConfig()`, which is OpenAI's API.
-        seed: Random seed, of draws such as the order of the responses.
+        seed: Seed of draws, such as the order of responses.
         shard: Process only shard I of N (from 1); `pluralbench merge` joins the shards.
-        out: Run directory. Default: a name under runs/ that lists the benchmark, the model and the other settings.
+        out: Run directory. Default: runs/ and a name with benchmark, model and settings.
         fresh: Start over, and replace existing output.
 
     Returns:

@@ -67,7 +67,7 @@ def plan(
             all), or a TOML file.
         data: Location of the items, or a `DataConfig`. Default: the benchmark's data on the Hub. Questions and
             profiles are read, and the true rubric aspects only to evaluate the plans.
-        profile_size: Maximum number of posts per user.
+        profile_size: Maximum posts per user.
         sampling: Sampling of the plans. Default: `PlanConfig()`.
         matching: When an aspect of a plan matches a true aspect. Default: `AspectMatchingConfig()`.
         connection: Endpoint of the planner. Default: none.

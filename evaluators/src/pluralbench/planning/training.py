@@ -47,7 +47,7 @@ def train_planner(
             it scores on. The default split is the train split.
         benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
             all), or a TOML file.
-        profile_size: Maximum number of posts per user.
+        profile_size: Maximum posts per user.
         held_out: Measure the loss on this fraction of the users, such as 0.05, drawn by the seed. Default: none.
         options: Training options. Default: `PlannerConfig()`.
         fresh: Start over, and replace existing output.

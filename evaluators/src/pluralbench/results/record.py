@@ -139,7 +139,7 @@ class DataRecord(FrozenModel):
         answered: Ids of items whose prompt contains the better response.
         configs: Selected configs; empty: all.
         split: Selected split; null: the benchmark's.
-        limit: Maximum number of items per config; null: all.
+        limit: Maximum items per config; null: all.
         items: Number of items to draw; null: all. The benchmark's description has the strata.
         items_seed: Seed of the draw.
         clusters: Clusters of the intervals; null for the persona judge, whose clusters are users.

@@ -61,9 +61,7 @@ class ChatModel(FrozenModel):
     )
     model: str = Field(description="Name of the model at its provider.")
     temperature: float = Field(1.0, ge=0, description="Sampling temperature; 0 is greedy.")
-    top_p: float | None = Field(
-        None, gt=0, le=1, description="Nucleus sampling: cumulative probability to sample from."
-    )
+    top_p: float | None = Field(None, gt=0, le=1, description="Nucleus sampling: cumulative probability.")
     max_tokens: int = Field(512, ge=1, description="Maximum tokens per reply.")
     token_limit_field: Literal["max_tokens", "max_completion_tokens"] = Field(
         "max_tokens", description="Request field that holds the maximum number of tokens."
@@ -83,27 +81,27 @@ class ConnectionConfig(FrozenModel):
     )
     api_key_env: str | None = Field(
         None,
-        description="Environment variable with the API key. Default: OPENAI_API_KEY for OpenAI's API, else no key.",
+        description="Environment variable with the key. Default: OPENAI_API_KEY for OpenAI's API, else none.",
     )
     timeout: float = Field(
         120.0, gt=0, le=MAX_TIMEOUT, description="Timeout of a request in seconds, up to its last byte."
     )
     max_retries: int = Field(
-        6, ge=0, le=100, description="Retries of a failed request; at most 1 before the first connection succeeds."
+        6, ge=0, le=100, description="Retries of a failed request; at most 1 before the first connection."
     )
     max_answer_bytes: int = Field(
         MAX_ANSWER_BYTES,
         ge=1,
-        description="Maximum size of a response in bytes; longer ones count as truncated.",
+        description="Maximum bytes of a response; longer ones count as truncated.",
     )
     concurrency: int = Field(8, ge=1, le=10_000, description="Concurrent requests.")
     requests_per_minute: float | None = Field(None, gt=0, description="Rate limit in requests per minute.")
     tokens_per_minute: float | None = Field(
-        None, gt=0, description="Rate limit in tokens per minute, prompts and replies together (estimated)."
+        None, gt=0, description="Rate limit in tokens per minute, of prompts and replies (estimated)."
     )
     batch: bool = Field(
         False,
-        description="Use the endpoint's Batch API: replies within 24 hours at a lower price.",
+        description="Use the Batch API: replies within 24 hours at a lower price.",
     )
     price: Price = Field(
         Price(),
@@ -113,7 +111,7 @@ class ConnectionConfig(FrozenModel):
     max_cost: float | None = Field(
         None,
         ge=0,
-        description="Spending limit in US dollars, by the price; requests that could exceed it are not sent.",
+        description="Spending limit in US dollars by --price; requests that could exceed it are not sent.",
     )
 
     @field_validator("price", mode="before")
@@ -142,14 +140,13 @@ class ConnectionConfig(FrozenModel):
     pending: Path | None = Field(
         None,
         exclude=True,
-        description="Send nothing; write the missing calls to this file in OpenAI's batch format and exit with status "
-        "75.",
+        description="Send nothing; write missing calls to this file in OpenAI's batch format; exit status 75.",
         json_schema_extra={"flag": "--pending", "metavar": "FILE"},
     )
     results: tuple[Path, ...] = Field(
         (),
         exclude=True,
-        description="Result file of a batch, or a folder of .jsonl files, to take replies from; repeatable.",
+        description="Result file of a batch, or folder of .jsonl files, to take replies from; repeatable.",
         json_schema_extra={"flag": "--import", "metavar": "FILE"},
     )
 

@@ -240,7 +240,11 @@ def _typer_parameter(place: Place, text: str) -> inspect.Parameter:
         "show_default": place.shown or True,
     }
     if place.is_option:
-        metavar = " " if kind is bool else extra.get("metavar")  # typer would show <bool>
+        # typer would show <bool>, and "<int range>" before the range itself.
+        number = next(
+            (f"<{own.__name__}>" for own in (int, float) if "ge" in bounds and kind in {own, own | None}), None
+        )
+        metavar = " " if kind is bool else extra.get("metavar") or number
         mark = typer.Option(place.flag, **shared, metavar=metavar, rich_help_panel=place.panel or None)
     else:
         mark = typer.Argument(**shared, metavar=place.flag)

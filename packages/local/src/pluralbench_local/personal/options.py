@@ -48,7 +48,7 @@ class PersonalConfig(FrozenModel):
     method: Method = Field("bt", description="Method of the personalized reward model.")
     profile: bool = Field(default=True, description="Whether the model reads the user context.")
     persona: bool = Field(default=False, description="Also read the user's persona, as a vector of its own.")
-    profile_size: int = Field(5, ge=1, description="Maximum number of posts per user that are embedded.")
+    profile_size: int = Field(5, ge=1, description="Maximum posts per user that are embedded.")
     history_size: int = Field(
         10, ge=0, description="gpo, vpl: maximum number of earlier pairs per user, the latest first."
     )

@@ -253,7 +253,7 @@ class ServingConfig(FrozenModel):
     concurrency: int = Field(8, ge=1, le=10_000, description="Concurrent requests.")
     timeout: float = Field(120.0, gt=0, description="Timeout of a request in seconds, up to its last byte.")
     max_retries: int = Field(
-        6, ge=0, le=100, description="Retries of a failed request; at most 1 before the first connection succeeds."
+        6, ge=0, le=100, description="Retries of a failed request; at most 1 before the first connection."
     )
     api_key_env: str | None = Field(
         None,
