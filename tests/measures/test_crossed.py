@@ -12,6 +12,7 @@ from pluralbench_measures.crossed import (
     UNKNOWN,
     Votes,
     difference_of_votes,
+    gap_difference,
     group_accuracies,
     mean_of_votes,
     ratio_of_votes,
@@ -230,3 +231,28 @@ def test_the_gaps_bounds_hold_jointly_for_all_pairs() -> None:
         bounds.append((shares[0] - shares[1] - half, shares[0] - shares[1] + half))
     assert found.gap.low == pytest.approx(max(low for low, _ in bounds), abs=0.02)
     assert found.gap.high == pytest.approx(max(high for _, high in bounds), abs=0.02)
+
+
+@pytest.mark.heavy
+@pytest.mark.parametrize(
+    ("first", "second"), [([0.9, 0.5], [0.8, 0.6]), ([0.75, 0.7, 0.6], [0.7, 0.7, 0.65]), ([0.7] * 4, [0.7] * 4)]
+)
+def test_the_difference_of_two_gaps_covers(first: list[float], second: list[float]) -> None:
+    """Two models whose answers to half of the votes are drawn together."""
+    rng, draws, held = np.random.default_rng(17), 150, 0
+    truth = np.ptp(second) - np.ptp(first)
+    for _ in range(draws):
+        _, group, votes, _ = served(rng, first)
+        draw = rng.random(len(group))
+        other = np.where(rng.random(len(group)) < 0.5, draw, rng.random(len(group)))
+        credit = [np.float64(one < np.array(shares)[group]) for one, shares in ((draw, first), (other, second))]
+        found = gap_difference(np.array(credit[0]), np.array(credit[1]), group, votes)
+        assert found is not None
+        assert found[2].value == pytest.approx(found[1] - found[0])
+        held += holds(found[2], truth)
+    assert held / draws >= 0.93
+
+
+def test_gaps_need_two_groups_of_enough_people() -> None:
+    credit, group, votes, _ = served(np.random.default_rng(1), [0.9, 0.5], people=MIN_PEOPLE - 1)
+    assert gap_difference(credit, credit, group, votes) is None

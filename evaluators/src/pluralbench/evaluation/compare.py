@@ -25,6 +25,7 @@ from pluralbench.metrics.accuracy import (
     of_overall,
     resampled_accuracies,
 )
+from pluralbench.metrics.annotation_differences import annotation_differences
 from pluralbench.metrics.credits import COUNTED
 from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.metric import MetricKey, finest_dimension
@@ -39,7 +40,7 @@ MIN_TESTED = 10
 adjusted p-values of the others."""
 VERDICTS = ("verdict_chosen_first", "verdict_rejected_first")
 """Verdicts in both orders, which some benchmarks count one by one (`Benchmark.vote`)."""
-PART = ("metric", "config", "section", "category")
+PART = ("metric", "config", "section", "category", "attribute", "group")
 """Columns that name a part."""
 DIFFERENCES = pl.Schema(
     dict.fromkeys(PART, pl.String())
@@ -142,8 +143,8 @@ class RunComparison:
         coin: The overall number of a coin on the first run's items; None if the run has none.
         left_out: Decisions that only one run has.
         tested: Number of parts with a p-value; `p_holm` is adjusted for this many.
-        parts: One row per config, section and category, with the columns `DIFFERENCES`. Differences are the second run
-            minus the first.
+        parts: One row per config, section, category and group of people, with the columns `DIFFERENCES`. Differences
+            are the second run minus the first.
     """
 
     first: str
@@ -223,6 +224,8 @@ def compare(first: str | Path | Run, second: str | Path | Run, *, differing_text
     (_, headline), *parts = _differences(benchmark, cells, *counts)
     if unreadable:
         headline, parts = Difference(None, None, None, None, None, None, headline.n, headline.clusters, None), []
+    else:
+        parts += _annotation_differences(benchmark, both, first, second)
     counted = of_overall(benchmark, shared)
     outcomes = (counted["outcome"], counted["outcome_second"])
     wins = [own == "win" for own in outcomes]
@@ -256,6 +259,20 @@ def compare(first: str | Path | Run, second: str | Path | Run, *, differing_text
         tested=sum(p is not None for p in adjusted),
         parts=pl.DataFrame(rows, schema=DIFFERENCES),
     )
+
+
+def _annotation_differences(
+    benchmark: Benchmark, both: pl.DataFrame, first: Run, second: Run
+) -> list[tuple[MetricKey, Difference]]:
+    """Test the agreement with votes of people on the shared items, and the gap between groups of people."""
+    shared = both.select("config", "id", "cluster").unique(["config", "id"])
+    sides = []
+    for run in (first, second):
+        items = run.items.drop("cluster").join(shared, on=["config", "id"], how="inner", maintain_order="left")
+        decided = Decided(benchmark, decisions_of(items), responses=items, annotations=run.annotations)
+        sides.append(decided)
+    found = annotation_differences(sides[0], sides[1], f"{first.path} and {second.path}")
+    return [(key, Difference.of(ours, theirs, estimate)) for key, ours, theirs, estimate in found]
 
 
 def overall_difference(

@@ -67,6 +67,7 @@ class Annotated:
     """Votes of people on the items that a run answered, as arrays.
 
     Attributes:
+        ids: Config and id of each item.
         configs: Names of the configs.
         config: Number of each item's config. Shape (items,).
         cluster: Number of each item's cluster. Shape (items,).
@@ -82,6 +83,7 @@ class Annotated:
         without_answer: Number of votes on items without an answer of the run.
     """
 
+    ids: pl.DataFrame
     configs: list[str]
     config: Ints
     cluster: Ints
@@ -128,6 +130,7 @@ def annotated(decided: Decided) -> Annotated | None:
     ties = votes.filter(pl.col("response").is_null())["item"].to_numpy()
     scores, answer = _scores_and_answers(shown, int(picks["response"].max() or 0) + 1)  # type: ignore[arg-type]
     return Annotated(
+        ids=shown.select(ITEM),
         configs=shown["config"].unique().sort().to_list(),
         config=_numbers(shown["config"]),
         cluster=_numbers(shown["cluster"]),

@@ -9,10 +9,11 @@ from pluralbench_runs import plural
 
 from pluralbench.evaluation.compare import MIN_TESTED, PART, RunComparison
 from pluralbench.evaluation.compare_suites import SuiteComparison
+from pluralbench.reports.annotations import GAP
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.results.numbers import p_value, points
 
-METRICS = {"exact_match": "exact match"}
+METRICS = {"exact_match": "exact match", "agreement_with_annotations": "single votes", "group_gap": GAP}
 COLUMNS = (Column("A"), Column("B"), Column("B minus A", points), Column("p", p_value), Column("Holm", p_value))
 MAX_UNTESTED = 8
 """Largest number of parts without a test that a note names."""

@@ -111,10 +111,8 @@ def rank_correlation(first: Array, second: Array, cluster: Ints) -> Estimate:
 
     The ranks are those of the data; the interval takes them as fixed.
     """
-    from scipy.stats import rankdata
-
     names, place = np.unique(cluster, return_inverse=True)
-    x, y = ((rankdata(values) - (len(values) + 1) / 2) / len(values) for values in (first, second))
+    x, y = (_ranks(values) for values in (first, second))
     ones = np.ones((len(names), 1))
     products = [x, y, x * x, y * y, x * y]
     counts = np.bincount(place, minlength=len(names)).astype(np.float64)[:, None] * ones
@@ -125,6 +123,12 @@ def rank_correlation(first: Array, second: Array, cluster: Ints) -> Estimate:
     if spread[0] <= 0:
         return Estimate(None, n=len(x), clusters=len(names))
     return linearized.estimate(covariance / np.sqrt(spread), [[0]], len(x), len(names), (-1.0, 1.0))
+
+
+def _ranks(values: Array) -> Array:
+    """Average ranks, from -1/2 to 1/2."""
+    _, place, counts = np.unique(values, return_inverse=True, return_counts=True)
+    return np.asarray((counts.cumsum() - counts / 2)[place.ravel()] / len(values) - 0.5)
 
 
 def folds_of(scores: Array, counts: Array, cluster: Ints) -> Ints:
@@ -271,9 +275,11 @@ def _polynomials(votes: int, values: Array) -> Array:
     Returns:
         The estimates by number of votes. Shape (votes + 1, functions).
     """
-    from scipy.stats import binom
+    from scipy.special import gammaln, xlog1py, xlogy
 
-    weights = binom.pmf(np.arange(votes + 1)[None], votes, _grid()[:, None])
+    chosen, share = np.arange(votes + 1)[None], _grid()[:, None]
+    ways = gammaln(votes + 1) - gammaln(chosen + 1) - gammaln(votes - chosen + 1)
+    weights = np.exp(ways + xlogy(chosen, share) + xlog1py(votes - chosen, -share))
     normal = weights.T @ weights
     penalized = normal + RIDGE * (np.diag(weights.sum(0)) - normal)
     ends, inner = [0, votes], slice(1, votes)

@@ -244,6 +244,43 @@ def _gap(credit: Array, group: Ints, votes: Votes, large: Sequence[int]) -> Esti
     return Estimate(value, min(low, value), max(high, value), len(credit), clusters, method)
 
 
+def gap_difference(first: Array, second: Array, group: Ints, votes: Votes) -> tuple[float, float, Estimate] | None:
+    """Estimate the difference of the gaps of two models on the same votes, the second's less the first's.
+
+    The interval is for the groups that are the best and the worst served ones in the data, by each model.
+
+    Args:
+        first: Credit of each vote by the first model. Shape (votes,).
+        second: Credit of each vote by the second model. Shape (votes,).
+        group: Number of the group of each vote's person. Shape (votes,).
+        votes: The votes.
+
+    Returns:
+        The gap of each model and their difference; None with fewer than two groups of `MIN_PEOPLE` people.
+    """
+    large = [one for one in np.unique(group).tolist() if votes.of(group == one).people >= MIN_PEOPLE]
+    if len(large) < 2:
+        return None
+    chosen = np.isin(group, large)
+    votes, place = votes.of(chosen), np.searchsorted(large, group[chosen]).astype(np.int64)
+    credits_of = [credit[chosen] for credit in (first, second)]
+    cluster = np.unique(votes.prompt, return_inverse=True)[1].astype(np.int64)
+    shape, ones, sizes = (int(cluster.max()) + 1, len(large)), np.ones(len(place)), np.bincount(place)
+    linearized = linearize(*(sums_of(place, cluster, credit, ones, shape=shape) for credit in credits_of))
+    gaps, influences, used = list[Array](), list[Array](), set[int]()
+    for credit, source in zip(credits_of, linearized.sources, strict=True):
+        means = np.bincount(place, credit) / sizes
+        best, worst = int(means.argmax()), int(means.argmin())
+        used |= {best, worst}
+        gaps.append(source.pooled([best]) - source.pooled([worst]))
+        side = (place == best).astype(np.float64) - (place == worst)
+        influences.append((credit - means[place]) / sizes[place] * side)
+    strata = [[one] for one in sorted(used)]
+    estimate = linearized.estimate(gaps[1] - gaps[0], strata, len(place), shape[0], (-1.0, 1.0))
+    estimate = two_way(estimate, influences[1] - influences[0], votes, (-1.0, 1.0))
+    return float(gaps[0][0]), float(gaps[1][0]), estimate
+
+
 def _gap_p_value(credit: Array, group: Ints, votes: Votes, stratum: Ints, seed: int) -> float | None:
     known = votes.person != UNKNOWN
     # Numbered by the votes, so that names and the order of rows do not change which permutations are drawn.

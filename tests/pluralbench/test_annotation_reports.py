@@ -1,0 +1,150 @@
+"""Runs on votes of people end to end: the report's tables, notes and figures, and the comparison of two runs."""
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+import polars as pl
+import pytest
+import verbs
+from pluralbench.contract import Group
+from pluralbench.errors import RunError
+from pluralbench.evaluation.compare import compare
+from pluralbench.reports.comparison import comparison_table
+from pluralbench.reports.figures.report import figures_of
+from pluralbench.reports.runs import overview
+from pluralbench.reports.tables import Table
+from pluralbench.results.runs import Run
+
+BENCHMARK = """
+title = "Opinions"
+
+[columns]
+id = "question"
+prompt = ["question"]
+first = "yes"
+second = "no"
+
+[labels]
+first = ["yes"]
+second = ["no"]
+tie = ["same"]
+
+[annotations]
+vote = "vote"
+annotator = "person"
+attributes = { country = "country" }
+"""
+QUESTIONS, PEOPLE, EACH = 40, 50, 8
+
+
+def by_ghana(groups: Sequence[Group]) -> list[list[float]]:
+    """Prefer what most people in Ghana prefer: "no" for the questions with an odd number."""
+    numbers = [int(group.id.split()[-1]) for group in groups]
+    return [
+        [float(response.startswith("yes") == (number % 2 == 0)) for response in group.responses]
+        for group, number in zip(groups, numbers, strict=True)
+    ]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    folder = tmp_path_factory.mktemp("opinions")
+    rng = np.random.default_rng(1)
+    rows = []
+    for question in range(QUESTIONS):
+        for person in rng.choice(PEOPLE, EACH, replace=False).tolist():
+            ghana = person < PEOPLE // 2
+            likes = (question % 2 == 0) == ghana  # the two countries differ on every question
+            if rng.random() < 0.1:
+                likes = not likes
+            vote = "same" if rng.random() < 0.05 else "yes" if likes else "no"
+            rows.append(
+                {
+                    "question": f"Question {question}",
+                    "yes": f"yes to {question}",
+                    "no": f"no to {question}",
+                    "vote": vote,
+                    "person": f"p{person}",
+                    "country": "Ghana" if ghana else "Peru",
+                }
+            )
+    (folder / "opinions.toml").write_text(BENCHMARK, encoding="utf-8")
+    (folder / "opinions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return [
+        verbs.score(model, benchmark=str(folder / "opinions.toml"), data=folder / "opinions.jsonl", out=folder / name)
+        for name, model in (("ghana", by_ghana), ("text", verbs.by_text))
+    ]
+
+
+def table(tables: Sequence[Table], end: str) -> Table:
+    return next(one for one in tables if one.title.endswith(end))
+
+
+def test_the_report_has_people_as_a_row_and_each_group(runs: list[Run]) -> None:
+    report = overview(runs)
+    main = report.tables[0]
+    rows = {row.name: dict(zip([one.text for one in main.columns], row.values, strict=True)) for row in main.rows}
+    people = runs[0].estimate("agreement_with_annotations", baseline="people")
+    assert rows["people"]["single votes"] == people
+    assert rows["by_ghana"]["single votes"] == runs[0].estimate("agreement_with_annotations")
+    groups = table(report.tables, "groups of people")
+    named = {row.name: row.values for row in groups.rows}
+    assert [*named] == ["Ghana", "Peru", "best less worst", "p"]
+    assert named["Ghana"][0] == PEOPLE // 2
+    assert named["best less worst"][1] == runs[0].estimate("group_gap", attribute="country")
+    assert named["p"][1] == "<0.001"
+    notes = " ".join(report.notes)
+    for part in ("Single votes: ", "Of reachable: ", "Votes of people: ", "Agreement of people: ", "for a tie"):
+        assert part in notes
+    assert [row["row"] for row in report.rows or ()][-1] == "people"
+
+
+def test_figures_have_a_row_for_each_group_and_level_of_consensus(runs: list[Run]) -> None:
+    charts = figures_of(runs)
+    groups = charts["groups_opinions"]
+    assert {mark.at for mark in groups.marks} == {"Ghana (25)", "Peru (25)"}
+    values = {mark.point.value for mark in groups.marks}
+    expected = {
+        100 * (run.estimate("agreement_with_annotations", attribute="country", group=name).value or 0)
+        for run in runs
+        for name in ("Ghana", "Peru")
+    }
+    assert values == expected
+    consensus = charts["consensus_opinions"]
+    assert {str(mark.at).partition(" ")[0] for mark in consensus.marks} <= {"Unanimous", "Clear", "Split"}
+    assert len(charts["shares_opinions"].panels) == len(runs)
+
+
+def test_runs_are_compared_by_group_and_by_gap(runs: list[Run]) -> None:
+    found = compare(*runs)
+    parts = {(row["metric"], row["group"] or row["attribute"]): row for row in found.parts.iter_rows(named=True)}
+    for name in ("Ghana", "Peru"):
+        row = parts["agreement_with_annotations", name]
+        for side, run in zip(("first", "second"), runs, strict=True):
+            own = run.estimate("agreement_with_annotations", attribute="country", group=name)
+            assert row[side] == pytest.approx(own.value)
+        assert row["p_value"] < 0.001
+    gap = parts["group_gap", "country"]
+    assert gap["first"] == pytest.approx(runs[0].estimate("group_gap", attribute="country").value)
+    assert gap["difference"] == pytest.approx(gap["second"] - gap["first"])
+    assert gap["high"] < 0
+    names = [row.name for row in comparison_table(found).rows]
+    assert "country: Ghana, single votes" in names
+    assert "country, best less worst" in names
+    assert compare(runs[0], runs[0]).parts["difference"].to_list() == [0.0] * found.parts.height
+
+
+def test_runs_with_other_votes_on_the_same_items_are_not_compared(runs: list[Run]) -> None:
+    votes = runs[1].annotations
+    assert votes is not None
+    other = Run(
+        runs[1].path,
+        runs[1].config,
+        runs[1].result,
+        runs[1].provenance,
+        runs[1].metrics,
+        {"items": runs[1].items, "annotations": votes.with_columns(response=pl.lit(0, pl.Int64))},
+    )
+    with pytest.raises(RunError, match="different votes of people on the same items; score both on the same data"):
+        compare(runs[0], other)
