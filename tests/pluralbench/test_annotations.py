@@ -312,13 +312,13 @@ def test_a_run_keeps_the_votes_whole_and_in_shards(score: Callable[..., Run], tm
     parts = [score("community-alignment-votes", "sample", out=tmp_path / f"{n}", shard=f"{n}/2").path for n in (1, 2)]
     votes = whole.annotations
     assert votes is not None
-    assert votes.height == 102
-    assert votes["annotator"].n_unique() == 30
+    assert votes.height == 114
+    assert votes["annotator"].n_unique() == 52
     assert votes.columns[5:] == [
         f"attribute_{name}" for name in ("country", "age", "gender", "education", "politics", "ethnicity")
     ]
     shards = [load_run(part, part=True).annotations for part in parts]
-    assert sorted(len(one) for one in shards if one is not None) != [0, 102]
+    assert sorted(len(one) for one in shards if one is not None) != [0, 114]
     merged = merge(parts, out=tmp_path / "merged")
     for name in ("annotations.parquet", "items.parquet", "metrics.json"):
         assert (merged.path / name).read_bytes() == (whole.path / name).read_bytes()
