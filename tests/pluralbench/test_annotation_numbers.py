@@ -161,6 +161,7 @@ def test_the_best_of_several_responses() -> None:
             "config": "c",
             "id": np.repeat(names, 4),
             "cluster": np.repeat(names, 4),
+            "digest": np.repeat(names, 4),
             "response": ["abcd"[place] for place in range(4)] * items,
             "rank": rank.ravel(),
             "score": scores.ravel(),
@@ -170,7 +171,7 @@ def test_the_best_of_several_responses() -> None:
     votes = pl.DataFrame({"config": "c", "id": np.repeat(names, each), "response": response.ravel()})
     votes = votes.with_columns(annotator=pl.lit(None, pl.String))
     decided = Decided(find_benchmark("pairs"), rows.select("config", "id"), responses=rows, annotations=votes)
-    decided = replace(decided, decisions=rows.select("config", "id", "cluster", "outcome"))
+    decided = replace(decided, decisions=rows.select("config", "id", "cluster", "digest", "outcome"))
     numbers = numbers_of(decided)
     expected = np.mean(response == scores.argmax(1)[:, None])
     assert numbers[MetricKey("agreement_with_annotations")].value == pytest.approx(expected)

@@ -123,6 +123,10 @@ def annotated(decided: Decided) -> Annotated | None:
         return None
     answers = answers.filter(in_overall(decided.benchmark))
     annotations = decided.annotations.filter(in_overall(decided.benchmark))
+    # Sums depend on their order in the last digits, which names and rows must not change.
+    contents = decided.decisions.select(*ITEM, "digest").unique(ITEM, keep="first")
+    answers = answers.join(contents, on=ITEM, how="left", maintain_order="left")
+    answers = answers.sort("config", "digest", maintain_order=True)
     shown = answers.filter("asked").with_row_index("item")
     votes = annotations.join(shown.select(*ITEM, "item"), on=ITEM, how="inner", maintain_order="left")
     picks = votes.drop_nulls("response")
