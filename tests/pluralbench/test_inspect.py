@@ -171,6 +171,18 @@ def test_failed_samples_are_counted_as_invalid(logs: Logs, tmp_path: Path, capsy
 
 
 @pytest.mark.heavy
+def test_data_that_moved_is_read_where_it_is_now(logs: Logs, data: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere" / data.name
+    moved.parent.mkdir()
+    moved.write_bytes(data.read_bytes())
+    run = import_inspect(logs.files["failed"], data=str(moved), out=tmp_path / "run")
+    assert run.config.data.location == str(moved)
+    write(moved, ROWS[:-1])
+    with pytest.raises(UserError, match=r"was made from other data than .*elsewhere"):
+        import_inspect(logs.files["failed"], data=str(moved), out=tmp_path / "other")
+
+
+@pytest.mark.heavy
 def test_a_second_log_does_not_pass_for_the_first(logs: Logs, tmp_path: Path) -> None:
     out = tmp_path / "run"
     first = import_inspect(logs.files["pairs"], out=out).items
@@ -257,7 +269,7 @@ def test_without_the_extra_the_error_installs_it(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.heavy
-def test_the_commands_as_a_user_types_them(server: ChatServer, data: Path, tmp_path: Path) -> None:
+def test_the_commands_as_a_user_types_them(server: ChatServer, tmp_path: Path) -> None:
     rows = write(tmp_path / "rows.jsonl", [row for row in ROWS if "REJECT" not in row["prompt"]])
     reached = ("--model", "openai-api/here/judge-1", "--model-base-url", server.base_url)
     words = ("inspect", "eval", "pluralbench/pairs", *reached, "--display", "plain", "--log-dir", tmp_path / "logs")
@@ -274,6 +286,6 @@ def test_the_commands_as_a_user_types_them(server: ChatServer, data: Path, tmp_p
     done = command("inspect", "view", "bundle", "--log-dir", log.parent, "--output-dir", tmp_path / "view")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {"index.html", "logs"} <= {path.name for path in (tmp_path / "view").iterdir()}
-    done = command(*words, "-T", f"data={data}", "-T", "limits=3", env=env)
+    done = command(*words, "-T", "data=sample", "-T", "limits=3", env=env)
     assert "`limits` is not an argument of the task; did you mean `limit`?" in " ".join(done.stdout.split())
     assert "Traceback" not in done.stdout + done.stderr

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import polars as pl
 from pluralbench_calls import Answer, ChatModel, Ledger, Replay, Request, read_ledger
@@ -44,6 +43,8 @@ RECORD = "pluralbench"
 """Name of our record in the metadata of a log and in the store of a sample."""
 SAMPLING = ("temperature", "top_p", "max_tokens")
 """Settings that the judge's model and its configuration have in common; options of `inspect eval` set them, too."""
+IN_MEMORY = Path(":memory:")
+"""File name by which SQLite keeps a ledger in memory; files for each sample would take most of an evaluation."""
 MAX_MESSAGE = 200  # characters of an error in a log
 
 Item = tuple[str, str]
@@ -56,20 +57,27 @@ class JudgingTask(NamedTuple):
     Attributes:
         loaded: The benchmark and its items.
         judging: How they are judged, with all defaults.
-        questions: What the judge reads of each item.
         seed: Random seed.
+        questions: What the judge reads of each item.
+        records: Records of benchmark, data and prompt in the settings of a run.
     """
 
     loaded: LoadedBenchmark
     judging: JudgeConfig
-    questions: list[Question]
     seed: Seed
+    questions: list[Question]
+    records: dict[str, Any]
+
+    @classmethod
+    def of(cls, loaded: LoadedBenchmark, judging: JudgeConfig, seed: Seed) -> "JudgingTask":
+        """Return the task with the parts that follow from the others."""
+        return cls(loaded, judging, seed, questions_of(loaded, judging), loaded.records())
 
     def config(self, model: ChatModel, rubric_model: ChatModel | None = None) -> JudgeRunConfig:
         """Return the settings of the run with a judge, whose sampling is that of the model."""
         judging = self.judging.model_copy(update={name: getattr(model, name) for name in SAMPLING})
         return JudgeRunConfig(
-            **self.loaded.records(),
+            **self.records,
             model=model,
             rubric_model=rubric_model,
             prompts_digest=judge_prompts_digest(judging),
@@ -165,7 +173,7 @@ def import_inspect(
         if output is None:
             _check_same_replies(target, read)
         else:
-            with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
+            with Ledger(IN_MEMORY) as ledger:
                 ledger.record(*read.answers)
                 verdicts = _judge(read, task, config, ledger)
                 [judge] = judges_of(config, ledger, backend=Replay())
@@ -258,7 +266,7 @@ def _reload(read: _Log, files: RunInputs) -> JudgingTask:
                 "config; choose items with `-T limit=N` instead of inspect's --limit or --sample-id."
             )
         loaded = fewer
-    return JudgingTask(loaded, config.judging, questions_of(loaded, config.judging), config.seed)
+    return JudgingTask.of(loaded, config.judging, config.seed)
 
 
 def _items(loaded: LoadedBenchmark) -> set[Item]:

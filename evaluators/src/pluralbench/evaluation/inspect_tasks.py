@@ -9,8 +9,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import lru_cache
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -47,9 +45,8 @@ from pluralbench.data.decisions import decisions_of
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.votes import Votes
 from pluralbench.errors import EvaluationError
-from pluralbench.evaluation.inspect_logs import RECORD, SAMPLING, JudgingTask
+from pluralbench.evaluation.inspect_logs import IN_MEMORY, RECORD, SAMPLING, JudgingTask
 from pluralbench.evaluation.judge import check_votes, load_judged, rubric_sampling
-from pluralbench.evaluation.judged_items import questions_of
 from pluralbench.evaluation.soft_verdicts import request_fields
 from pluralbench.metrics import measure
 from pluralbench.metrics.metric import DIMENSIONS, SHOWN_COUNTS
@@ -75,10 +72,10 @@ def _judged_task(benchmark: str | None, arguments: Mapping[str, Any]) -> Task:
     """Return the task of a benchmark. Raises `PrerequisiteError` if an argument or the data cannot be used."""
     try:
         judged = _load(benchmark, arguments)
+        config = judged.config(ChatModel(provider="", model=""))
     except UserError as error:
         raise PrerequisiteError(escape(str(error))) from None
-    loaded = judged.loaded
-    record = judged.config(ChatModel(provider="", model="")).model_dump(mode="json", exclude={"model", "judging"})
+    loaded, record = judged.loaded, config.model_dump(mode="json", exclude={"model", "judging"})
     own: dict[str, Any] = {"benchmark": benchmark, **arguments}
     return Task(
         dataset=MemoryDataset(
@@ -127,8 +124,13 @@ def _load_cached(benchmark: str | None, arguments: str) -> JudgingTask:
     data = check_recipe(DataConfig, values[DataConfig], "of the task")
     prompt = check_recipe(PromptConfig, values[PromptConfig], "of the task")
     options = check_recipe(JudgeConfig, values[JudgeConfig], "of the task")
+    if options.prompt is not None and options.prompt.roles:
+        raise EvaluationError(
+            f"The prompt {options.prompt.name} has the role {options.prompt.roles[0]}, which inspect_ai does not send; "
+            "use another prompt, or `pluralbench judge`."
+        )
     loaded, judging = load_judged(benchmark, data, prompt, options.for_model(""))
-    return JudgingTask(loaded, judging, questions_of(loaded, judging), seed)
+    return JudgingTask.of(loaded, judging, seed)
 
 
 @solver
@@ -148,7 +150,7 @@ def judge_item(benchmark: str | None = None, **arguments: Any) -> Solver:
             "judges": {name: chat.model_dump(mode="json") for name, (chat, _) in judges.items()},
             "calls": [],
         }
-        with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
+        with Ledger(IN_MEMORY) as ledger:
             while requests := judged.missing_requests(config, ledger, place):
                 calls = await collect(*(_send(models[one.provider, one.model], one) for one in requests))
                 ledger.record(*(answer for answer, _, _ in calls))
@@ -244,7 +246,7 @@ def verdict(benchmark: str | None = None, **arguments: Any) -> Scorer:
         record = state.store.get(RECORD)
         judges = {name: ChatModel.model_validate(chat) for name, chat in record["judges"].items()}
         answers = [Answer(**call) for call in record["calls"]]
-        with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
+        with Ledger(IN_MEMORY) as ledger:
             ledger.record(*answers)
             verdicts = judged.judge(judged.config(*judges.values()), ledger, [place])
         outcomes = decisions_of(verdicts.frame)["outcome"].to_list()
