@@ -131,6 +131,9 @@ scores = [score(**asked, extra_info=each) for each in given]
 read = {"tasks": len(rows), "prompts": [list(row["raw_prompt"]) for row in rows], "scores": scores}
 read |= {"batch": config.data.train_batch_size, "rate": config.critic.optim.lr}
 read |= {"estimator": config.algorithm.adv_estimator}
+from verl.utils.import_utils import load_extern_object
+own = load_extern_object(module_path=sys.argv[3], object_name="compute_score")
+read |= {"own": [own(**asked, extra_info={"prompt": list(row["raw_prompt"])}) for row in rows]}
 Path(sys.argv[2]).write_text(json.dumps(read), encoding="utf-8")
 """
 
@@ -145,16 +148,26 @@ def test_verl_itself_accepts_the_files(
     python = str(tmp_path / "verl" / "bin" / "python")
     for command in (
         ["uv", "venv", "--quiet", "--python", "3.11", str(tmp_path / "verl")],
-        ["uv", "pip", "install", "--quiet", "--python", python, "verl==0.9.1", "-e", str(ROOT / "packages/policies")],
+        ["uv", "pip", "install", "--quiet", "--python", python, "verl==0.9.1", "-e", str(ROOT / "evaluators")],
     ):
         subprocess.run(command, check=True)
-    subprocess.run([python, "-c", CHECK, str(written), str(tmp_path / "read.json")], check=True)
+    (tmp_path / "own.py").write_text(
+        "from pluralbench import LocalModel, as_reward_function\n"
+        f'compute_score = as_reward_function(LocalModel(name={reward.name!r}, device="cpu"), "verl")\n',
+        encoding="utf-8",
+    )
+    subprocess.run(
+        [python, "-c", CHECK, str(written), str(tmp_path / "read.json"), str(tmp_path / "own.py")], check=True
+    )
     read = json.loads((tmp_path / "read.json").read_text(encoding="utf-8"))
     assert (read["tasks"], read["batch"], read["rate"], read["estimator"]) == (10, 8, 5e-6, "gae")
     assert read["prompts"] == [list(task.messages) for task in TOLD]
     groups = [replace(task.group, responses=["origami"]) for task in TOLD]
     here = [row[0] / 10 for row in load(reward).score(groups).scores]
     assert read["scores"] == pytest.approx(here, abs=1e-5)
+    # A file as users write it, with the prompt that the policy reads.
+    prompts = [Group("", task.messages, ["origami"]) for task in TOLD]
+    assert read["own"] == pytest.approx([row[0] for row in load(reward).score(prompts).scores], abs=1e-5)
     # The command composes the same: `--cfg job` prints it and starts nothing.
     shown = [python, "-m", "verl.trainer.main_ppo", "--config-path", str(written), "--config-name", "optimize"]
     printed = subprocess.run([*shown, "--cfg", "job"], check=True, capture_output=True, text=True).stdout

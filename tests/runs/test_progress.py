@@ -5,13 +5,14 @@ import re
 import sys
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
 import pytest
-from pluralbench_runs import log_status, progress, step
+from pluralbench_runs import hidden_progress, log_status, progress, step
 from pluralbench_runs.meters import current_progress
 from rich.console import Console
 
@@ -42,6 +43,14 @@ def terminal(monkeypatch: pytest.MonkeyPatch) -> Console:
 def written(terminal: Console) -> str:
     assert isinstance(terminal.file, io.StringIO)
     return terminal.file.getvalue()
+
+
+def test_hidden_progress_writes_nothing(sleep: Callable[[float], None], capsys: pytest.CaptureFixture[str]) -> None:
+    for hide in (hidden_progress, nullcontext):
+        with hide(), progress("answers", 3) as meter:
+            sleep(60)
+            meter.advance()
+        assert bool(capsys.readouterr().err) == (hide is nullcontext)
 
 
 @pytest.mark.parametrize(
