@@ -323,6 +323,9 @@ def _annotation_notes(run: Run) -> dict[str, str]:
     agreeing = "" if two.value is None else f"two on an item agree in {with_interval(two)}%"
     if alpha.value is not None:
         agreeing += f", Krippendorff's alpha {with_interval(alpha, KINDS['correlation'])}"
+    most = run.estimate("share_of_most_frequent")
+    if most.value is not None:
+        agreeing += f"; {with_interval(most)}% of votes are for their item's most frequent response"
     known = plural(people, "person", "people") if people else "people who are not known"
     left_out = {
         "tie_annotations": "for a tie",

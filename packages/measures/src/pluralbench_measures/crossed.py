@@ -289,24 +289,27 @@ def _gap_p_value(credit: Array, group: Ints, votes: Votes, stratum: Ints, seed: 
     won, counts = np.bincount(own.ravel(), credit[known]), np.bincount(own.ravel()).astype(np.float64)
     order = np.lexsort([won, counts, groups, strata])
     strata, groups, won, counts = strata[order], groups[order], won[order], counts[order]
-    numbers = np.unique(groups)
-    several = [one for one in np.unique(strata) if len(np.unique(groups[strata == one])) > 1]
-    if not several:
+    strata_of = [np.flatnonzero(strata == one) for one in np.unique(strata)]
+    if all(len(np.unique(groups[places])) == 1 for places in strata_of):
         return None
+    # People of a stratum and a group are next to each other.
+    starts = np.flatnonzero(np.diff(strata, prepend=-1) | np.diff(groups, prepend=-1))
+    into = (groups[starts][:, None] == np.unique(groups)).astype(np.float64)
 
-    def gaps(labels: Ints) -> Array:
-        means = [ratio((labels == one) @ won, (labels == one) @ counts) for one in numbers]
-        return np.asarray(np.max(means, axis=0) - np.min(means, axis=0))
+    def gaps(people: Ints) -> Array:
+        sums = [np.add.reduceat(one[people], starts, axis=1) @ into for one in (won, counts)]
+        return np.asarray(np.ptp(ratio(*sums), axis=1))
 
-    observed, larger, remaining = gaps(groups[None])[0], 1, PERMUTATIONS
+    every = np.arange(len(groups), dtype=np.int64)
+    observed, larger, remaining = gaps(every[None])[0], 1, PERMUTATIONS
     generator = np.random.default_rng(seed)
     while remaining:
         size = min(remaining, max(1, PERMUTED_AT_ONCE // len(groups)))
-        labels = np.tile(groups, (size, 1))
-        for one in several:
-            places = np.flatnonzero(strata == one)
-            labels[:, places] = generator.permuted(labels[:, places], axis=1)
-        larger += int((gaps(labels) >= observed - ROUNDING).sum())
+        people = np.tile(every, (size, 1))
+        for places in strata_of:
+            within = slice(places[0], places[-1] + 1)
+            people[:, within] = generator.permuted(people[:, within], axis=1)
+        larger += int((gaps(people) >= observed - ROUNDING).sum())
         remaining -= size
     return larger / (PERMUTATIONS + 1)
 
