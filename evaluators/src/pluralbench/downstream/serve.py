@@ -59,8 +59,8 @@ def serve(
         name = str(model) if isinstance(model, str | Path) else default_model_name(model)
         name = getattr(as_local_model(model), "name", name)
         app = RewardServer(BatchedRewards(lambda: loaded), name, listen, key, scoring.max_length)
-        settings: dict[str, Any] = {"lifespan": "off", "ws": "none", "http": "h11", "loop": "asyncio"}
-        quiet: dict[str, Any] = {"log_config": None, "access_log": False, "proxy_headers": False}
+        plain: dict[str, Any] = dict.fromkeys(("access_log", "proxy_headers"), False) | {"log_config": None}
+        plain |= {"lifespan": "off", "ws": "none", "http": "h11", "loop": "asyncio"}
         bound.listen()  # from now on, requests wait for the server instead of being refused
         host, port = bound.getsockname()[:2]
         where = f"http://{f'[{host}]' if ':' in host else host}:{port}"
@@ -68,7 +68,7 @@ def serve(
         if not key and listen.host not in LOOPBACK:
             log_status(f"Anyone who reaches {host} can use it, because it asks for no key.")
         with suppress(KeyboardInterrupt):  # which follows SIGTERM, too; uvicorn has finished what it had begun
-            uvicorn.Server(uvicorn.Config(app, **settings, **quiet)).run(sockets=[bound])
+            uvicorn.Server(uvicorn.Config(app, **plain)).run(sockets=[bound])
         log_status("Stopped.")
 
 

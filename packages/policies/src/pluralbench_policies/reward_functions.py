@@ -1,7 +1,7 @@
 """Reward models as the reward functions of trainers: TRL, verl and OpenRLHF. Imports no torch.
 
 A reward function scores each response by itself, so its rewards do not depend on what else is in a batch. Signatures:
-TRL 1.16 (`grpo_trainer.py`), verl 0.9 (`reward_manager/naive.py`), OpenRLHF 0.10 (`utils/agent.py`).
+TRL 1.16 (`grpo_trainer.py`), verl 0.9 (`reward_manager/naive.py`), OpenRLHF 0.11 (`utils/agent.py`).
 """
 
 import json
