@@ -287,6 +287,19 @@ def test_an_attribute_that_varies_is_left_out_as_asked(tmp_path: Path) -> None:
     assert items.source["annotations"]["varying"] == 1
 
 
+def test_attributes_make_a_persona(tmp_path: Path) -> None:
+    rows = [
+        texts(n) | {"who": who, "vote": "A", "from": country, "age": 30, "mood": "good"}
+        for n, (who, country) in enumerate([("ann", "Italy"), ("bob", None)])
+    ]
+    annotations = BY_ROW | {"by_person": True, "attributes": {"country": "from", "age": "age", "mood": "mood"}}
+    described = benchmark(annotations | {"persona": {"age": "Age: {}.", "country": "Lives in {}."}})
+    assert read(tmp_path, rows, described).frame["persona"].to_list() == [["Lives in Italy.", "Age: 30."], ["Age: 30."]]
+    told = load_items("community-alignment", "sample").frame["persona"]
+    assert told.null_count() == 0
+    assert not any("Prefer not" in sentence for persona in told for sentence in persona)
+
+
 @pytest.mark.parametrize(
     ("annotations", "columns", "said"),
     [
@@ -294,6 +307,8 @@ def test_an_attribute_that_varies_is_left_out_as_asked(tmp_path: Path) -> None:
         ({"columns": ["a"], "annotator": "who"}, PAIR, "require `vote`"),
         ({"vote": "v", "same_people": True}, PAIR, "`same_people` is of `columns`"),
         ({"vote": "v", "by_person": True}, PAIR, "`by_person` requires"),
+        ({"vote": "v", "persona": {"age": "{}"}}, PAIR, "`persona` has a sentence for each of some attributes"),
+        ({"vote": "v", "attributes": {"a": "a"}, "persona": {"a": "{}"}}, PAIR, "`persona` requires `by_person`"),
         ({"vote": "v", "attributes": {"Country of birth": "x"}}, PAIR, "is not named by small letters"),
         ({"vote": "v"}, {"chosen": "c"}, "`annotations` requires the columns `first` and `second`, or `responses`"),
         ({"vote": "v", "picks": ["a"]}, PAIR, "`picks` is of votes on `responses`"),

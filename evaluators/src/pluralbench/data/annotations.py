@@ -413,6 +413,23 @@ def check_people(benchmark: Benchmark, items: Mapping[str, pl.DataFrame]) -> tup
     return parts, len(people)
 
 
+def with_personas(benchmark: Benchmark, items: pl.DataFrame) -> pl.DataFrame:
+    """Give items without a persona one of their person's attributes, by the sentences of `Annotations.persona`."""
+    annotations = benchmark.annotations
+    if annotations is None or not annotations.persona:
+        return items
+    personas = []
+    for persona, votes in items.select("persona", "annotations").iter_rows():
+        known = zip(annotations.attributes, votes[0]["attributes"], strict=True)
+        sentences = [
+            annotations.persona[name].replace("{}", value)
+            for name, value in known
+            if value is not None and name in annotations.persona
+        ]
+        personas.append(persona or sentences or None)
+    return items.with_columns(pl.Series("persona", personas, dtype=pl.List(pl.String)))
+
+
 def _without_varying(items: pl.DataFrame, varying: Sequence[set[str]]) -> pl.DataFrame:
     lists = items["annotations"].to_list()
     for vote in (vote for votes in lists for vote in votes or ()):

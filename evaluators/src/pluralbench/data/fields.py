@@ -171,6 +171,7 @@ class Annotations(FrozenModel):
         missing: Values that are no vote and no attribute, beside empty ones.
         same_people: Whether a column has the votes of the same person in all rows.
         by_person: Whether each row is an item of its own, which only its person has decided.
+        persona: Sentences that make a persona of the person's attributes, with {} for the value. Only `by_person`.
         repeated: Several votes of a person on an item that differ: "error", keep the "first", or "drop" all of them.
         varying: Attributes that vary for a person: "error", or "drop" them for this person.
     """
@@ -184,6 +185,7 @@ class Annotations(FrozenModel):
     missing: Values = ()
     same_people: bool = False
     by_person: bool = False
+    persona: dict[str, str] = Field(default_factory=dict)
     repeated: Literal["error", "first", "drop"] = "error"
     varying: Literal["error", "drop"] = "error"
 
@@ -209,6 +211,11 @@ class Annotations(FrozenModel):
             raise ValueError("`annotator` and `attributes` in `columns` require `vote`, the field of the votes")
         if self.same_people and (self.vote is not None or not self.columns):
             raise ValueError("`same_people` is of `columns` that have one vote each; leave it out")
+        wrong = next((name for name, text in self.persona.items() if text.count("{}") != 1), None)
+        if wrong is not None or not self.persona.keys() <= self.attributes.keys():
+            raise ValueError("`persona` has a sentence for each of some attributes, with one {} for the value")
+        if self.persona and not self.by_person:
+            raise ValueError("`persona` requires `by_person`, since an item has the persona of one person")
         if self.by_person and (self.columns or self.annotator is None):
             raise ValueError("`by_person` requires a column `vote` and a column `annotator`")
         return self

@@ -12,7 +12,7 @@ from pluralbench_runs import digest, plural
 from pluralbench_tables import release_memory
 
 from pluralbench.config import DataConfig, OnEmpty, as_data_config
-from pluralbench.data.annotations import check_people, read_votes
+from pluralbench.data.annotations import check_people, read_votes, with_personas
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.clusters import Clusters, assign_clusters
 from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, config_columns
@@ -156,6 +156,7 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
         parts, strata = draw_items(benchmark.fit_to(every["subset"]), parts, data.items, data.items_seed)
     histories = {config: table.history for config, table in read.items()}
     parts, varying = check_people(benchmark, parts)
+    parts = {config: with_personas(benchmark, part) for config, part in parts.items()}
     content = _content_digest(benchmark, parts, histories, drawn=bool(strata))
     frame = pl.concat(parts.values())
     read = {config: table._replace(items=table.items.clear()) for config, table in read.items()}
