@@ -12,8 +12,10 @@ from pluralbench.errors import RunError
 from pluralbench.evaluation.compare import compare
 from pluralbench.reports.comparison import comparison_table
 from pluralbench.reports.figures.report import figures_of
+from pluralbench.reports.html.page import html_report
 from pluralbench.reports.runs import overview
 from pluralbench.reports.tables import Table
+from pluralbench.results.finding import find_runs
 from pluralbench.results.runs import Run
 
 BENCHMARK = """
@@ -114,6 +116,13 @@ def test_figures_have_a_row_for_each_group_and_level_of_consensus(runs: list[Run
     consensus = charts["consensus_opinions"]
     assert {str(mark.at).partition(" ")[0] for mark in consensus.marks} <= {"Unanimous", "Clear", "Split"}
     assert len(charts["shares_opinions"].panels) == len(runs)
+
+
+@pytest.mark.heavy
+def test_the_page_has_the_tables_of_people(runs: list[Run]) -> None:
+    page, _ = html_report(find_runs([run.path for run in runs]))
+    for part in ("votes of people", "groups of people", "best less worst", "Agreement with groups of people"):
+        assert part in page
 
 
 def test_runs_are_compared_by_group_and_by_gap(runs: list[Run]) -> None:

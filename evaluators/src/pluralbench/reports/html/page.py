@@ -12,6 +12,7 @@ from pluralbench_runs.console import clean
 from pluralbench_runs.meters import progress
 
 from pluralbench.downstream.correlate import Correlation
+from pluralbench.reports.annotations import annotations_notes, annotations_tables
 from pluralbench.reports.costs import cost_summary
 from pluralbench.reports.figures.files import drawing
 from pluralbench.reports.figures.report import figures_of
@@ -202,6 +203,11 @@ def _benchmark_sections(listed: Sequence[Listed]) -> tuple[dict[str, tuple[str, 
                 benchmark.tables.append(table(f"modes-{at}", modes_table(sheet), notes=[MODES_NOTE]))
             for place, one in enumerate(votes_tables(sheet)):
                 benchmark.tables.append(table(f"votes-{at}-{place}", one, notes=votes_notes([one])))
+            people = [*annotations_tables(sheet)]
+            for place, one in enumerate(people):
+                # The last of these tables has the notes of all.
+                texts = annotations_notes(people) if place == len(people) - 1 else []
+                benchmark.tables.append(table(f"people-{at}-{place}", one, notes=texts))
             benchmark.sheets.append(sheet)
             if listed[0].checked is None:
                 unique = name if len(benchmark.sheets) == 1 else f"{name}-{len(benchmark.sheets)}"
