@@ -217,6 +217,8 @@ ELSEWHERE = {
     "pluralbench judge path/to/model": f"--base-url {CHAT} --limit 5",
     "pluralbench score local": "--limit 2",
     "my-model --benchmark multilingual": "--limit 2",
+    "pluralbench train ./base": "--limit 8",
+    "pluralbench personalize": "--epochs 1",
     "pluralbench train-planner": "--max-steps 1 --warmup-steps 0 --batch-size 1 --profile-size 1",
     "pluralbench plan": "--max-tokens 8 --limit 1 --profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT} --limit 5",

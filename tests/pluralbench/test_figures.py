@@ -121,8 +121,9 @@ def test_the_same_input_makes_the_same_bytes_whatever_the_users_settings(what: s
     import matplotlib as mpl
     from matplotlib import image
 
-    # One figure of each entry: those of further benchmarks are drawn by the same functions.
-    charts = dict({stem.partition("_")[0]: (stem, one) for stem, one in FIGURES[what](tmp_path).items()}.values())
+    # One figure of each of three entries: the others are drawn and written by the same functions.
+    by_entry = {stem.partition("_")[0]: (stem, one) for stem, one in FIGURES[what](tmp_path).items() if not one.empty}
+    charts = dict([*by_entry.values()][:3])
     first = write(charts, tmp_path / "a")
     with mpl.rc_context({"font.size": 30, "svg.fonttype": "path", "axes.facecolor": "red"}):
         before = dict(mpl.rcParams)
