@@ -205,6 +205,7 @@ def test_a_judge_whose_votes_cannot_be_read_makes_no_release(run: Run, project: 
     assert not (project / "dist/mine" / RECIPE).exists()
 
 
+@pytest.mark.heavy
 def test_the_ranked_file_is_as_good_as_the_annotated_one(run: Run, project: Path) -> None:
     write_rows(project / "annotated.jsonl", [annotated(number, name) for number, name in enumerate(RANKED)])
     assert run("resolve", "annotated.jsonl", "--out", "ranked.jsonl")[0] == 0

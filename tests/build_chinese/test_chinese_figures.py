@@ -189,6 +189,7 @@ def numbers_in(text: str, figures: dict[str, Any]) -> None:
         assert set(table.iter_rows()) <= lines
 
 
+@pytest.mark.heavy
 def test_the_card_of_the_sample(card: Built) -> None:
     text, figures, said = card("--recipe", "sample")
     numbers_in(text, figures)

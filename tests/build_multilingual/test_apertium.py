@@ -12,6 +12,7 @@ from build_multilingual.errors import UnsupportedLanguage
 from build_multilingual.masking import mask
 from build_multilingual.recipe import ConnectionTable, TranslatorTable
 from build_multilingual.translators import translator
+from case_marks import heavy
 from pluralbench_calls import Answer, Request, read_ledger
 from pluralbench_schemas import LANGUAGES
 from written_tables import write
@@ -45,7 +46,7 @@ def translated(*texts: str, code: str = "spa_Latn") -> list[str]:
 
 
 @needs_apertium
-@pytest.mark.parametrize("code", ["spa_Latn", "ita_Latn"])
+@pytest.mark.parametrize("code", ["spa_Latn", *heavy("ita_Latn")])
 def test_the_shortest_way_is_taken_and_named(code: str) -> None:
     (answer,) = ask(["The house is red."], code)
     model = {"spa_Latn": "apertium eng-spa", "ita_Latn": "apertium eng-cat, cat-ita"}[code]

@@ -105,11 +105,10 @@ def test_what_is_no_answer_is_said_in_a_short_sentence(
 @pytest.mark.parametrize(
     "answering",
     [
-        always(http(completion("x" * 10 * MIB))),
-        blanks,
-        endless_chunks,
+        pytest.param(always(http(completion("x" * 10 * MIB))), id="10 MiB"),
+        pytest.param(blanks, id="gzip of 300 MiB", marks=pytest.mark.heavy),
+        pytest.param(endless_chunks, id="chunks without end"),
     ],
-    ids=["10 MiB", "gzip of 300 MiB", "chunks without end"],
 )
 def test_an_answer_that_is_too_long_is_not_read_to_its_end_and_counts_as_cut_off(
     tmp_path: Path, answering: Callable[[int], Iterable[bytes]]

@@ -152,7 +152,7 @@ def test_code_of_the_models_own_is_not_run_unasked_and_the_option_that_runs_it_i
     )
 
 
-@pytest.mark.parametrize("mode", ["fast", "exact"])
+@pytest.mark.parametrize("mode", ["fast", *heavy("exact")])
 def test_a_special_architecture_is_read_as_its_own_code_reads_it(classifiers: Folders, folder: Path, mode: str) -> None:
     model, groups = load_classifier(str(folder), trust_remote_code=True), make_groups(1)
     assert model.template.append == (REWARD_TOKEN,)

@@ -71,6 +71,7 @@ def test_what_several_prompts_begin_with_is_computed_once(classifiers: Folders, 
     assert undecided(scored.scores, alone) == 0
 
 
+@pytest.mark.heavy
 def test_exact_is_one_at_a_time_to_the_bit_in_single_precision(classifiers: Folders) -> None:
     folder = classifiers("llama", hidden_size=128, intermediate_size=256)
     groups = [Group(one.id, user(f"{RULES} {one.id}"), one.responses) for one in make_groups(3, number=6)]

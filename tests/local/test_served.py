@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 import served_contract
+from case_marks import heavy
 from engine_server import Imitation, imitate
 from pluralbench_local import LocalError, LocalModel, ServedModel
 from pluralbench_local.served.checking import weight_files
@@ -48,7 +49,7 @@ def refused(*servers: Imitation, **serving: Any) -> str:
     return str(raised.value)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", ["vllm", *heavy("sglang", "tei")])
 def test_the_scores_of_an_engine_are_those_of_the_model_here(serve: Serve, engine: str) -> None:
     served_contract.scores_are_those_of_the_model_here(running(serve(engine)))
 

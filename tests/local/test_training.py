@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from case_marks import heavy
 from pluralbench_local import LocalError, Trained, TrainingError, train, training
 from pluralbench_local.conversations import Template
 from pluralbench_local.training import ranking_loss
@@ -32,7 +33,7 @@ def test_the_loss_is_the_mean_over_pairs_and_the_regulariser_the_mean_over_respo
     assert float(loss) == pytest.approx(by_hand + 0.1 * (4 + 0.25 + 1 + 9) / 4)
 
 
-@pytest.mark.parametrize(("architecture", "budget"), [("llama", None), ("gemma2", 40), ("bert", 40)])
+@pytest.mark.parametrize(("architecture", "budget"), [("llama", None), ("bert", 40), *heavy(("gemma2", 40))])
 def test_the_gradient_is_that_of_each_pair_by_itself(
     classifiers: Folders, architecture: str, budget: int | None
 ) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 import verbs
 from batch_results import work_through
+from case_marks import heavy
 from chat_server import Reply, Script, serve
 from pluralbench import check_submission, load_run, merge
 from pluralbench.results import Run
@@ -121,7 +122,7 @@ def quality(answer: str) -> int:
     return int(answer.partition("quality ")[2][0])
 
 
-@pytest.mark.parametrize("prompt", ["boxed-list", "boxed-pair", "score-tag"])
+@pytest.mark.parametrize("prompt", ["score-tag", *heavy("boxed-list", "boxed-pair")])
 def test_scores_rank_all_answers_in_any_protocol(tmp_path: Path, prompt: str) -> None:
     data = ranked(tmp_path)
 

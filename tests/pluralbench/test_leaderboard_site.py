@@ -106,6 +106,7 @@ def test_runs_have_their_numbers_ranks_checks_and_origin(page: Read) -> None:
     assert not [attributes for attributes, _ in page.scripts if "type" in attributes], "no text of any item"
 
 
+@pytest.mark.heavy
 def test_the_same_runs_give_the_same_bytes_in_place_of_the_older_site(site: Path, folder: Path) -> None:
     before = (site / INDEX).read_bytes()
     assert not [text for text in (str(folder), HOSTILE) if text.encode() in before]

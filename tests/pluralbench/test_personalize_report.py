@@ -117,6 +117,7 @@ def test_the_page_links_its_figures(found: Personalized) -> None:
     assert "| method" in text
 
 
+@pytest.mark.heavy
 def test_the_figures_show_each_accuracy(found: Personalized, plain: Personalized) -> None:
     charts = personalized(found)
     new = charts["user_context_new"]

@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 import verbs
+from case_marks import heavy
 from chat_server import ChatServer, Reply, Script, serve
 from pluralbench import compare, load_run, merge
 from pluralbench.errors import EvaluationError
@@ -194,7 +195,9 @@ def test_a_missing_judge_is_noticed_before_the_others_have_judged_all(data: Path
         assert sum(body["model"] == "a" for body in server.requests) == 2
 
 
-@pytest.mark.parametrize(("protocol", "vote"), [("pointwise", None), ("pointwise", "majority"), ("listwise", None)])
+@pytest.mark.parametrize(
+    ("protocol", "vote"), [("pointwise", "majority"), *heavy(("pointwise", None), ("listwise", None))]
+)
 def test_ratings_and_picks_vote(tmp_path: Path, protocol: str, vote: Any) -> None:
     rows = [{"id": f"q{n}", "prompt": f"{n}?", "responses": ["x", "y", "z"], "rank": [1, 2, 2]} for n in range(4)]
     with serve(script()) as server:

@@ -248,6 +248,7 @@ def test_a_row_of_some_columns_says_which_are_missing(small: Path, model: str, r
     assert missing in " ".join(table.split())
 
 
+@pytest.mark.heavy
 def test_two_suites_are_compared_by_their_benchmarks_and_means(small: Path, run: Command, tmp_path: Path) -> None:
     suites = [
         pluralbench.suite(one, small, only=only, out=tmp_path / one.__name__)

@@ -72,7 +72,7 @@ def test_at_temperature_0_it_answers_as_the_library(tmp_path: Path, architecture
     assert texts(answers)[::2] == texts(answers)[1::2] == [greedily(folder, messages, MOST) for messages in asked]
 
 
-@pytest.mark.parametrize("architecture", ["llama", "gemma2"])
+@pytest.mark.parametrize("architecture", ["llama", *heavy("gemma2")])
 def test_a_sample_is_the_same_alone_and_beside_others(tmp_path: Path, architecture: str) -> None:
     folder = save_language_model(tmp_path / "policy", architecture)
     requests = requests_for(chat_model_of(folder, max_tokens=MOST, top_p=0.9), prompts(3), 3)

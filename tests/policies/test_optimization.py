@@ -78,6 +78,7 @@ def test_a_line_says_how_long_how_sure_and_how_far_the_policy_is(optimized: Runs
 # Interrupted
 
 
+@pytest.mark.heavy
 @one_of_each_kind
 def test_stopped_twice_it_ends_in_the_same_weights(optimized: Runs, base: str, tmp_path: Path, algorithm: str) -> None:
     whole, out = optimized(algorithm), tmp_path / "stopped"
@@ -261,6 +262,7 @@ def test_epochs_use_each_prompt_once_and_in_another_order(base: str, tmp_path: P
     assert all(a != b for a, b in pairwise(epochs))
 
 
+@pytest.mark.heavy
 def test_weights_that_are_tied_and_positions_that_are_learned(tmp_path: Path) -> None:
     """A checkpoint holds tied weights once, and padding on the left must not move what is embedded by position."""
     base = save_language_model(tmp_path / "gpt2", "gpt2", n_layer=1, n_embd=32, tie_word_embeddings=True)

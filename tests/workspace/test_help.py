@@ -89,6 +89,7 @@ def test_help_imports_nothing_heavy(name: str) -> None:
     assert threads == 1
 
 
+@pytest.mark.heavy
 def test_the_evaluator_is_a_module_too() -> None:
     asked = subprocess.run(
         [sys.executable, "-m", "pluralbench", "--version"],
