@@ -21,10 +21,10 @@ from verbs import score
 from written_tables import write
 
 pytestmark = [pytest.mark.learning, pytest.mark.timeout(3000)]
-TAUGHT, PLANNED = 300, 16
+TAUGHT, PLANNED = 300, 12
 PROJECTIONS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 OPTIONS = PlannerConfig(
-    max_steps=70,
+    max_steps=42,
     batch_size=12,
     micro_batch_size=12,
     learning_rate=5e-3,
