@@ -8,7 +8,6 @@ from which `import-inspect` makes a run.
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,6 +31,7 @@ from inspect_ai.scorer import Metric, SampleScore, Score, Scorer, Target, Value,
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 from pluralbench_calls import Answer, ChatModel, Ledger, Request
+from pluralbench_calls.backends.canned import Unanswered
 from pluralbench_calls.backends.completions import parse_completion
 from pluralbench_runs import FrozenModel, UserError, check_recipe, did_you_mean
 from rich.markup import escape
@@ -71,7 +71,7 @@ STOPS = {"max_tokens": "length", "model_length": "length"}
 def _judged_task(benchmark: str | None, arguments: Mapping[str, Any]) -> Task:
     """Return the task of a benchmark. Raises `PrerequisiteError` if an argument or the data cannot be used."""
     try:
-        judged = _load(benchmark, arguments)
+        judged = _LOADED[_key(benchmark, arguments)] = _read(benchmark, arguments)
         config = judged.config(ChatModel(provider="", model=""))
     except UserError as error:
         raise PrerequisiteError(escape(str(error))) from None
@@ -101,14 +101,25 @@ def _sample(place: int, item: Mapping[str, Any]) -> Sample:
     )
 
 
+_LOADED: dict[str, JudgingTask] = {}
+"""What tasks of this process judge, by their benchmark and arguments. A new task reads its data again."""
+
+
+def _key(benchmark: str | None, arguments: Mapping[str, Any]) -> str:
+    return json.dumps([benchmark, arguments], sort_keys=True, default=str)
+
+
 def _load(benchmark: str | None, arguments: Mapping[str, Any]) -> JudgingTask:
-    return _load_cached(benchmark, json.dumps(arguments, sort_keys=True, default=str))
+    """Return what a task judges; it is read again in a process that scores or retries a log."""
+    key = _key(benchmark, arguments)
+    if key not in _LOADED:
+        _LOADED[key] = _read(benchmark, arguments)
+    return _LOADED[key]
 
 
-@lru_cache(maxsize=4)
-def _load_cached(benchmark: str | None, arguments: str) -> JudgingTask:
-    """Load a benchmark for a judge; the arguments are fields of the configurations of `judge`, as JSON."""
-    given: dict[str, Any] = json.loads(arguments)
+def _read(benchmark: str | None, arguments: Mapping[str, Any]) -> JudgingTask:
+    """Read a benchmark for a judge; the arguments are fields of the configurations of `judge`."""
+    given = dict(arguments)
     known = {field: kind for kind, fields in OPTIONS.items() for field in fields}
     values: dict[type[FrozenModel], dict[str, Any]] = {kind: {} for kind in OPTIONS}
     seed = given.pop("seed", 0)
@@ -237,18 +248,23 @@ def _as_completion(output: ModelOutput) -> SimpleNamespace:
 def verdict(benchmark: str | None = None, **arguments: Any) -> Scorer:
     """Read the verdict on an item from its recorded calls: the share of its decisions that are right.
 
-    The arguments are those of the task.
+    The arguments are those of the task. A sample that failed before all calls were made has no score.
     """
 
-    async def score(state: TaskState, target: Target) -> Score:
+    async def score(state: TaskState, target: Target) -> Score | None:
         del target
         judged, place = _item(benchmark, arguments, state)
         record = state.store.get(RECORD)
+        if record is None:
+            return None
         judges = {name: ChatModel.model_validate(chat) for name, chat in record["judges"].items()}
         answers = [Answer(**call) for call in record["calls"]]
         with Ledger(IN_MEMORY) as ledger:
             ledger.record(*answers)
-            verdicts = judged.judge(judged.config(*judges.values()), ledger, [place])
+            try:
+                verdicts = judged.judge(judged.config(*judges.values()), ledger, [place])
+            except Unanswered:
+                return None
         outcomes = decisions_of(verdicts.frame)["outcome"].to_list()
         return Score(
             value=outcomes.count("win") / len(outcomes),
@@ -272,7 +288,10 @@ def run_metrics(benchmark: str | None = None, **arguments: Any) -> Metric:
         ordered = sorted(scores, key=lambda one: (one.sample_metadata or {})["place"])
         frames = {name: _frame(name, ordered) for name in (ordered[0].score.metadata or {})}
         rows, described = frames["items"], judged.loaded.benchmark
-        votes = Votes(rows, frames["replies"], judged.judging.vote, described.vote) if "replies" in frames else None
+        replies = frames.get("replies")
+        votes = None
+        if replies is not None and not replies.is_empty():
+            votes = Votes(rows, replies, judged.judging.vote, described.vote)
         items = judged.loaded.items.frame.join(rows, on=["config", "id"], how="semi", maintain_order="left")
         annotations = annotations_of(described, items)
         numbers = measure(described, decisions_of(rows), items, rows, votes=votes, annotations=annotations)
@@ -291,7 +310,7 @@ def run_metrics(benchmark: str | None = None, **arguments: Any) -> Metric:
 def _frame(name: str, scores: Sequence[SampleScore]) -> pl.DataFrame:
     """Join a frame of a run from the metadata of scores; JSON has no NaN, which is the score of an invalid reply."""
     rows = [row for one in scores for row in (one.score.metadata or {})[name]]
-    frame = pl.DataFrame(rows, schema=schema_of(*rows[0]))
+    frame = pl.DataFrame(rows, schema=schema_of(*(rows[0] if rows else ())))
     return frame.with_columns(pl.col("^score.*$").fill_null(float("nan")))
 
 
