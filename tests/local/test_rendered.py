@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from case_marks import heavy
-from pluralbench_local import LocalError, LocalRewardModel, load
+from pluralbench_local import LocalError, load
 from pluralbench_local.conversations import tokenize
 from pluralbench_rewards import Group, RenderedConversation, ScoresRendered, ScoringConfig
 from reward_models import BOS, Folders, make_groups, make_tokenizer
@@ -38,7 +38,6 @@ def test_a_rendered_conversation_has_the_score_of_its_messages(
     classifiers: Folders, language_models: Folders, tmp_path: Path, kind: str
 ) -> None:
     model: Any = load(**KINDS[kind](classifiers, language_models, tmp_path), device="cpu", scoring=EXACT)
-    assert isinstance(model, ScoresRendered)
     expected = model.score(GROUPS)
     every = tokenize(GROUPS, model.template, 10_000, "error")
     texts = [RenderedConversation(model.template.conversation(one.prompt, one.responses[0])) for one in GROUPS]
@@ -53,6 +52,6 @@ def test_a_rendered_conversation_has_the_score_of_its_messages(
 
 def test_what_is_read_at_more_places_takes_messages_only(language_models: Folders) -> None:
     implicit = load(language_models(), kind="implicit", device="cpu")
-    assert isinstance(implicit, LocalRewardModel)
+    assert isinstance(implicit, ScoresRendered)
     with pytest.raises(LocalError, match="reads where the response begins, so it scores messages only"):
         implicit.score_rendered([RenderedConversation("a")])
