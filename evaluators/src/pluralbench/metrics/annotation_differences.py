@@ -8,7 +8,7 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.crossed import difference_of_votes, gap_difference
 
 from pluralbench.errors import RunError
-from pluralbench.metrics.annotations import ITEM, NONE, annotated
+from pluralbench.metrics.annotated import ITEM, NONE, annotated
 from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.metric import MetricKey
 

@@ -6,7 +6,7 @@ value: in the unit of the metric; null if missing, such as the accuracy of no de
 interval; null without one. n: number of decisions (prompts of an exact match, verdicts, ids of a kappa, languages of a
 mean kappa) behind the value. clusters: number of their clusters (prompts or users). n and clusters are null for counts
 and where they do not apply. interval: method of the interval, "effective" or "t" (see
-`pluralbench_measures.intervals`); null without an interval.
+`pluralbench_measures.intervals`) or "two-way" (see `pluralbench_measures.crossed`); null without an interval.
 """
 
 from collections.abc import Iterable, Sequence
