@@ -215,6 +215,13 @@ RIGHT_AND_WRONG = {
         for name, subset in (("1", "Math"), ("ref:1", "Ties"), ("tied:1", "Ties"))
     ],
 }
+SAMPLES = files("pluralbench.data") / "samples"
+VOTED = {"multipref": "multipref", "community-alignment": "community-alignment"}
+VOTED["community-alignment-votes"] = "community-alignment"
+RIGHT_AND_WRONG |= {
+    name: [json.loads(line) for line in (SAMPLES / sample / "train.jsonl").read_text("utf-8").splitlines()[:4]]
+    for name, sample in VOTED.items()
+}
 FEW = "--language spa_Latn --limit 1 --out out"
 NAMED = " ".join(f"--annotator {name}" for name in chinese.FIVE)
 PROJECT = f"--prompts prompts.jsonl --responses responses.jsonl --taxonomy taxonomy.toml {NAMED}"

@@ -190,7 +190,10 @@ def _from_columns(annotations: Annotations, row: Mapping[str, Any]) -> Iterator[
             yield _Raw(column if annotations.same_people else None, row[column], attributes)
             continue
         objects = row[column]
-        for one in objects if isinstance(objects, list) else [] if objects is None else [objects]:
+        for one in objects if isinstance(objects, list) else [objects]:
+            if one is None:
+                yield _Raw(None, None, ())
+                continue
             person = None if annotations.annotator is None else _field(one, annotations.annotator, column)
             attributes = tuple(_field(one, field, column) for field in annotations.attributes.values())
             yield _Raw(person, value_of(one, annotations.vote, column), attributes)
