@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -100,6 +101,14 @@ def test_the_report_has_people_as_a_row_and_each_group(runs: list[Run]) -> None:
     for part in ("Single votes: ", "Of reachable: ", "Votes of people: ", "Agreement of people: ", "for a tie"):
         assert part in notes
     assert [row["row"] for row in report.rows or ()][-1] == "people"
+
+
+def test_one_vote_an_item_says_nothing_of_consensus(tmp_path: Path) -> None:
+    run = verbs.score(verbs.by_text, benchmark="community-alignment", data="sample", out=tmp_path / "run")
+    assert run.count("single_annotations") == run.count("annotations") > 0
+    titles = [one.title.rpartition(": ")[2] for one in overview([run]).tables[1:]]
+    assert titles == ["groups of people"]
+    assert "Unanimous" not in " ".join(overview([run]).notes)
 
 
 def test_figures_have_a_row_for_each_group_and_level_of_consensus(runs: list[Run]) -> None:

@@ -398,6 +398,10 @@ def test_a_judge_keeps_the_votes(tmp_path: Path, name: str, options: dict[str, A
     assert judged.annotations is not None
     assert_frame_equal(judged.annotations, votes_of(load_items(name, "sample"), find_benchmark(name)))
     assert check_submission(judged).state == "checked"
+    # It says A in both orders, or 7 of all: it prefers nothing, and was not asked about pairs that people call equal.
+    assert judged.estimate("agreement_with_annotations").n == judged.count("annotations") > 0
+    assert judged.estimate("agreement_with_annotations").value == 0
+    assert (judged.count("annotations_without_answer") > 0) == (name == "multipref")
 
 
 def turns(**values: Any) -> Benchmark:

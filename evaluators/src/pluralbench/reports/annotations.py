@@ -47,7 +47,8 @@ def annotations_tables(sheet: Sheet) -> Iterator[Table]:
     if any(one.value is not None for one in people):
         values: list[Value] = ["" if one.value is None else one for one in people]
         rows.append(Row(BASELINES[PEOPLE], values, quiet=True, runs=runs[:1]))
-    yield Table(f"{sheet.heading}: votes of people", "model", COLUMNS, rows)
+    if any(one.value is not None for run in runs for one in [run.at(column.key) for column in COLUMNS]):
+        yield Table(f"{sheet.heading}: votes of people", "model", COLUMNS, rows)
     rows = [row for attribute in attributes_of(runs) for row in _group_rows(runs, attribute)]
     if rows:
         columns = [Column("people"), *(Column(name, part=True) for name, _ in named)]
@@ -56,7 +57,8 @@ def annotations_tables(sheet: Sheet) -> Iterator[Table]:
 
 def annotations_notes(tables: Sequence[Table]) -> list[str]:
     """Explain the numbers of the tables of votes of people; nothing without any."""
-    return ([CONSENSUS_NOTE] if tables else []) + ([GROUPS_NOTE] if any(table.groups for table in tables) else [])
+    grouped = {bool(table.groups) for table in tables}
+    return [note for note, own in ((CONSENSUS_NOTE, False), (GROUPS_NOTE, True)) if own in grouped]
 
 
 def attributes_of(runs: Sequence[Run]) -> list[str]:
