@@ -32,10 +32,10 @@ NAME = "chinese-rewardbench"
 
 # What the sample is, for good: change a text, a mark, a reward or a judge's prompt, and these change with it.
 DIGESTS = {
-    "open": "31519f6238e48d998958c73609517085a4380aeb7d365401c83c42ee8a763fe8",
-    "human": "d2f28a2102c43743a4b4fbfeddc74e46d24c4f4d99b99a3b4cce3de6c6b64618",
-    "preference": "7f59cc3306623d09e3345c4ae3b84d080211fc4125c24b9f4c71d56875136dac",
-    "preference_pairs": "6d38302de4b02a58de2a02d16d101755e262bec6f8c545e52f19267207787b89",
+    "open": "609406831eacdd9c0dda9f698fc8dfc4d07e5e999d57f65131bdf4bd74fe0975",
+    "human": "bf8e27f5cf6017b7981b7b5fac2121490f4b6ca1f718b5931bda5b5dd2f82524",
+    "preference": "f81283ebfc44e0c963620b627c6e5d9250df5ba16ea27cfcf958c3c7ca8ee7e4",
+    "preference_pairs": "ee6b99a6f23775d0c6e7862979aa7fd8055623593f7c6ea4ba1194af9f887b45",
 }
 
 
@@ -100,6 +100,25 @@ def test_the_release_has_the_ranks_that_resolve_gave(sample: tuple[Path, str]) -
     assert ranked == {}
 
 
+def test_the_release_has_the_votes_behind_the_ranks_without_names(sample: tuple[Path, str]) -> None:
+    dist = sample[0]
+    given = {row["id"]: row["votes"] for row in read_rows(dist / f"{NAME}-annotated.jsonl")}
+    names = sorted({vote["annotator"] for votes in given.values() for vote in votes})
+    assert names == [f"ann-{number}" for number in range(1, 8)]
+    numbers = {name: name.replace("ann", "annotator") for name in names}
+    for config in RANKED:
+        for row in rows(dist / NAME, config).iter_rows(named=True):
+            by_people = row["annotated_by"] == "people"
+            expected = [vote | {"annotator": numbers[vote["annotator"]]} for vote in given.get(row["id"], [])]
+            assert (row["votes"] == expected) is by_people
+            assert by_people or {vote["annotator"] for vote in row["votes"]} == {"invented-judge"}
+            assert row["votes"] == sorted(row["votes"], key=lambda vote: [*vote.values()])
+    pairs = rows(dist / NAME, "preference_pairs").filter(annotated_by="people")
+    assert pairs["votes"].list.len().unique().sort().to_list() == [1, 2], "triples of a ring share half of the pairs"
+    texts = [path.read_bytes() for path in (dist / NAME).rglob("*") if path.is_file()]
+    assert not any(b"ann-1" in text for text in texts)
+
+
 def test_the_published_files_hold_the_same_as_the_tables(sample: tuple[Path, str]) -> None:
     for config in RANKED:
         published = read_rows(sample[0] / NAME / "published" / f"{config}.jsonl")
@@ -139,9 +158,20 @@ def test_a_pair_without_two_different_texts_is_left_out() -> None:
     row = {"id": "q", "input": "问", "sys_prompt": "短。", "responses": responses, "annotated_by": "people"}
     row |= {"annotations": [["a", "b", "1"], ["c", "a", "2"], ["d", "b", "2"], ["b", "d", "1"]]}
     row |= {"order": [["a", "b"], ["a", "c"], ["b", "d"]]}
+    row |= {
+        "votes": [
+            {"annotator": name, "first": "d", "second": "b", "vote": mark}
+            for name, mark in zip("xyz", "12s", strict=True)
+        ]
+    }
     [pair] = pairs_of(pl.DataFrame([row])).to_dicts()
     assert (pair["id"], pair["chosen"][0]["content"], pair["rejected"][0]["content"]) == ("q/b/d", "x", "y")
     assert [message["role"] for message in pair["prompt"]] == ["system", "user"]
+    assert [(vote["annotator"], vote["vote"]) for vote in pair["votes"]] == [
+        ("x", "rejected"),
+        ("y", "chosen"),
+        ("z", "tie"),
+    ]
 
 
 def test_every_vote_and_reward_is_in_the_ledger(sample: tuple[Path, str]) -> None:

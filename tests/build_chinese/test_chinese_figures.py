@@ -2,13 +2,15 @@
 
 import json
 from collections.abc import Callable
+from fractions import Fraction
 from pathlib import Path
+from statistics import multimode
 from typing import Any
 
 import networkx as nx
 import polars as pl
 import pytest
-from build_chinese.figures import JUDGES, annotator_figures, figures_of, figures_tables
+from build_chinese.figures import AGREEMENT, JUDGES, annotator_figures, figures_of, figures_tables, vote_figures
 from build_chinese.lengths import LENGTHS, length_figures, size_figures, strict_marks
 from build_chinese.preference_set import JudgedPart, PreferenceSet
 from build_chinese.rankings import DROPPED, Row
@@ -35,6 +37,36 @@ def rows(draw: st.DrawFn) -> list[Row]:
             {"input": f"问{number}", "responses": responses, "annotations": draw(st.lists(annotation, max_size=8))}
         )
     return made
+
+
+VOTED = st.dictionaries(
+    st.tuples(st.sampled_from("pq"), st.sampled_from(["ab", "ac", "bc"]), st.sampled_from("wxyz")),
+    st.tuples(st.booleans(), st.sampled_from("12s")),
+)
+
+
+@given(VOTED)
+def test_agreement_is_that_of_each_vote_with_the_others(voted: dict[tuple[str, str, str], tuple[bool, str]]) -> None:
+    """Counted vote by vote; a mark on two responses in the other order says the opposite."""
+    made: dict[str, Row] = {name: {"id": name, "votes": []} for name in "pq"}
+    answers: dict[tuple[str, str], list[str]] = {}
+    for (prompt, pair, annotator), (swapped, mark) in voted.items():
+        first, second = sorted(pair, reverse=swapped)
+        made[prompt]["votes"].append({"annotator": annotator, "first": first, "second": second, "vote": mark})
+        better = {"1": first, "2": second, "s": "tie"}[mark]
+        answers.setdefault((prompt, pair), []).append(better)
+    two, ceiling = [], []
+    for own in (votes for votes in answers.values() if len(votes) > 1):
+        for place, answer in enumerate(own):
+            others = own[:place] + own[place + 1 :]
+            most = multimode(others)
+            two.append(Fraction(others.count(answer), len(others)))
+            ceiling.append(Fraction(answer in most, len(most)))
+    found = vote_figures([*made.values()])
+    assert (found["votes"], found["pairs"]) == (len(voted), sum(len(votes) > 1 for votes in answers.values()))
+    for name, agreeing in (("two", two), ("others", ceiling)):
+        expected = float(sum(agreeing) / len(agreeing)) if agreeing else None
+        assert found[name]["share"] == (None if expected is None else pytest.approx(expected))
 
 
 def in_conflict(row: Row) -> int:
@@ -238,6 +270,7 @@ def test_the_card_without_a_judge(card: Built, own: Path) -> None:
     plain = " ".join(text.split())
     assert f"## {JUDGES}" in text
     assert STEPS not in text + said
+    assert AGREEMENT not in text, "the file does not say who voted"
     assert "voted on every two" not in plain
     assert "This is the sample" not in plain
     assert figures["dropped"] == [{"annotated_by": "people", "reason": "all responses became equal", "count": 1}]

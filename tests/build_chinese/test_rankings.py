@@ -11,6 +11,7 @@ from build_chinese.rankings import (
     DROPPED,
     NO_ANNOTATION,
     ONE_RESPONSE,
+    VOTE,
     Row,
     ranked_pairs,
     read_rankings,
@@ -155,10 +156,32 @@ BEGINNING = "下雨了，现在出门吗？"
             "row 2: the annotation of r1 and r2 has the mark 'A', which is not 1, 2 or s.",
         ),
         ({"id": [1]}, "row 2: the id '[1]' is neither text nor an integer."),
+        ({"votes": ["r1"]}, "row 2: the vote r1 is not an object with annotator, first, second, vote."),
+        (
+            {"votes": [{"annotator": "ann", "first": "r1", "second": "r2"}]},
+            "row 2: the annotation ['r1', 'r2', None] is not [id, id, mark].",
+        ),
     ],
 )
 def test_a_row_of_another_shape_says_why(tmp_path: Path, changes: Row, sentence: str) -> None:
     assert refused(tmp_path, PROMPT | {"input": "第一个问题"}, PROMPT | changes) == f"rows.jsonl, {sentence}"
+
+
+@pytest.mark.parametrize(
+    ("votes", "sentence"),
+    [
+        ([("r1", "r9", "1")], f"a vote of the prompt '{BEGINNING}' is not on two of its responses: r1, r9."),
+        (
+            [("r1", "r2", "1"), ("r2", "r1", "1")],
+            f"ann votes twice on r1 and r2 of the prompt '{BEGINNING}'; keep one vote.",
+        ),
+    ],
+)
+def test_votes_are_on_two_responses_of_the_prompt_each_once(
+    tmp_path: Path, votes: list[tuple[str, str, str]], sentence: str
+) -> None:
+    row = PROMPT | {"votes": [dict(zip(VOTE, ("ann", *vote), strict=True)) for vote in votes]}
+    assert refused(tmp_path, row) == f"rows.jsonl: {sentence}"
 
 
 @pytest.mark.parametrize(

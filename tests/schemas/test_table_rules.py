@@ -36,6 +36,10 @@ def ranks(*places: tuple[str, int]) -> list[Values]:
     return [{"id": name, "rank": rank} for name, rank in places]
 
 
+def vote(annotator: str, first: str, second: str, mark: str) -> Values:
+    return {"annotator": annotator, "first": first, "second": second, "vote": mark}
+
+
 def chat_message(role: str, content: str | None = "chat_message") -> Values:
     return {"role": role, "content": content}
 
@@ -98,6 +102,7 @@ ROWS: dict[str, Values] = {
         "judgements": 3,
         "conflicts": 1,
         "annotated_by": "people",
+        "votes": [vote("annotator-1", "a", "b", "1"), vote("annotator-2", "b", "a", "s")],
         "vote_calls": [],
         "reward_calls": [KEY],
     },
@@ -136,6 +141,7 @@ ROWS: dict[str, Values] = {
         "chosen_id": "a",
         "rejected_id": "b",
         "annotated_by": "people",
+        "votes": [{"annotator": "annotator-1", "vote": "chosen"}, {"annotator": "annotator-2", "vote": "tie"}],
     },
 }
 NUMBERED = {"MultilingualPairs", "TranslationPairs"}
@@ -192,7 +198,7 @@ KEPT: list[tuple[str, Values]] = [
     ("MultilingualPairs", {"rejected": "", "prompt_calls": [], "chosen_calls": []}),
     ("TranslationPairs", {"source": "(a|b) .* \\", "prompt": "Say: (a|b) .* \\"}),
     ("RankedResponses", {"sys_prompt": "回答要简短。", "category": ["知识"], "annotations": [], "order": []}),
-    ("RankedResponses", {"judgements": 0, "conflicts": 0}),
+    ("RankedResponses", {"judgements": 0, "conflicts": 0, "votes": []}),
     ("PersonaItems", {"truth": "tie", "gap": None, "context": "", "persona": [], "option_a": "[[B]] 90"}),
     ("PersonalizedPreferences", {"prompt": [chat_message(role) for role in ("system", "user", "assistant", "user")]}),
     ("PersonalizedPreferences", {"profile": [], "persona": None, "persona_call": None}),
@@ -216,6 +222,8 @@ DIFFERENT = "must differ from `chosen`"
 ANNOTATED = "must be [id, id, mark] of two of the responses"
 RANKED = "must rank responses from 1 without a gap, not all alike"
 ORDERED = "must be [better, worse] of two of the responses"
+VOTER = "must name the annotator of each vote"
+VOTED = "must be on two of the responses, each annotator's once"
 SEVERAL = "must be two or more, each with an id of its own"
 MESSAGES = "must have text in each message, of the role system, user or assistant"
 RENDERED = "must have each variable once, with a sentence exactly if it has a value"
@@ -275,6 +283,18 @@ RULES: list[tuple[list[str], str, Any, str]] = [
     ),
     *((["RankedResponses"], "order", [value], ORDERED) for value in ([], ["a", "x"], ["a", "b", "c"])),
     *((["RankedResponses"], "category", value, "must name a main category") for value in ([], ["知识", " "])),
+    *(
+        (["RankedResponses"], "votes", value, error)
+        for value, error in (
+            ([vote(" ", "a", "b", "1")], VOTER),
+            ([vote("x", "a", "b", "3")], "must have the mark 1, 2 or s in each vote"),
+            ([vote("x", "a", "a", "1")], VOTED),
+            ([vote("x", "a", "y", "1")], VOTED),
+            ([vote("x", "a", "b", "1"), vote("x", "b", "a", "2")], VOTED),
+        )
+    ),
+    (["RankedPairs"], "votes", [{"annotator": "", "vote": "tie"}], VOTER),
+    (["RankedPairs"], "votes", [{"annotator": "x", "vote": "A"}], "must be chosen, rejected or tie in each vote"),
     (["RankedResponses"], "conflicts", 4, "must be no more than `judgements`"),
     (["RankedResponses"], "vote_calls", ["abc"], NO_KEYS),
     (["PersonaItems"], "task", "opinion_qa", "must be the same in all rows"),

@@ -7,11 +7,12 @@ because a table cannot represent such objects. Further columns have the provenan
 import pandera.polars as pa
 import polars as pl
 
-from pluralbench_schemas.rules import Rows, are_call_keys, each, fields, non_blank, rule
+from pluralbench_schemas.rules import Rows, are_call_keys, each, fields, have_fields, non_blank, rule
 
 MARKS = ("1", "2", "s")
 RESPONSE = pl.Struct({"id": pl.String, "content": pl.String, "model": pl.String})
 RANK = pl.Struct({"id": pl.String, "rank": pl.Int64})
+VOTE = pl.Struct({"annotator": pl.String, "first": pl.String, "second": pl.String, "vote": pl.String})
 
 
 def _distinct_responses() -> pl.Expr:
@@ -27,6 +28,16 @@ def _begins_with_two_ids(column: str, length: int, condition: pl.Expr | None = N
     ids = pl.col(column).list.eval(entry.head(2).explode(empty_as_null=False))
     unknown = ids.list.set_difference(fields("responses", "id")).list.len()
     return each(column, is_valid) & (unknown == 0)
+
+
+def _votes_on_two() -> pl.Expr:
+    """Whether each vote is on two different responses of the row, and each annotator votes once on two responses."""
+    ids, item = fields("responses", "id"), pl.element().struct
+    shown = [fields("votes", side) for side in ("first", "second")]
+    known = pl.all_horizontal(side.list.set_difference(ids).list.len() == 0 for side in shown)
+    pair = pl.concat_list(item.field("first"), item.field("second")).list.sort().list.join("\n")
+    once = pl.col("votes").list.eval(item.field("annotator") + "\n" + pair).list
+    return known & each("votes", item.field("first") != item.field("second")) & (once.n_unique() == once.len())
 
 
 def _gapless() -> pl.Expr:
@@ -58,6 +69,9 @@ class RankedResponses(Rows):
         judgements: Number of annotations.
         conflicts: Number of annotations that contradict the ranks.
         annotated_by: "people" or the name of a judge model.
+        votes: The votes of each annotator behind the annotations: structs of `annotator` (a number in place of the
+            name, or the judge model), `first`, `second` and `vote`, a mark as in `annotations`. Sorted by annotator.
+            Empty if it is not known who voted.
         vote_calls: Keys of the recorded votes.
         reward_calls: Keys of the recorded rewards.
     """
@@ -73,6 +87,7 @@ class RankedResponses(Rows):
     judgements: int
     conflicts: int
     annotated_by: str
+    votes: pl.List = pa.Field(dtype_kwargs={"inner": VOTE})
     vote_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
     reward_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
 
@@ -85,6 +100,13 @@ class RankedResponses(Rows):
         "annotations",
         holds=lambda name: _begins_with_two_ids(name, 3, pl.element().list.get(2, null_on_oob=True).is_in(MARKS)),
     )
+    _voters = have_fields("must name the annotator of each vote", "votes", "annotator")
+    _marks = rule(
+        "must have the mark 1, 2 or s in each vote",
+        "votes",
+        holds=lambda name: each(name, pl.element().struct.field("vote").is_in(MARKS)),
+    )
+    _votes = rule("must be on two of the responses, each annotator's once", "votes", holds=lambda _: _votes_on_two())
     _ranked = rule("must rank responses from 1 without a gap, not all alike", "rank", holds=lambda _: _gapless())
     _ordered = rule(
         "must be [better, worse] of two of the responses", "order", holds=lambda name: _begins_with_two_ids(name, 2)

@@ -8,6 +8,8 @@ from pluralbench_schemas.rules import Rows, differs, each, fields, have_fields, 
 
 MESSAGE = pl.Struct({"role": pl.String, "content": pl.String})
 ROLES = ("system", "user", "assistant")
+VOTE_ON_PAIR = pl.Struct({"annotator": pl.String, "vote": pl.String})
+VOTES = ("chosen", "rejected", "tie")
 
 
 def _ends_with(role: str, column: str) -> pl.Expr:
@@ -58,14 +60,23 @@ class RankedPairs(MessagePairs):
         chosen_id: Id of the chosen response there.
         rejected_id: Id of the rejected response there.
         annotated_by: "people" or the name of a judge model.
+        votes: The votes of each annotator on the two responses: structs of `annotator` and `vote`, which is "chosen",
+            "rejected" or "tie". Sorted by annotator.
     """
 
     prompt_id: str
     chosen_id: str
     rejected_id: str
     annotated_by: str
+    votes: pl.List = pa.Field(dtype_kwargs={"inner": VOTE_ON_PAIR})
 
     _text = non_blank("prompt_id", "chosen_id", "rejected_id", "annotated_by")
+    _voters = have_fields("must name the annotator of each vote", "votes", "annotator")
+    _votes = rule(
+        "must be chosen, rejected or tie in each vote",
+        "votes",
+        holds=lambda name: each(name, pl.element().struct.field("vote").is_in(VOTES)),
+    )
 
 
 RANKED_PAIRS = RankedPairs.row_types()

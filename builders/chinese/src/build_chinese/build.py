@@ -6,6 +6,7 @@ recipe, the sources and the recorded calls.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from build_chinese.card import card
 from build_chinese.figures import PEOPLE, figures_of
 from build_chinese.lengths import FIGURE, draw_lengths, size_figures
 from build_chinese.preference_set import JudgedPart, build_preference_set, pairs_by_row
-from build_chinese.rankings import Row, ranked_pairs, resolve_rows
+from build_chinese.rankings import Row, number_annotators, ranked_pairs, resolve_rows, with_votes
 from build_chinese.recipe import SAMPLE, ChineseRecipe
 from build_chinese.steps import annotate_sample
 from build_chinese.tables import frame_of, pairs_of, published_rows
@@ -114,8 +115,10 @@ def _load_annotated(recipe: ChineseRecipe) -> source.Loaded | None:
         return None
     if recipe.annotated.location == SAMPLE:
         rows = annotate_sample(recipe).rows
-        return source.Loaded(rows, source.source_of(rows, recipe.annotated))
-    return source.annotated_rows(recipe.annotated)
+        loaded = source.Loaded(rows, source.source_of(rows, recipe.annotated))
+    else:
+        loaded = source.annotated_rows(recipe.annotated)
+    return replace(loaded, rows=number_annotators(loaded.rows))  # a release has no names of people
 
 
 def _split_by_config(annotated: source.Loaded | None, recipe: ChineseRecipe) -> dict[str, list[Row]]:
@@ -199,7 +202,8 @@ def _tables(
     parts = [frame_of(resolved[PREFERENCE], PEOPLE)] if recipe.preference.human else []
     if judged is not None:
         calls = {"vote_calls": judged.votes} | ({} if judged.rewards is None else {"reward_calls": judged.rewards})
-        parts.append(frame_of(judged.preferences.rows, judged.judge, calls))
+        cast = judged.votes.drop_nulls("mark").with_columns(annotator=pl.lit(judged.judge))
+        parts.append(frame_of(with_votes(judged.preferences.rows, cast), judged.judge, calls))
     preference = pl.concat(parts) if parts else pl.DataFrame(schema=RANKED_RESPONSES)
     if preference.height:
         tables.append(ReleaseTable(PREFERENCE, "train", preference, "RankedResponses"))

@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
-from pluralbench_measures.agreement import share_of
+from pluralbench_measures.agreement import clustered_share, share_of
+from pluralbench_measures.annotators import agreement_of_two, agreement_with_others, count_votes
 from pluralbench_release import count_by, share_text, text_table
+from pluralbench_schemas.chinese import MARKS
 
 from build_chinese.audit import audit_tables
 from build_chinese.lengths import (
@@ -23,6 +26,7 @@ from build_chinese.rankings import Row, published_pairs, resolve, with_annotatio
 from build_chinese.source import JUDGE_PROMPTS
 
 PEOPLE = "people"
+AGREEMENT = "How far annotators agree (95 % intervals over prompts)"
 JUDGES = "Conflict rate, and how often the longer or the first response wins (95 % intervals)"
 
 
@@ -51,6 +55,46 @@ def annotator_figures(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
+def vote_figures(rows: Sequence[Row]) -> dict[str, Any]:
+    """Compute how far annotators agree, and so how far a reward model can agree with one of them.
+
+    Args:
+        rows: Rows with `votes`.
+
+    Returns:
+        Numbers of `annotators`, `votes`, and `pairs` with two votes or more. Of the votes on these pairs, `two` is the
+        mean share of the other votes that are the same, and `others` the share that are the most frequent of the
+        others (1 / k if k answers are); both with 95 % intervals over prompts. A tie is an answer of its own.
+    """
+    votes = [(row["id"], vote) for row in rows for vote in row.get("votes", [])]
+    keys = [(prompt, *sorted((vote["first"], vote["second"]))) for prompt, vote in votes]
+    items = {key: place for place, key in enumerate(dict.fromkeys(keys))}
+    answers = [(items[key], _answer(vote)) for key, (_, vote) in zip(keys, votes, strict=True)]
+    item, answer = np.array(answers, np.int64).reshape(-1, 2).T
+    counts = count_votes(item, answer, (len(items), len(MARKS)))
+    several = counts.sum(1) > 1
+    prompts = np.array([prompt for prompt, *_ in items], dtype=np.str_)[several]
+    cluster = np.unique(prompts, return_inverse=True)[1]
+    figures: dict[str, Any] = {
+        "annotators": len({vote["annotator"] for _, vote in votes}),
+        "votes": len(votes),
+        "pairs": int(several.sum()),
+    }
+    for name, agreement in (("two", agreement_of_two), ("others", agreement_with_others)):
+        agreeing = (counts * np.nan_to_num(agreement(counts))).sum(1)[several]
+        figures[name] = clustered_share(
+            *(np.bincount(cluster, values).tolist() for values in (agreeing, counts[several].sum(1)))
+        )
+    return figures
+
+
+def _answer(vote: Mapping[str, str]) -> int:
+    """The place of a vote's answer among the pair's: the response whose id sorts first, the other one, a tie."""
+    if vote["vote"] == "s":
+        return 2
+    return int((vote["first"] < vote["second"]) == (vote["vote"] == "2"))
+
+
 def figures_of(people: Mapping[str, Sequence[Row]], dropped: pl.DataFrame, judged: JudgedPart | None) -> dict[str, Any]:
     """Compute the figures of a release, JSON.
 
@@ -62,6 +106,11 @@ def figures_of(people: Mapping[str, Sequence[Row]], dropped: pl.DataFrame, judge
     figures: dict[str, Any] = {
         "annotators": [
             {"annotator": PEOPLE, "config": config} | annotator_figures(rows) for config, rows in people.items() if rows
+        ],
+        "votes": [
+            {"config": config} | agreeing
+            for config, rows in people.items()
+            if (agreeing := vote_figures(rows))["pairs"]
         ],
         "dropped": _count_reasons(dropped, PEOPLE),
         "preference": None,
@@ -123,6 +172,17 @@ def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
     tables[JUDGES] = text_table(names, rows)
     if annotators:
         tables[LENGTHS] = length_table(annotators)
+    if figures.get("votes"):
+        names = ["config", "annotators", "votes", "pairs with several", "one with the others", "two at random"]
+        counts = ("annotators", "votes", "pairs")
+        tables[AGREEMENT] = text_table(
+            names,
+            [
+                [entry["config"], *(entry[name] for name in counts)]
+                + [format_share(entry[name]) for name in ("others", "two")]
+                for entry in figures["votes"]
+            ],
+        )
     preference = figures["preference"]
     if preference is not None:
         tables["Pairs of the judge after each step"] = text_table(["after", "pairs"], preference["steps"].items())

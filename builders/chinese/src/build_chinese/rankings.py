@@ -7,6 +7,7 @@ other keys of the file. A resolved row also has `rank` {id: integer, 1 is best},
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -73,6 +74,8 @@ def resolve(judgments: Iterable[Judgment]) -> Resolved:
 
 
 Row = dict[str, Any]
+VOTE = ("annotator", "first", "second", "vote")
+"""Fields of a vote of a row: a judgment of an annotator on two responses."""
 
 READ_AS: dict[str, Mark] = {"1": "1", "2": "2", "s": "s", "g": "1", "b": "2"}
 ONE_RESPONSE, NO_ANNOTATION = "fewer than two responses", "no annotation"
@@ -141,6 +144,32 @@ def with_annotations(rows: Iterable[Row], marks: pl.DataFrame) -> list[Row]:
     by_prompt = marks.group_by("prompt", maintain_order=True).agg(pl.concat_list("first", "second", "mark"))
     annotations = dict(by_prompt.iter_rows())
     return [row | {"annotations": annotations.get(row["id"], [])} for row in rows]
+
+
+def with_votes(rows: Iterable[Row], marks: pl.DataFrame) -> list[Row]:
+    """Set the votes of rows: one of each annotator on each pair of responses, sorted by annotator.
+
+    Args:
+        rows: The rows.
+        marks: Columns `prompt`, `annotator`, `first`, `second` and `mark`. The first mark of an annotator on a pair
+            counts.
+    """
+    pair = pl.concat_list("first", "second").list.sort()
+    once = marks.with_columns(pair=pair).unique(["prompt", "annotator", "pair"], keep="first", maintain_order=True)
+    votes: dict[str, list[Row]] = {}
+    for prompt, *vote in once.sort(*VOTE[:3]).select("prompt", *VOTE[:3], "mark").iter_rows():
+        votes.setdefault(prompt, []).append(dict(zip(VOTE, vote, strict=True)))
+    return [row | {"votes": votes.get(row["id"], [])} for row in rows]
+
+
+def number_annotators(rows: Sequence[Row]) -> list[Row]:
+    """Replace the names of annotators in votes by numbers, in the order of the names."""
+    names = sorted({vote["annotator"] for row in rows for vote in row.get("votes", [])})
+    numbers = {name: f"annotator-{place:0{len(str(len(names)))}}" for place, name in enumerate(names, start=1)}
+    return [
+        row | {"votes": [vote | {"annotator": numbers[vote["annotator"]]} for vote in row.get("votes", [])]}
+        for row in rows
+    ]
 
 
 def ranked_pairs(row: Row) -> list[tuple[str, str]]:
@@ -225,6 +254,8 @@ def _check_row(line: Row, *, annotated: bool) -> Row:
     if "annotations" not in row and annotated:
         raise RowError("`annotations` is missing")
     row["annotations"] = list(map(_annotation, _list(row.get("annotations", []), "annotations")))
+    if "votes" in row:
+        row["votes"] = sorted(map(_vote, _list(row["votes"], "votes")), key=itemgetter(*VOTE))
     return row
 
 
@@ -267,6 +298,12 @@ def _annotation(entry: object) -> list[str]:
     return entry if entry == parsed else parsed  # saves a second list for each of hundreds of thousands
 
 
+def _vote(entry: object) -> dict[str, str]:
+    if not isinstance(entry, dict) or not isinstance(entry.get("annotator"), str) or not entry["annotator"].strip():
+        raise RowError(f"the vote {str(entry)[:60]} is not an object with {', '.join(VOTE)}")
+    return dict(zip(VOTE, [entry["annotator"], *_annotation([entry.get(name) for name in VOTE[1:]])], strict=True))
+
+
 def _check_annotations(row: Row) -> None:
     ids = {response["id"] for response in row["responses"]}
     start = row["input"].strip()[:30]
@@ -278,6 +315,15 @@ def _check_annotations(row: Row) -> None:
                 )
         if first == second:
             raise RowError(f"an annotation of the prompt {start!r} compares the response {first} with itself")
+    seen: set[tuple[str, frozenset[str]]] = set()
+    for vote in row.get("votes", []):
+        pair = frozenset((vote["first"], vote["second"]))
+        if len(pair) < 2 or not pair <= ids:
+            raise RowError(f"a vote of the prompt {start!r} is not on two of its responses: {', '.join(sorted(pair))}")
+        if (vote["annotator"], pair) in seen:
+            both = " and ".join(sorted(pair))
+            raise RowError(f"{vote['annotator']} votes twice on {both} of the prompt {start!r}; keep one vote")
+        seen.add((vote["annotator"], pair))
 
 
 def _merge(earlier: Row, row: Row) -> Row:
@@ -289,4 +335,5 @@ def _merge(earlier: Row, row: Row) -> Row:
         if responses.setdefault(response["id"], response)["content"] != response["content"]:
             raise RowError(f"two responses have the id {response['id']}")
     both = {key: value for key, value in earlier.items() if key in row}
-    return both | {"responses": list(responses.values()), "annotations": earlier["annotations"] + row["annotations"]}
+    joined = {name: earlier.get(name, []) + row.get(name, []) for name in ("annotations", "votes")}
+    return both | {"responses": list(responses.values())} | {name: own for name, own in joined.items() if own}

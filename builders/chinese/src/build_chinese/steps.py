@@ -39,7 +39,7 @@ from build_chinese.annotation.annotations import (
 from build_chinese.annotation.forms import SHEET, write_forms
 from build_chinese.annotation.tasks import build_tasks, read_tasks
 from build_chinese.figures import annotator_figures, file_figures
-from build_chinese.rankings import Row, read_rankings, resolve_rows, with_annotations
+from build_chinese.rankings import Row, read_rankings, resolve_rows, with_annotations, with_votes
 from build_chinese.recipe import SAMPLE, ChineseRecipe, Tasks
 from build_chinese.responses import add_model_responses
 from build_chinese.screening import dropped_by, screen
@@ -263,7 +263,10 @@ def annotate(
         annotations = replace(annotations, marks=pl.concat([others, reviewed]))
         counted, agreed = judgments_of(annotations.marks, checks, options.consensus)
     return AnnotationResult(
-        with_annotations(prompts.iter_rows(named=True), counted),
+        with_votes(
+            with_annotations(prompts.iter_rows(named=True), counted),
+            annotations.marks.filter(pl.col("annotator") != CONSENSUS),
+        ),
         annotations,
         mark_agreement(annotations.marks, checks, thirds=rounds.third_annotators(later.marks, tasks)),
         {"rule": options.consensus, **settled},

@@ -21,7 +21,7 @@ def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.Data
         annotated_by: Value of that column.
         calls: Frames with `prompt` and `call`, for the columns of `CALLS`.
     """
-    copied = ("id", "input", "sys_prompt", "annotations", "order", "category")
+    copied = ("id", "input", "sys_prompt", "annotations", "votes", "order", "category")
     values = [
         {name: row.get(name) for name in copied}
         | {
@@ -68,12 +68,24 @@ def pairs_of(rankings: pl.DataFrame) -> pl.DataFrame:
                 "chosen_id": better,
                 "rejected_id": worse,
                 "annotated_by": row["annotated_by"],
+                "votes": [
+                    {"annotator": vote["annotator"], "vote": _side(vote, better)}
+                    for vote in row["votes"]
+                    if {vote["first"], vote["second"]} == {better, worse}
+                ],
             }
             for better, worse in dict.fromkeys(kept)
             if (better, worse) in order and texts[better].strip() and texts[worse].strip()
             if texts[better] != texts[worse]
         ]
     return pl.DataFrame(rows, schema=RANKED_PAIRS)
+
+
+def _side(vote: Mapping[str, str], better: str) -> str:
+    """Return what a vote on a pair prefers: "chosen", "rejected" or "tie"."""
+    if vote["vote"] == "s":
+        return "tie"
+    return "chosen" if (vote["first"] == better) == (vote["vote"] == "1") else "rejected"
 
 
 def published_rows(frame: pl.DataFrame) -> Iterator[Row]:

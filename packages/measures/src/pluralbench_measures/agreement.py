@@ -31,11 +31,11 @@ def share_of(count: int, of: int) -> dict[str, float | None]:
     return {"count": count, "of": of, "share": count / of, "low": low, "high": high}
 
 
-def clustered_share(counts: Sequence[int], of: Sequence[int]) -> dict[str, float | None]:
+def clustered_share(counts: Sequence[float], of: Sequence[float]) -> dict[str, float | None]:
     """Compute a share of clustered cases with its 95 % interval (see `intervals`).
 
     Args:
-        counts: Number of cases that count, by cluster.
+        counts: Number of cases that count, or their credits from 0 to 1, by cluster.
         of: Number of all cases, by cluster.
 
     Returns:
