@@ -254,7 +254,7 @@ METRICS = computed_by(
     Metric(
         "items_by_consensus",
         "count",
-        "Items whose votes are unanimous, clear (at least two thirds for one response) or split.",
+        "Items whose votes are unanimous, clear (at least two thirds for one response) or split, as are ties.",
         ("consensus",),
     ),
     Metric("accuracy_by_consensus", "share", "Accuracy against the majority on these items.", ("consensus",)),
