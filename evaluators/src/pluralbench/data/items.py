@@ -12,7 +12,8 @@ from pluralbench_runs import digest, plural
 from pluralbench_tables import release_memory
 
 from pluralbench.config import DataConfig, OnEmpty, as_data_config
-from pluralbench.data.annotations import check_people, read_votes, with_personas
+from pluralbench.data.annotated_rows import read_votes
+from pluralbench.data.annotations import check_people, with_personas
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.clusters import Clusters, assign_clusters
 from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, config_columns
@@ -61,7 +62,7 @@ class Items:
         clusters: Clusters of the items, and repeated content.
         history: Pairs that people decided earlier.
         left_out: Number of rows that are not among the benchmark's `rows`, by config.
-        votes_left_out: What is not among the votes of people; see `pluralbench.data.annotations.Voted`.
+        votes_left_out: What is not among the votes of people; see `pluralbench.data.annotated_rows.Voted`.
         strata: Drawn items by subset; empty if the items were not drawn.
         subsets: Subset of each item, drawn or not.
     """

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Any
 
-from pluralbench.data.annotations import VOTES
+from pluralbench.data.annotated_rows import VOTES
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.labels import FIRST, SECOND, TIE, majority_of
 from pluralbench.data.layouts.labeled_pairs import ordered_pairs
