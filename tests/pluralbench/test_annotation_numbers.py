@@ -53,9 +53,11 @@ def test_a_model_with_the_true_scores_reaches_more_than_people_and_the_floor() -
     assert (excess.low or 0) <= 0.002
     assert (excess.high or 0) >= -0.002
     for number in range(1, 11):
-        seen, told = (numbers.get(MetricKey(name, bin=number)) for name in ("observed_share", "predicted_share"))
-        if seen is not None and told is not None and (seen.n or 0) > 100:
-            assert seen.value == pytest.approx(told.value, abs=0.05)
+        observed, predicted = (
+            numbers.get(MetricKey(name, bin=number)) for name in ("observed_share", "predicted_share")
+        )
+        if observed is not None and predicted is not None and (observed.n or 0) > 100:
+            assert observed.value == pytest.approx(predicted.value, abs=0.05)
     keys = [MetricKey("margin_by_consensus", consensus=one) for one in ("unanimous", "clear", "split")]
     margins = [numbers[key].value or 0.0 for key in keys]
     assert margins == sorted(margins, reverse=True)
