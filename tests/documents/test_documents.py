@@ -7,7 +7,7 @@ every file and model they name, small (`project_files.py`). What is otherwise th
   README's commands, and those of the installed wheels, in processes of their own.
 - `uv run --group NAME ...` is the command behind it: the tests' environment has all groups. That the group, package or
   extra exists is checked.
-- A command that stands in several places runs once.
+- A command that stands in several places runs once, with whatever numbers and folder to write.
 - What installs and what checks this repository are not run (`NOT_RUN`), each for the reason given there.
 - Words in capitals, and a model on the Hub, are filled in (`FILLED_IN`), and words in brackets are given.
 - What needs a key, the Hub or a cloud asks a server on loopback instead: `ELSEWHERE` says which words are added, the
@@ -217,6 +217,7 @@ ELSEWHERE = {
     "pluralbench judge gpt-5-mini": f"--base-url {CHAT}",
     "pluralbench judge path/to/model": f"--base-url {CHAT} --limit 5",
     "pluralbench score local": "--limit 2",
+    "pluralbench score ./policy": "--limit 2",
     "my-model --benchmark multilingual": "--limit 2",
     "pluralbench train ./base": "--limit 8",
     "pluralbench personalize": "--epochs 1",
@@ -356,7 +357,13 @@ def _as_a_shell_expands_it(word: str, folder: Path) -> list[str]:
 def run() -> dict[str, str]:
     """The commands of the console blocks that run here, and their places."""
     elsewhere = {*NOT_RUN, *BUILDS, *(shlex.join(words) for page in PAGES for words in of_tutorial(page))}
-    return {line: where for line, where in lines().items() if line not in elsewhere}
+    first = {shape(line): line for line in reversed(lines()) if line not in elsewhere}
+    return {line: where for line, where in lines().items() if first.get(shape(line)) == line}
+
+
+def shape(line: str) -> str:
+    """A command without its numbers and the folder that it writes."""
+    return re.sub(r"(--out|--plots) \S+|\b\d+\b", r"\1", line)
 
 
 def of_tutorial(page: Path) -> Iterator[list[str]]:

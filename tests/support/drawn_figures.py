@@ -60,7 +60,7 @@ def check_texts(figure: "Figure", what: str) -> None:
     with drawing():
         canvas: Any = figure.canvas
         renderer = canvas.get_renderer()
-        figure.draw(renderer)
+        figure.draw_without_rendering()
         # Numbers side by side read as one if they nearly touch.
         numbers = {label for ax in figure.axes for label in ax.get_xticklabels()}
         places = [
