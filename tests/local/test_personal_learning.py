@@ -29,7 +29,7 @@ GAIN_OF_PAIRS = 0.15  # of a possible 0.26 with two earlier pairs, and 0.28 with
 NONE = 0.05  # three standard errors of a difference
 SETTINGS: dict[Method, dict[str, Any]] = {
     "bt": {"hidden_size": 64},
-    "gpo": {"hidden_size": 32, "num_layers": 2},
+    "gpo": {"hidden_size": 32, "num_layers": 2, "learning_rate": 6e-3, "epochs": 4},
     "vpl": {"hidden_size": 64, "latent_size": 16},
     "pal": {"hidden_size": 32},
     "synthesizeme": {"hidden_size": 64},
@@ -38,7 +38,7 @@ SETTINGS: dict[Method, dict[str, Any]] = {
 
 def options(method: Method, **given: Any) -> PersonalConfig:
     """Small networks, and rates for few pairs."""
-    values = {"method": method, "learning_rate": 3e-3, "batch_size": 64, "epochs": 6, **SETTINGS[method], **given}
+    values = {"method": method, "learning_rate": 3e-3, "batch_size": 64, "epochs": 3, **SETTINGS[method], **given}
     return PersonalConfig.model_validate(values)
 
 
@@ -74,7 +74,7 @@ def test_gpo_improves_with_earlier_pairs(tmp_path: Path, record_property: Record
     # Vectors of 8 numbers, since with 32 it was not seen to learn in the minutes that a test may take.
     train = simulated(400, 12, width=8, told=0.0, seed=1)
     test = simulated(200, 10, width=8, told=0.0, seed=2)
-    saved = learned(tmp_path / "gpo", train.corpus, options("gpo", epochs=8, learning_rate=5e-3, batch_size=32))
+    saved = learned(tmp_path / "gpo", train.corpus, options("gpo", epochs=5, learning_rate=7e-3))
     found = {pairs: accuracy(test.corpus, rewards_of(saved, showing(test.corpus, pairs))) for pairs in (0, 2, 8)}
     for pairs, right in found.items():
         wanted = f"with none + {GAIN_OF_PAIRS}" if pairs else ""
@@ -86,7 +86,7 @@ def test_gpo_improves_with_earlier_pairs(tmp_path: Path, record_property: Record
 
 def test_vpl_tells_groups_apart_by_earlier_pairs_alone(tmp_path: Path, record_property: Record) -> None:
     train, test = worlds(told=0.0)
-    saved = learned(tmp_path / "vpl", train.corpus, options("vpl"))
+    saved = learned(tmp_path / "vpl", train.corpus, options("vpl", epochs=6))
     corpus = standardize(test.corpus, saved.mean, saved.deviation)
     last = slice(9, None, 10)  # of each user's ten items, the one with the most earlier pairs
 

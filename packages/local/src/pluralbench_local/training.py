@@ -235,9 +235,8 @@ def _run(
     trained = [weights for weights in trainee.whole.parameters() if weights.requires_grad]
     optimizer: Any = torch.optim.AdamW(trained, lr=options.learning_rate, weight_decay=options.weight_decay, fused=True)
     schedule: Any = get_cosine_schedule_with_warmup(optimizer, _warmup_steps(len(steps), options), len(steps))
-    # Registers the trained module for checkpoints; the returned module is the same.
-    accelerator.prepare(trainee.whole)
-    optimizer, schedule = accelerator.prepare(optimizer, schedule)
+    # Registers them for checkpoints. What it returns does the same, but looks for other optimizers at each step.
+    accelerator.prepare(trainee.whole, optimizer, schedule)
     done = restore(accelerator, work)
     clock = CheckpointClock(options.save_steps)
     trainee.network.model.train()

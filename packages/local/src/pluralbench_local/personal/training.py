@@ -198,8 +198,8 @@ def _run(network: Network, corpus: Corpus, held_out: Corpus | None, options: Per
     schedule: Any = get_cosine_schedule_with_warmup(optimizer, math.floor(chosen.warmup_ratio * steps), steps)
     best = BestWeights()
     accelerator = accelerator_of(torch.device("cpu"))
-    accelerator.prepare(network)  # registers it for checkpoints; the returned module is the same
-    optimizer, schedule = accelerator.prepare(optimizer, schedule)
+    # Registers them for checkpoints. What it returns does the same, but looks for other optimizers at each step.
+    accelerator.prepare(network, optimizer, schedule)
     accelerator.register_for_checkpointing(best)
     done = restore(accelerator, work)
     what, of = f"training {options.method}", chosen.epochs
@@ -238,6 +238,7 @@ def _epoch(
     chosen = options.chosen
     rng = rng_for(options.seed, "epoch", epoch)
     network.train()
+    parameters = list(network.parameters())
     total, norms, starts = 0.0, 0.0, range(0, len(order), chosen.batch_size)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(rng.getrandbits(63))
@@ -249,7 +250,7 @@ def _epoch(
             points = make_points(corpus, items, [responses for _, *responses in batch], earlier, options)
             loss = network.loss(points, (epoch - 1 + number / len(starts)) / chosen.epochs)
             loss.backward()  # type: ignore[no-untyped-call]
-            norms += torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP).item()
+            norms += torch.nn.utils.clip_grad_norm_(parameters, CLIP).item()
             optimizer.step()
             schedule.step()
             optimizer.zero_grad()
