@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_measures.agreement import clustered_share, krippendorff_alpha, share_of
+from scipy.stats import binomtest
 
 
 @pytest.mark.parametrize(("count", "of"), [(0, 5), (2, 6), (5, 5), (183, 200)])
@@ -17,6 +18,13 @@ def test_wilsons_interval(count: int, of: int) -> None:
     assert (found["count"], found["of"], found["share"]) == (count, of, share)
     assert found["low"] == pytest.approx((middle - half) / (1 + z * z / of), abs=1e-12)
     assert found["high"] == pytest.approx((middle + half) / (1 + z * z / of), abs=1e-12)
+
+
+@given(st.integers(1, 10**6).flatmap(lambda of: st.tuples(st.integers(0, of), st.just(of))))
+def test_wilsons_interval_is_scipys_to_the_bit(counts: tuple[int, int]) -> None:
+    interval = binomtest(*counts).proportion_ci(method="wilson")
+    found = share_of(*counts)
+    assert (found["low"], found["high"]) == (interval.low, interval.high)
 
 
 def test_the_interval_of_a_share_draws_whole_clusters() -> None:

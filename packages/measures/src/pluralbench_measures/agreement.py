@@ -1,6 +1,7 @@
 """Agreement of raters: shares with confidence intervals, Cohen's kappa, and Krippendorff's alpha."""
 
 from collections.abc import Mapping, Sequence
+from math import sqrt
 from typing import Literal
 
 import numpy as np
@@ -10,10 +11,15 @@ from pluralbench_measures.intervals import linearize
 
 Level = Literal["nominal", "ordinal", "interval"]
 LEVELS: tuple[Level, ...] = ("nominal", "ordinal", "interval")
+NORMAL_975 = 1.959963984540054
+"""The 97.5 % quantile of the standard normal distribution."""
 
 
 def share_of(count: int, of: int) -> dict[str, float | None]:
-    """Compute a share of independent cases with Wilson's 95 % interval.
+    """Compute a share of independent cases with Wilson's 95 % interval (formulas of Newcombe 1998, method 3).
+
+    It is that of scipy's `binomtest(count, of).proportion_ci(method="wilson")`, to the bit, whose import takes half as
+    long as building a sample.
 
     Args:
         count: Number of cases that count.
@@ -22,13 +28,14 @@ def share_of(count: int, of: int) -> dict[str, float | None]:
     Returns:
         `count`, `of`, `share`, `low` and `high`; the last three are None if there are no cases.
     """
-    from scipy.stats import binomtest
-
     if not of:
         return {"count": 0, "of": 0, "share": None, "low": None, "high": None}
-    interval = binomtest(count, of).proportion_ci(method="wilson")
-    low, high = float(interval.low), float(interval.high)
-    return {"count": count, "of": of, "share": count / of, "low": low, "high": high}
+    share = count / of
+    denominator = 2 * (of + NORMAL_975**2)
+    center = (2 * of * share + NORMAL_975**2) / denominator
+    half = NORMAL_975 / denominator * sqrt(4 * of * share * (1 - share) + NORMAL_975**2)
+    low, high = (center - half if count else 0.0), (center + half if count < of else 1.0)
+    return {"count": count, "of": of, "share": share, "low": low, "high": high}
 
 
 def clustered_share(counts: Sequence[float], of: Sequence[float]) -> dict[str, float | None]:
