@@ -182,7 +182,7 @@ def test_any_text_comes_back_from_marks_in_another_form(text: str, form: str) ->
     assert masked.restore("".join(marked)) == text
 
 
-SIZE = 100_000
+SIZE = 50_000
 
 
 RUNS = [

@@ -70,8 +70,10 @@ VARIANTS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("variant", "dtype"),
+    [*((variant, "float32") for variant in VARIANTS), ("no task", "bfloat16"), ("dora", "bfloat16")],
+)
 def test_scores_are_those_of_the_unmerged_forward_pass(adapters: Adapters, variant: str, dtype: str) -> None:
     folder = adapters(**VARIANTS[variant])
     expected = [[logits[0] for logits in group] for group in unmerged(folder, dtype)]

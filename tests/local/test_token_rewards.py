@@ -118,8 +118,7 @@ def loaded(folder: str, **fields: Any) -> Any:
     return load_classifier(folder, kind="token", **fields)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize(("case", "dtype"), [*((case, "float32") for case in CASES), ("log-odds", "bfloat16")])
 def test_the_reward_is_read_from_the_logits_of_the_forward_pass(
     language_models: Folders, case: str, dtype: str
 ) -> None:

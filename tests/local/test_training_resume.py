@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import torch
 from case_marks import heavy
-from commands import environment
+from commands import environment, without_status
 from killing import stopped_at
 from pluralbench_local import LoraOptions, Trained, train, training
 from pluralbench_runs import OutputError
@@ -94,27 +94,40 @@ def test_another_base_under_the_same_path_is_refused_by_name(small: str, tmp_pat
 KILLED = """
 import json, sys, time
 import torch
-from pluralbench_local import Ranking, TrainingConfig, train, training
+from pluralbench_local import Ranking, TrainingConfig, load, score, train, training
+from pluralbench_rewards import Group
 torch.set_num_threads(1)
+base, out, options, kinds, *both = json.loads(sys.stdin.read())
+for folder, kind in kinds.items():
+    model = load(folder, kind=kind, device="cpu")
+    for mode in ("fast", "exact"):
+        for length in (3, 200):
+            group = Group("q", [{"role": "user", "content": "a quiet hobby " * length}], ["origami", ""])
+            score(model, [group], mode=mode, on_overflow="truncate-left")
 step = training._step
 def slow(*values):
     time.sleep(0.05)
     return step(*values)
 training._step = slow
-base, out, options, *both = json.loads(sys.stdin.read())
 data, held_out = ([Ranking(**ranking) for ranking in several] for several in both)
 train(base, data, out, held_out=held_out, options=TrainingConfig(**options), device="cpu")
 """
 
 
 @pytest.mark.heavy
-def test_killed_it_goes_on_and_ends_in_the_same_weights(language_models: Folders, tmp_path: Path) -> None:
+def test_killed_it_goes_on_and_ends_in_the_same_weights_and_said_nothing(
+    classifiers: Folders, language_models: Folders, tmp_path: Path
+) -> None:
+    """One process, since starting it is dear: it loads, scores and trains, and writes nothing but lines of progress."""
     base, out, chosen = language_models(dtype="bfloat16", **SMALL), tmp_path / "killed", options(save_dtype="float32")
-    asked: list[Any] = [base, str(out), chosen.model_dump()]
+    kinds = {classifiers(name): "classifier" for name in ("mistral", "bert", "gpt-oss")} | {base: "implicit"}
+    asked: list[Any] = [base, str(out), chosen.model_dump(), kinds]
     asked += [[vars(ranking) for ranking in several] for several in (RANKINGS, HELD_OUT)]
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED], stdin=subprocess.PIPE, env=environment({"OMP_NUM_THREADS": "1"}), text=True
-    )
+    env = environment({"OMP_NUM_THREADS": "1", "HF_MODULES_CACHE": str(tmp_path)})
+    with (tmp_path / "said").open("w", encoding="utf-8") as said:
+        process = subprocess.Popen(
+            [sys.executable, "-W", "always", "-c", KILLED], stdin=subprocess.PIPE, stderr=said, env=env, text=True
+        )
     assert process.stdin is not None
     process.stdin.write(json.dumps(asked))
     process.stdin.close()
@@ -125,6 +138,7 @@ def test_killed_it_goes_on_and_ends_in_the_same_weights(language_models: Folders
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
+    assert without_status((tmp_path / "said").read_text(encoding="utf-8")) == ""
     assert not out.exists()
     whole, done = (
         train(base, RANKINGS, folder, held_out=HELD_OUT, options=chosen, device="cpu")

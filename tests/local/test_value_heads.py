@@ -31,7 +31,7 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 from value_heads import SAVED, head_of, ids_to_read, published_rewards, save_value_head
 
-GROUPS = make_groups(1, number=4, longest=12)
+GROUPS = make_groups(1, number=2, longest=12)
 NO_NEWLINE = TEMPLATE.replace(
     "{{ eos_token }}\n{% endfor %}", "{{ eos_token }}{% if not loop.last %}\n{% endif %}{% endfor %}"
 )

@@ -21,7 +21,7 @@ from pluralbench_policies.rendering import Rendering
 from pluralbench_rewards import model_digest
 from reward_models import POSITIONS, save_language_model, user, words
 from scipy.stats import chisquare
-from smollm2 import language_model
+from smollm2 import in_bfloat16
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 MOST = 24
@@ -56,7 +56,7 @@ def texts(answers: Sequence[Answer]) -> list[str]:
 
 def greedily(folder: str, messages: list[dict[str, str]], most: int) -> str:
     """What the library's own `generate` answers."""
-    model: Any = AutoModelForCausalLM.from_pretrained(folder)
+    model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
     tokenizer: Any = AutoTokenizer.from_pretrained(folder)
     ids = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_tensors="pt", return_dict=True)
     made = model.generate(**ids, do_sample=False, max_new_tokens=most, pad_token_id=2)
@@ -231,15 +231,18 @@ def test_without_the_reader_of_its_weights_the_embedded_model_names_it(
 
 @pytest.mark.heavy
 def test_the_embedded_model_answers(tmp_path: Path) -> None:
-    folder = language_model()
-    assert embedded_folder(folder, dtype="float32") == folder
+    folder = in_bfloat16()
+    assert embedded_folder(folder) == folder
+    with pytest.raises(PolicyError, match="holds a model of another dtype than float32; choose another folder"):
+        embedded_folder(folder, dtype="float32")
+    policy = LocalModel(name=str(folder), dtype="float32")
     question = user("What is the capital of France? Answer in one sentence.")
-    greedy = chat_model_of(folder, temperature=0.0, max_tokens=16)
-    [answer] = answered(tmp_path, requests_for(greedy, [question], 1), Generation(folder))
+    greedy = chat_model_of(policy, temperature=0.0, max_tokens=12)
+    [answer] = answered(tmp_path, requests_for(greedy, [question], 1), Generation(policy))
     assert "Paris" in answer.text
-    assert answer.text == greedily(str(folder), question, 16)
-    requests = requests_for(chat_model_of(folder, temperature=0.7, top_p=0.9, max_tokens=16), [question], 4)
-    samples = answered(tmp_path, requests, Generation(folder))
+    assert answer.text == greedily(str(folder), question, 12)
+    requests = requests_for(chat_model_of(policy, temperature=0.7, top_p=0.9, max_tokens=12), [question], 3)
+    samples = answered(tmp_path, requests, Generation(policy))
     assert len({sample.text for sample in samples}) > 1
     assert {sample.outcome for sample in samples} <= {"answer", "length"}
 

@@ -219,7 +219,7 @@ def user(text: str) -> list[dict[str, str]]:
     return [{"role": "user", "content": text}]
 
 
-def make_groups(seed: int, number: int = 12, longest: int = 40) -> list[Group]:
+def make_groups(seed: int, number: int = 6, longest: int = 40) -> list[Group]:
     """Groups of one to six responses, and the odd ones: empty, the same twice, one that begins another, very short."""
     draw = random.Random(seed)
     groups = [
