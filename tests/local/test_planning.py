@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from pluralbench_local import LocalError, load, models, planning
-from pluralbench_local.attention import PACKED, read_only_last_rows
+from pluralbench_local.attention import PACKED, read_only_last_rows, register_attention
 from pluralbench_local.network import ReadableNetwork, read_packed
 from pluralbench_local.packing import Tokens, pack
 from pluralbench_local.planning import check_memory, largest_fitting, needs_of
@@ -100,6 +100,7 @@ def test_activations_are_those_that_torch_holds_at_once(
     with FakeTensorMode(allow_non_fake_inputs=True), torch.no_grad():
         with torch.device("cuda:0"):
             model = kind.from_config(config, dtype=torch.bfloat16)
+        register_attention()
         model.set_attn_implementation(PACKED)
         read_only_last_rows(model.base_model.layers[-1])
         network = ReadableNetwork(model, model.base_model, model.get_output_embeddings() or model.score, "sdpa", "")

@@ -12,9 +12,11 @@ import pluralbench
 import polars as pl
 import pytest
 from commands import environment
+from live_hub import NO_NETWORK
 from pluralbench.errors import BenchmarkError, EvaluationError, RunError
 from pluralbench.results import Run
 from pluralbench_rewards import Group
+from reward_models import save_language_model
 
 
 def by_length(sign: float) -> Callable[[Sequence[Group]], list[list[float]]]:
@@ -158,3 +160,51 @@ def test_importing_the_command_loads_no_torch() -> None:
         [sys.executable, "-c", code], env=environment(), capture_output=True, encoding="utf-8", check=True, timeout=60
     )
     assert shown.stdout == "[]\n"
+
+
+ABSENT = """\
+score ./absent --data sample
+score {model} --kind implicit --reference ./absent --data sample
+judge org/absent --data sample
+train ./absent --data sample --out trained
+train-planner ./absent --data sample --out planner
+plan ./absent --data sample
+personalize ./absent --data sample
+best-of-n --policy ./absent --reward {model} --data sample --judge local
+best-of-n --policy {model} --reward ./absent --data sample --judge local
+optimize --policy ./absent --reward {model} --data sample
+optimize --policy {model} --reward ./absent --data sample
+score local --data sample
+"""
+REFUSE = """
+import sys
+import pluralbench_calls.backends.local
+from pluralbench.commands.app import main
+
+pluralbench_calls.backends.local.PACKAGE = "no_package_of_this_name"
+for line in sys.stdin:
+    sys.argv = ["pluralbench", *line.split()]
+    try:
+        main()
+    except SystemExit as end:
+        print(end.code, "torch" in sys.modules)
+import pluralbench_local.loading
+print("transformers.modeling_utils" in sys.modules)
+"""
+
+
+@pytest.mark.heavy
+def test_a_model_that_is_not_there_is_refused_before_torch_is_imported(tmp_path: Path) -> None:
+    """The import takes seconds; that of transformers' models is left until one is loaded."""
+    commands = ABSENT.format(model=save_language_model(tmp_path / "model"))
+    shown = subprocess.run(
+        [sys.executable, "-c", REFUSE],
+        input=commands,
+        cwd=tmp_path,
+        env=environment(NO_NETWORK | {"HF_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}),
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+        timeout=240,
+    )
+    assert shown.stdout.splitlines() == ["2 False"] * commands.count("\n") + ["False"], shown.stderr

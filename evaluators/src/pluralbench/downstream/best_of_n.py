@@ -103,10 +103,10 @@ def best_of_n(
     loaded = load_benchmark(benchmark, data, prompt, prompts_only=True)
     groups = loaded.groups()
     scorables = named_models(rewards)
-    resolved = resolve_policy(policy, sampling, policy_connection)
-    judge = outcome_judge(outcome, judge_connection, loaded.items.frame)
     scoring = scoring or ScoringConfig()
     records = {name: model_record(model, scoring) for name, model in scorables.items()}
+    resolved = resolve_policy(policy, sampling, policy_connection)
+    judge = outcome_judge(outcome, judge_connection, loaded.items.frame)
     config = BestOfNRunConfig(
         policy=resolved.chat,
         rewards=records,

@@ -9,6 +9,7 @@ import polars as pl
 from pluralbench_calls import Answer, Backend, Ledger, Limits, ask, chat_backend, chat_request
 from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, check_connection
 from pluralbench_local import LocalModel
+from pluralbench_policies.language_models import chat_model_of
 from pluralbench_rewards import Group, Message, ModelRecord
 from pluralbench_runs import digest
 
@@ -106,9 +107,9 @@ def resolve_policy(
                 f"The policy {model.name} runs in this process, where batches are not supported; give "
                 "`policy_connection.base_url=...` or leave out `policy_connection.batch=True`."
             )
-        from pluralbench_policies import chat_model_of, generation_backend
+        chat = chat_model_of(model, **options)  # first, since importing the libraries takes seconds
+        from pluralbench_policies import generation_backend
 
-        chat = chat_model_of(model, **options)
         record = model.record().model_copy(update={"kind": "policy"})
         return Policy(chat, generation_backend(model), Limits(), record)
     chat, reached, _ = resolve_chat_model(str(name), connection, options, "policy")

@@ -105,6 +105,7 @@ def optimize(
     loaded = load_benchmark(benchmark, data, prompt, prompts_only=True)
     trained = loaded if train is None else load_benchmark(benchmark, train, prompt, prompts_only=True)
     start = policy if isinstance(policy, LocalModel) else LocalModel(name=str(policy))
+    start.check_location()
     [(reward_name, model)] = named_models(reward if isinstance(reward, Mapping) else [reward]).items()
     judge = outcome_judge(outcome, judge_connection, loaded.items.frame)
     config = OptimizeRunConfig(

@@ -28,7 +28,14 @@ from pluralbench.downstream.candidates import (
 )
 from pluralbench.downstream.outcomes import JudgedCandidate, OutcomeJudge
 from pluralbench.errors import EvaluationError
-from pluralbench.evaluation.models import DUPLICATE_NAME, Scorable, as_local_model, resolve_model
+from pluralbench.evaluation.models import (
+    DUPLICATE_NAME,
+    Scorable,
+    as_local_model,
+    check_folders,
+    model_config,
+    resolve_model,
+)
 from pluralbench.evaluation.pairwise import all_pairs, compare_items, in_both_orders, mean_probabilities
 from pluralbench.evaluation.work import open_journal
 from pluralbench.metrics.best_of_n import best_of_first
@@ -110,7 +117,8 @@ class Rollout(NamedTuple):
 
 
 def model_record(model: Scorable, scoring: ScoringConfig) -> ModelRecord:
-    """Return the record of a reward model without loading it."""
+    """Return the record of a reward model without loading it. Raises `LocalError` if it is a folder without a model."""
+    check_folders(model_config(model))
     return resolve_model(model, scoring_config(model, scoring))[0]
 
 

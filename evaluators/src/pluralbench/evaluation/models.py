@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast, get_args
 from pluralbench_calls import Backend
 from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, model_overrides
 from pluralbench_local import LocalModel, ServedModel
-from pluralbench_policies.language_models import Library, language_model
+from pluralbench_policies.language_models import Library, chat_model_of, language_model
 from pluralbench_rewards import (
     AnyRewardModel,
     FunctionModel,
@@ -103,9 +103,22 @@ def _load_reward(found: ModelConfig | AnyRewardModel, scoring: ScoringConfig, us
     return model.unmeasured() if isinstance(model, MeasuresTolerance) else model
 
 
+def check_folders(model: Scorable) -> None:
+    """Check the folders of a model that this process loads, and of its reference. Imports no libraries.
+
+    Raises:
+        LocalError: There is no such folder, or it is not a model.
+    """
+    if isinstance(model, LocalModel) and model.personal() is None:
+        model.check_location()
+        if model.reference is not None:
+            LocalModel(name=model.reference).check_location()
+
+
 def _check_location(config: ModelConfig) -> None:
-    if isinstance(config, ServedModel) or (isinstance(config, LocalModel) and config.personal() is None):
+    if isinstance(config, ServedModel):
         config.check_location()
+    check_folders(config)
 
 
 def _load(found: ModelConfig | AnyRewardModel, scoring: ScoringConfig) -> AnyRewardModel:
@@ -215,12 +228,12 @@ def _resolve_here(name: str | LocalModel, connection: ConnectionConfig, sampling
             f"{getattr(name, 'name', name)} runs in this process, where `connection.{given[0]}=...` has no effect; "
             "leave it out."
         )
-    name = language_model(name)  # what cannot run is refused first: importing the libraries takes seconds
-    with step("Importing the libraries of the model"):
-        from pluralbench_policies import chat_model_of, generation_backend
-
-    # No schema restricts what it writes.
+    # What cannot run is refused first: importing the libraries takes seconds. No schema restricts what it writes.
+    name = language_model(name)
     chat = chat_model_of(name, **sampling).model_copy(update={"structured_output": False})
+    with step("Importing the libraries of the model"):
+        from pluralbench_policies import generation_backend
+
     return ResolvedChat(chat, connection, {chat.model: generation_backend(name)})
 
 
@@ -235,6 +248,18 @@ def as_local_model(model: Scorable) -> LocalModel | None:
     if isinstance(model, ServedModel):
         return model.model
     return model if isinstance(model, LocalModel) else None
+
+
+def base_model(base: str | Path | LocalModel) -> LocalModel:
+    """Return the model that training starts from; "local" is the embedded model.
+
+    Raises:
+        LocalError: It is not a model folder. This is noticed before the libraries are imported, which takes seconds.
+    """
+    source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
+    source = source.model_copy(update={"name": base_model_path(source.name)})
+    source.check_location()
+    return source
 
 
 def base_model_path(name: str) -> str:

@@ -15,7 +15,7 @@ from pluralbench.arguments import HeldOut, Out, Undrawn
 from pluralbench.config import Profile, PromptConfig
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
-from pluralbench.evaluation.models import base_model_path
+from pluralbench.evaluation.models import base_model
 
 if TYPE_CHECKING:
     from pluralbench_local import Ranking, Trained
@@ -71,8 +71,8 @@ def train(
     options = options or TrainingConfig()
     if not 0 <= label_noise <= 1:
         raise DataError(f"`label_noise={label_noise}` is not between 0 and 1.")
-    base = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
     loaded = load_benchmark(benchmark, data, prompt, for_training=True)
+    start = base_model(base)
     training, evaluation = items_to_rankings(loaded), None
     origin = data_origin(loaded, training)
     if isinstance(held_out, float | int):
@@ -86,8 +86,9 @@ def train(
         "label_noise": label_noise,
         "flipped": [before.id for before, after in zip(training, flipped, strict=True) if before is not after],
     }
-    base = base.model_copy(update={"name": base_model_path(base.name)})
-    return pluralbench_local.train(base, flipped, out, held_out=evaluation, options=options, origin=origin, fresh=fresh)
+    return pluralbench_local.train(
+        start, flipped, out, held_out=evaluation, options=options, origin=origin, fresh=fresh
+    )
 
 
 def items_to_rankings(loaded: LoadedBenchmark) -> list["Ranking"]:

@@ -161,6 +161,8 @@ def personalize(
     )
     source = backbone if isinstance(backbone, LocalModel) else LocalModel(name=str(backbone))
     source = source.model_copy(update={"name": base_model_path(source.name)})
+    if not Path(source.name).is_dir():  # a sentence encoder's folder needs no config.json
+        source.check_location()
     config = PersonalizeRunConfig(
         backbone=source.record().model_copy(update={"kind": "backbone"}),
         benchmark=users.loaded[TEST].benchmark_record(),

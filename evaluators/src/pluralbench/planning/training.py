@@ -14,7 +14,7 @@ from pluralbench.config import DataConfig, as_data_config
 from pluralbench.data.benchmarks import benchmark_entries
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark
-from pluralbench.evaluation.models import base_model_path
+from pluralbench.evaluation.models import base_model
 from pluralbench.evaluation.train import item_clusters, split_by_cluster
 from pluralbench.planning.prompts import LEARNED, item_fingerprints, load_planner_items, planner_prompts
 
@@ -65,7 +65,6 @@ def train_planner(
     """
     options = options or PlannerConfig()
     data = _training_data(benchmark, as_data_config(data))
-    source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
     loaded = load_planner_items(benchmark, data, profile_size)
     train, test = list(zip(training_examples(loaded), item_fingerprints(loaded), strict=True)), None
     if held_out is not None:
@@ -81,9 +80,9 @@ def train_planner(
         "held_out": held_out,
         LEARNED: sorted(fingerprint for _, fingerprints in train for fingerprint in fingerprints),
     }
+    source = base_model(base)
     from pluralbench_policies.planner import train_planner as train_on
 
-    source = source.model_copy(update={"name": base_model_path(source.name)})
     examples, test_examples = ([example for example, _ in part] for part in (train, test or []))
     epochs = options.max_steps * options.batch_size / max(len(examples), 1)
     log_status(

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
-from transformers import AttentionInterface, AttentionMaskInterface
 
 from pluralbench_local.packing import Packed, Segment, to_device
 from pluralbench_local.varlen import has_varlen_kernel, varlen_attention
@@ -229,8 +228,12 @@ def _make_no_mask(*_: object, **__: object) -> None:
     return None
 
 
-AttentionInterface.register(PACKED, attention)
-AttentionMaskInterface.register(PACKED, _make_no_mask)
+def register_attention() -> None:
+    """Register `attention` with transformers. Importing its interface takes seconds, so a model is loaded first."""
+    from transformers import AttentionInterface, AttentionMaskInterface
+
+    AttentionInterface.register(PACKED, attention)
+    AttentionMaskInterface.register(PACKED, _make_no_mask)
 
 
 def read_index(packed: Packed, device: torch.device, *, at_least: int = 0) -> Tensor:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from logging import ERROR, getLogger
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from pluralbench_calls.model_checks import check_model
@@ -17,7 +17,6 @@ from transformers import (
     AutoTokenizer,
     CompressedTensorsConfig,
     PretrainedConfig,
-    PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 from transformers.utils import logging
@@ -26,6 +25,9 @@ from pluralbench_local.adapters import Adapter, check_adapter, merge
 from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import LocalError
 from pluralbench_local.planning import check_before_loading, saved_parameters
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel  # importing it takes seconds: what needs no weights is checked before
 
 transformers_logging: Any = logging  # untyped
 
@@ -124,7 +126,7 @@ def quantization_settings(config: PretrainedConfig) -> dict[str, Any]:
     return {"quantization": method} if method else {}
 
 
-def num_embeddings(model: PreTrainedModel) -> int | None:
+def num_embeddings(model: "PreTrainedModel") -> int | None:
     """Return the number of token ids that a model embeds; None if it has no ordinary embedding."""
     return getattr(model.get_input_embeddings(), "num_embeddings", None)
 
@@ -170,7 +172,7 @@ def describe_weights(model: LocalModel) -> str:
     return f"{folder.name or model.name} ({', '.join([*facts, devices.get(model.device, model.device)])})"
 
 
-def load_model(kind: Any, source: LocalModel, **options: Any) -> PreTrainedModel:
+def load_model(kind: Any, source: LocalModel, **options: Any) -> "PreTrainedModel":
     """Load a model of a transformers class with all its weights, to its device.
 
     Args:

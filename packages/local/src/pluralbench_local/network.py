@@ -4,16 +4,25 @@ from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import torch
 from pluralbench_runs import one_line
 from torch import Tensor, nn
-from transformers import PreTrainedModel
 
-from pluralbench_local.attention import PACKED, NotPackable, packed_attention, read_only_last_rows
+from pluralbench_local.attention import (
+    PACKED,
+    NotPackable,
+    packed_attention,
+    read_only_last_rows,
+    register_attention,
+)
 from pluralbench_local.errors import LocalError
 from pluralbench_local.gates import fuse_gated_mlps
 from pluralbench_local.packing import Kept, Packed, Tokens, pack, to_device
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 PACKABLE_LAYERS = {"full_attention", "sliding_attention"}
 # Largest difference of two ways to compute the same, relative to the largest number.
@@ -32,7 +41,7 @@ class ReadableNetwork:
         unpackable: Why conversations cannot be packed for it; empty if they can.
     """
 
-    model: PreTrainedModel
+    model: "PreTrainedModel"
     body: nn.Module
     head: nn.Module | None
     default_attention: str
@@ -61,7 +70,7 @@ def max_positions(network: ReadableNetwork) -> int | None:
     return limit if limit and any(0 <= table.num_embeddings - limit <= 2 for table in tables) else None
 
 
-def varies_with_length(model: PreTrainedModel) -> bool:
+def varies_with_length(model: "PreTrainedModel") -> bool:
     """Return whether its rotary embedding depends on the longest conversation of a batch (dynamic NTK, LongRoPE).
 
     Such a conversation gets the same score as alone only in a batch of its own.
@@ -71,13 +80,13 @@ def varies_with_length(model: PreTrainedModel) -> bool:
     return any(isinstance(kind, str) and ("dynamic" in kind or kind == "longrope") for kind in kinds)
 
 
-def _device(model: PreTrainedModel) -> torch.device:
+def _device(model: "PreTrainedModel") -> torch.device:
     weight = model.get_input_embeddings().weight
     assert isinstance(weight, Tensor)  # noqa: S101 - for mypy: the library declares a wider type
     return weight.device
 
 
-def network_of(model: PreTrainedModel, head: nn.Module | None, body: nn.Module | None = None) -> ReadableNetwork:
+def network_of(model: "PreTrainedModel", head: nn.Module | None, body: nn.Module | None = None) -> ReadableNetwork:
     """Determine how a loaded model can be read, by running it on a few tokens.
 
     Args:
@@ -186,7 +195,7 @@ def read_padded(network: ReadableNetwork, conversations: Sequence[Tokens]) -> tu
 
 
 @contextmanager
-def own_forward_pass(model: PreTrainedModel) -> Iterator[None]:
+def own_forward_pass(model: "PreTrainedModel") -> Iterator[None]:
     """Turn the errors of a model's own code within this context into `LocalError`."""
     try:
         yield
@@ -196,7 +205,7 @@ def own_forward_pass(model: PreTrainedModel) -> Iterator[None]:
         ) from None
 
 
-def _own_logits(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
+def _own_logits(model: "PreTrainedModel", ids: Tensor, mask: Tensor) -> Tensor:
     with own_forward_pass(model):
         logits: Tensor = model(input_ids=ids, attention_mask=mask).logits
     if logits.dim() < 2 and logits.numel() % len(ids) == 0:  # as of ArmoRM; some squeeze a batch of one
@@ -209,7 +218,7 @@ def _own_logits(model: PreTrainedModel, ids: Tensor, mask: Tensor) -> Tensor:
     return logits
 
 
-def _unpackable_reason(model: PreTrainedModel, body: nn.Module, default_attention: str) -> str:
+def _unpackable_reason(model: "PreTrainedModel", body: nn.Module, default_attention: str) -> str:
     config = model.config.get_text_config()
     if varies_with_length(model):
         return "its rotary embedding depends on the longest conversation of a batch"
@@ -231,13 +240,14 @@ def _unpackable_reason(model: PreTrainedModel, body: nn.Module, default_attentio
 
 
 @torch.inference_mode()
-def _packing_problem(model: PreTrainedModel, body: nn.Module, default_attention: str) -> str:
+def _packing_problem(model: "PreTrainedModel", body: nn.Module, default_attention: str) -> str:
     """Why two short conversations get other states packed together than separately; empty if they do not."""
     size, device = model.config.get_text_config().vocab_size, _device(model)
     prompt, tails = range(1, 10), (range(20, 24), range(30, 37))
     ids = [array("i", [7 * token % size for token in (*prompt, *tail)]) for tail in tails]
     group = [Tokens(run, range(len(run) - 1, len(run))) for run in ids]
     packed = pack([group, group[:1]], "fast")
+    register_attention()
     try:
         model.set_attn_implementation(PACKED)
         last = to_device([rows[-1] for rows in packed.rows], device)

@@ -5,7 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import torch
 from pluralbench_rewards import (
@@ -23,7 +23,7 @@ from pluralbench_rewards import (
 )
 from pluralbench_runs import digest
 from torch import Tensor
-from transformers import PretrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
+from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
 from pluralbench_local.batches import Compute, Finish, Read, ScoreTable, in_batches
 from pluralbench_local.config import LocalModel
@@ -43,6 +43,9 @@ from pluralbench_local.network import (
 from pluralbench_local.packing import Tokens
 from pluralbench_local.planning import default_budget
 from pluralbench_local.step_heads import step_scores
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 UNLIMITED = 10**9  # tokenizers without a limit report a much larger number
 
@@ -332,7 +335,7 @@ def loaded_fields(model: Runnable) -> dict[str, Any]:
     }
 
 
-def _parameters(model: PreTrainedModel) -> int:
+def _parameters(model: "PreTrainedModel") -> int:
     return sum(weights.numel() for weights in model.parameters())
 
 

@@ -16,19 +16,21 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
 from pluralbench_rewards import ModelRecord
 from pluralbench_runs import Json, Recipe, file_digest, output_directory, progress, versions, write_text
-from transformers import PreTrainedModel
 
 from pluralbench_local.batches import is_out_of_memory
 from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import LocalError, TrainingError
 from pluralbench_local.models import silence_transformers
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 LOG_FILE, SETTINGS_FILE = "log.jsonl", "settings.toml"
 CHECKPOINT = "checkpoint-"
@@ -160,7 +162,7 @@ def _provenance(kind: Kind, staged: Path) -> dict[str, Any]:
 
 
 def saved_network(
-    model: PreTrainedModel,
+    model: "PreTrainedModel",
     tokenizer: Any,
     device: torch.device,
     facts: Mapping[str, Json],

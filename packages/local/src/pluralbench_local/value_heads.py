@@ -9,17 +9,20 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch import Tensor, nn
-from transformers import CONFIG_MAPPING, AutoModel, AutoModelForCausalLM, PretrainedConfig, PreTrainedModel
+from transformers import CONFIG_MAPPING, AutoModel, AutoModelForCausalLM, PretrainedConfig
 
 from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import LocalError
 from pluralbench_local.models import load_model, silence_transformers
 from pluralbench_local.network import ReadableNetwork, network_of
 from pluralbench_local.weights import HEAD_FILES, ModelFiles, Shapes
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
 
 HEADS = ("v_head.summary", "v_head", "value_head", "regression_head", "regression_layer", "score_head", "score")
 """Prefixes of the names of heads."""
@@ -332,7 +335,7 @@ def _head(family: HeadFamily, prefix: str, files: ModelFiles) -> tuple[RewardHea
     return RewardHead([*layers, *finish], outputs), shapes[0][1]
 
 
-def _body(source: LocalModel, family: HeadFamily, files: ModelFiles) -> PreTrainedModel:
+def _body(source: LocalModel, family: HeadFamily, files: ModelFiles) -> "PreTrainedModel":
     """Load a body whose tensors or file may have names of their own."""
     if source.adapter() is not None:  # trained on the language model, whose tensors' names it has
         body: Any = load_model(AutoModelForCausalLM, source).base_model

@@ -4,17 +4,17 @@ import shutil
 import tempfile
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-import torch
 from filelock import FileLock
 from pluralbench_calls import embedded_weights
-from pluralbench_local.models import silence_transformers
 from pluralbench_runs import install_command, make_readable, one_line
-from transformers import LlamaConfig, LlamaForCausalLM
-from transformers.tokenization_utils_tokenizers import TokenizersBackend
 
 from pluralbench_policies.errors import PolicyError
+
+if TYPE_CHECKING:
+    import torch
+    from transformers import LlamaConfig
 
 PARAMETERS = {
     "token_embd": "embed_tokens",
@@ -77,7 +77,7 @@ def embedded_folder(folder: Path | str, *, dtype: Literal["bfloat16", "float32"]
     ):
         if not folder.exists():  # another process may have written it meanwhile
             model_folder = Path(temporary) / "model"
-            _write_model(model_folder, getattr(torch, dtype))
+            _write_model(model_folder, dtype)
             shutil.move(make_readable(model_folder), folder)
     return _check_folder(folder, dtype)
 
@@ -91,30 +91,35 @@ def _check_folder(folder: Path, dtype: str) -> Path:
     return folder
 
 
-def _write_model(folder: Path, dtype: torch.dtype) -> None:
+def _write_model(folder: Path, dtype: str) -> None:
     """Write what `from_pretrained(..., gguf_file=...)` and `save_pretrained` would write, in a fifth of their time.
 
     Those parse the file three times, with a slow reader, and initialize the weights at random first.
     """
     try:
-        library: Any = import_module("transformers.integrations.gguf")
         gguf: Any = import_module("gguf")
     except ImportError as error:
         command = install_command("pluralbench-policies", "local")
         raise PolicyError(f"The embedded model cannot be read ({one_line(error, 200)}): {command}.") from None
-    weights = embedded_weights(PolicyError)
+    weights = embedded_weights(PolicyError)  # importing the libraries takes seconds
+    import torch
+    from pluralbench_local.models import silence_transformers
+    from transformers import LlamaForCausalLM
+    from transformers.tokenization_utils_tokenizers import TokenizersBackend
+
+    library: Any = import_module("transformers.integrations.gguf")
     metadata, _ = library.read_gguf_metadata(str(weights))
     header = library.GgufHeader.from_file(str(weights))
     saved, state = library.load_gguf_state_dict(header), {}
     for tensor in header.tensors:
         values = gguf.dequantize(saved[tensor.name].data, gguf.GGMLQuantizationType(tensor.ggml_type))
-        state[_parameter(tensor.name)] = _unpermuted(tensor, values, metadata).to(dtype)
+        state[_parameter(tensor.name)] = _unpermuted(tensor, values, metadata).to(getattr(torch, dtype))
     with silence_transformers():
         with torch.device("meta"):
             model: Any = LlamaForCausalLM(_config(metadata))
         model.load_state_dict(state, strict=False, assign=True)  # the head is the embedding
         model.tie_weights()
-        model.config.dtype = dtype
+        model.config.dtype = getattr(torch, dtype)
         model.save_pretrained(folder)
         TokenizersBackend.from_pretrained(weights.parent, gguf_file=weights.name).save_pretrained(folder)
 
@@ -126,8 +131,10 @@ def _parameter(name: str) -> str:
     return f"model.{layer}{PARAMETERS[part]}.{suffix}"
 
 
-def _unpermuted(tensor: Any, values: Any, metadata: dict[str, Any]) -> torch.Tensor:
+def _unpermuted(tensor: Any, values: Any, metadata: dict[str, Any]) -> "torch.Tensor":
     """Return the weights in transformers' order: rotated dimensions are neighbors in llama.cpp, halves in it."""
+    import torch
+
     weights = torch.from_numpy(values.copy()).reshape(tensor.shape)
     heads = {"attn_q": "head_count", "attn_k": "head_count_kv"}.get(tensor.name.split(".")[-2])
     if heads is None:
@@ -136,7 +143,9 @@ def _unpermuted(tensor: Any, values: Any, metadata: dict[str, Any]) -> torch.Ten
     return pairs.transpose(1, 2).reshape(tensor.shape)
 
 
-def _config(metadata: dict[str, Any]) -> LlamaConfig:
+def _config(metadata: dict[str, Any]) -> "LlamaConfig":
+    from transformers import LlamaConfig
+
     fields = {name: metadata[f"llama.{key}"] for name, key in SIZES.items()}
     fields |= {name: metadata[f"tokenizer.ggml.{key}"] for name, key in TOKENS.items()}
     fields |= {"_model_name_or_path": metadata["general.name"]}

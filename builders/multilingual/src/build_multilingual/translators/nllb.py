@@ -5,6 +5,7 @@ million. Decoding is greedy, as in the script.
 """
 
 from collections.abc import AsyncIterator, Sequence
+from importlib.util import find_spec
 from typing import Any, Self
 
 from pluralbench_calls import Answer, Request
@@ -49,15 +50,13 @@ class Nllb(Translator):
     async def __aenter__(self) -> Self:
         """Load the model once; raise `TranslatorError` if it or its libraries cannot be loaded."""
         if self._network is None:
+            if not all(map(find_spec, ("torch", "transformers"))):
+                raise TranslatorError(f"NLLB needs an extra: {install_command('build-multilingual', 'nllb')}.")
             try:
+                check_model(self._location, TranslatorError)  # first, since importing the libraries takes seconds
                 import torch
                 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
-            except ImportError:
-                raise TranslatorError(
-                    f"NLLB needs an extra: {install_command('build-multilingual', 'nllb')}."
-                ) from None
-            try:
-                check_model(self._location, TranslatorError)
+
                 self._tokenizer = AutoTokenizer.from_pretrained(
                     self._location, src_lang=LANGUAGES[ENGLISH].nllb, trust_remote_code=False
                 )
