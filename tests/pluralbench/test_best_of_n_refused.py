@@ -62,14 +62,17 @@ def alike(groups: Sequence[Group]) -> list[list[float]]:
         (["--policy-max-cost", "1"], "The policy p cannot be called: "
          "`--policy-max-cost` or `--judge-max-cost` requires `--policy-price` or `--judge-price`."),
         (["--judge-attempts", "0"], "--judge-attempts"),
-        (["--top-p", "1.5"], "--top-p: "),
+        (["--top-p", "1.5"], "--top-p 1.5 is more"),
         (["--reuse", "nowhere.sqlite"], "nowhere.sqlite"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_one_sentence_and_leaves_nothing(
     run: Command, data: Path, tmp_path: Path, words: list[str], message: str
 ) -> None:
-    base = ["best-of-n", "--policy", "p", "--policy-base-url", NOWHERE, "--reward", str(tmp_path / "length")]
+    reward = tmp_path / "length"
+    reward.mkdir()
+    (reward / "config.json").write_text("{}", encoding="utf-8")
+    base = ["best-of-n", "--policy", "p", "--policy-base-url", NOWHERE, "--reward", str(reward)]
     status, said, error = run(*base, "--data", data, "--n", "4", "--out", tmp_path / "run", *words)
     assert (status, said) == (2, ""), error
     assert message in error
