@@ -65,7 +65,7 @@ FITTING: dict[Any, dict[str, Any]] = {
 """What all fields of a configuration fit, but those of `WITHOUT`."""
 WITHOUT: dict[Any, set[str]] = {
     LocalModel: {"label", *STEP_FIELDS},
-    JudgeConfig: {"prompt", "rubric_model", "rubric_base_url"},
+    JudgeConfig: {"prompt", "rubric", "rubric_model", "rubric_base_url"},
 }
 
 
