@@ -197,6 +197,8 @@ FILLED_IN = {
     "Skywork/Skywork-Reward-V2-Llama-3.2-1B": "path/to/model",
     "dist/beer-rewardbench": "dist/personalized-rewardbench",
     "tiny": "small-study.toml",
+    "runs/community-alignment-my-model-sample": "runs/a",
+    "runs/community-alignment-my-model-sample-persona": "runs/b",
     "runs/persona-judge-MODEL-certainty-all/verdicts.csv": "verdicts.csv",
 }
 ELSEWHERE = {
@@ -219,6 +221,7 @@ ELSEWHERE = {
     "pluralbench score local": "--limit 2",
     "pluralbench score ./policy": "--limit 2",
     "my-model --benchmark multilingual": "--limit 2",
+    "my-model --benchmark community-alignment --data": "--limit 2",
     "pluralbench train ./base": "--limit 8",
     "pluralbench personalize": "--epochs 1",
     "pluralbench train-planner": "--max-steps 1 --warmup-steps 0 --batch-size 1 --profile-size 1",

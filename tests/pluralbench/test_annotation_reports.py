@@ -18,6 +18,7 @@ from pluralbench.reports.runs import overview
 from pluralbench.reports.tables import Table
 from pluralbench.results.finding import find_runs
 from pluralbench.results.runs import Run
+from written_tables import write
 
 BENCHMARK = """
 title = "Opinions"
@@ -166,3 +167,44 @@ def test_runs_with_other_votes_on_the_same_items_are_not_compared(runs: list[Run
     )
     with pytest.raises(RunError, match="different votes of people on the same items; score both on the same data"):
         compare(runs[0], other)
+
+
+def by_place(groups: Sequence[Group]) -> list[list[float]]:
+    """Prefer "yes", but "no" for people who are said to live in Peru."""
+    return [
+        [float(text.startswith("yes") != ("Peru" in str(group.messages))) for text in group.responses]
+        for group in groups
+    ]
+
+
+def test_a_persona_helps_the_people_whom_it_sets_apart(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    rows = []
+    for number, person in enumerate(np.repeat(np.arange(40), 2).tolist()):
+        country = "Ghana" if person < 20 else "Peru"
+        usual = bool(rng.random() < 0.9)
+        texts = {"question": f"Question {number}", "yes": f"yes to {number}", "no": f"no to {number}"}
+        vote = "yes" if usual == (country == "Ghana") else "no"
+        rows.append(texts | {"vote": vote, "person": f"p{person}", "country": country})
+    described = BENCHMARK.replace("[labels]", 'cluster = "person"\n\n[labels]') + "by_person = true\n"
+    benchmark = tmp_path / "opinions.toml"
+    benchmark.write_text(f'{described}\n[annotations.persona]\ncountry = "Lives in {{}}."\n', encoding="utf-8")
+    data = write(tmp_path / "opinions.jsonl", rows)
+    bare, told = (
+        verbs.score(by_place, benchmark=str(benchmark), data=data, profile=profile, out=tmp_path / profile)
+        for profile in ("none", "persona")
+    )
+    found = compare(bare, told)
+    # Ghana is served as before; in Peru every answer is turned round.
+    votes = pl.DataFrame(rows).filter(country="Peru")["vote"]
+    gained = float((votes == "no").mean() or 0) - float((votes == "yes").mean() or 0)
+    parts = {row["group"]: row for row in found.parts.filter(attribute="country").iter_rows(named=True)}
+    assert (parts["Ghana"]["difference"], parts["Ghana"]["p_value"]) == (0, 1)
+    assert parts["Peru"]["difference"] == pytest.approx(gained)
+    assert parts["Peru"]["p_value"] < 0.001
+    assert parts[None]["metric"] == "group_gap"
+    assert parts[None]["difference"] < 0
+    assert found.headline.difference == pytest.approx(gained / 2)
+    context = table(overview([bare, told]).tables, "user context")
+    assert [row.name for row in context.rows] == ["by_place (none)", "by_place (persona)"]
+    assert [row.name for row in overview([bare, told]).tables[0].rows][:2] == ["by_place (persona)", "by_place (none)"]

@@ -63,7 +63,7 @@ def test_every_pair_is_decided_by_every_model(done: Personalized) -> None:
     assert {name: (one.items, one.users, one.configs) for name, one in record.sets.items()} == {
         "new": (8, 2, ("default",)), "known": (5, 5, ("default",)), "scored": (6, 6, ("Art", "Society")),
     }  # fmt: skip
-    assert record.trained_on.model_dump() == {"pairs": 15, "users": 5}
+    assert record.trained_on.model_dump() == {"items": 15, "users": 5}
     assert [model.folder for model in record.models] == [
         f"models/{method}-{condition}-0" for method in ("bt", "gpo") for condition in ("without", "with")
     ]

@@ -71,8 +71,8 @@ def test_every_gain_stands_with_its_interval_and_test(found: Personalized) -> No
 
 def test_the_sentences_say_what_was_compared(found: Personalized, plain: Personalized) -> None:
     said = " ".join(printed(found).split())
-    assert "New users: 16 pairs of 8 users without training data." in said
-    assert "Known users: 16 pairs of 8 users with training data, on their latest pairs, which were held out." in said
+    assert "New users: 16 items of 8 users without training data." in said
+    assert "Known users: 16 items of 8 users with training data, on their latest pairs, which were held out." in said
     assert "mean over 2 seeds, with 95% intervals over users; ties are wrong, chance is 50." in said
     assert "w/: the model gets posts of the user (Bradley-Terry); a summary of the user (SynthesizeMe)." in said
     assert "adjusted for the 2 methods of a table (Holm)." in said

@@ -95,7 +95,7 @@ def result_of(items: pl.DataFrame) -> PersonalizeResult:
     which = items.select("method", "condition", "seed").unique(maintain_order=True)
     return PersonalizeResult(
         conditions=tuple(which["condition"].unique(maintain_order=True)),
-        trained_on=TrainedOn(pairs=100, users=30),
+        trained_on=TrainedOn(items=100, users=30),
         sets={
             name: _set_of(items.filter(pl.col("set") == name), name)
             for name in items["set"].unique(maintain_order=True)

@@ -271,7 +271,7 @@ def _train_and_decide(
         result = PersonalizeResult(
             embedding=backbone.record.model_dump(mode="json"),
             conditions=conditions_of(config.personalizing),
-            trained_on=TrainedOn(pairs=users.train.items.height, users=users.train.items["person"].n_unique()),
+            trained_on=TrainedOn(items=users.train.items.height, users=users.train.items["person"].n_unique()),
             excluded={name: one.excluded for name, one in {TRAIN: users.train, **users.sets}.items() if one.excluded},
             sets={name: _set_record(name, part, users) for name, part in users.sets.items()},
             models=tuple(records),

@@ -118,12 +118,12 @@ def _notes(run: Personalized) -> Iterator[str]:
             NEW: "users without training data",
             KNOWN: "users with training data, on their latest pairs, which were held out",
         }.get(name, "users")
-        yield f"{described.title}: {plural(described.items, 'pair')} of {described.users:,} {about}."
+        yield f"{described.title}: {plural(described.items, 'item')} of {described.users:,} {about}."
     trained, number = result.trained_on, config.personalizing.seeds
     seeds = f", mean over {number} seeds" if number > 1 else ", one seed"
     yield (
         f"Accuracy in %{seeds}, with {CONFIDENCE:.0%} intervals over users; ties are wrong, chance is 50. "
-        f"Trained on {plural(trained.pairs, 'pair')} of {plural(trained.users, 'user')}."
+        f"Trained on {plural(trained.items, 'item')} of {plural(trained.users, 'user')}."
     )
     yield from _condition_notes(run)
     if len(result.conditions) > 1:

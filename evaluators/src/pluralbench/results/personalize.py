@@ -95,9 +95,9 @@ class TrainedRecord(FrozenModel):
 
 
 class TrainedOn(FrozenModel):
-    """Numbers of pairs and users that all models were trained on."""
+    """Numbers of items and users that all models were trained on."""
 
-    pairs: int
+    items: int
     users: int
 
 
