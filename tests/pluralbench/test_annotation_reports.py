@@ -196,8 +196,8 @@ def test_a_persona_helps_the_people_whom_it_sets_apart(tmp_path: Path) -> None:
     )
     found = compare(bare, told)
     # Ghana is served as before; in Peru every answer is turned round.
-    votes = pl.DataFrame(rows).filter(country="Peru")["vote"]
-    gained = float((votes == "no").mean() or 0) - float((votes == "yes").mean() or 0)
+    votes = [row["vote"] for row in rows if row["country"] == "Peru"]
+    gained = (votes.count("no") - votes.count("yes")) / len(votes)
     parts = {row["group"]: row for row in found.parts.filter(attribute="country").iter_rows(named=True)}
     assert (parts["Ghana"]["difference"], parts["Ghana"]["p_value"]) == (0, 1)
     assert parts["Peru"]["difference"] == pytest.approx(gained)

@@ -14,10 +14,12 @@ from chat_server import Reply, serve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench import check_submission, find_benchmark, known_benchmarks, load_items, load_run, merge
+from pluralbench.config import Profile
 from pluralbench.data.annotations import annotations_of
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.items import Items
 from pluralbench.errors import DataError, RunError
+from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.reports.runs import run_header
 from pluralbench.results import Run
 from polars.testing import assert_frame_equal
@@ -454,6 +456,13 @@ def test_choices_of_people_have_their_history(name: str) -> None:
     before = items.history.before(last)
     assert before
     assert all(pair.chosen != pair.rejected for pair in before)
+
+
+@pytest.mark.parametrize("profile", ["raw", "persona"])
+@pytest.mark.parametrize("name", ["multipref", "community-alignment-votes"])
+def test_items_of_several_people_have_no_profile(name: str, profile: Profile) -> None:
+    with pytest.raises(DataError, match=f"Several people decide each item of {name}, so there is no profile of one"):
+        load_benchmark(name, "sample", profile)
 
 
 def test_a_rubric_of_the_data_reaches_the_judge() -> None:

@@ -193,6 +193,7 @@ def load_benchmark(
         _check_sections(benchmark, entry, items)
     check_tuned_config(entry, items.frame)
     context = UserContext(prompt, load_plans(prompt), load_user_personas(prompt), items.history)
+    _check_one_person(benchmark, entry, items.frame, context)
     frame = items.frame if part is None else part.select(items.frame)
     entry = entry.fit_to(items.subsets).model_copy(update={"strata": items.strata})
     return LoadedBenchmark(Path(benchmark).stem, entry, items, data, context, part, frame)
@@ -219,6 +220,19 @@ def _check_sections(file: str, benchmark: Benchmark, items: Items) -> None:
                 f"{file}: no item has the subset {name} of the section {section}; {did_you_mean(name, subsets)}the "
                 f"items' subsets: {first or 'none'}."
             )
+
+
+def _check_one_person(name: str, benchmark: Benchmark, items: pl.DataFrame, context: UserContext) -> None:
+    """Raise `DataError` if prompts show something about a person, and only the votes of several say who decides."""
+    if benchmark.annotations is None or benchmark.annotations.by_person or benchmark.history is not None:
+        return
+    profile = context.prompt.profile
+    known = {"raw": items["profile"], "persona": items["persona"]}
+    if profile in known and not context.personas and known[profile].null_count() == items.height:
+        raise DataError(
+            f"Several people decide each item of {name}, so there is no profile of one; choose a benchmark of each "
+            "person's own choices, such as `community-alignment`, or leave the profile out."
+        )
 
 
 def _benchmark_of(location: str | None) -> str | None:
