@@ -121,9 +121,11 @@ def test_an_item_without_a_profile_is_named(train: Train) -> None:
     asked[3] = replace(asked[3], context=["", " "])
     with pytest.raises(
         LocalError,
-        match=r"model was trained with a profile, and the prompt q3 has none; set `profile=\"raw\"`, or",
+        match=r"model was trained with a profile, and the prompt q3 has none; leave out the prompts .* \(1 of ",
     ):
         load(train()).score(asked)
+    with pytest.raises(LocalError, match=r"has none; set `profile=\"raw\"`, or"):
+        load(train()).score(asked[3:4])
     asked = groups(2)
     asked[4] = replace(asked[4], person=Person("p"))
     with pytest.raises(LocalError, match=r"was trained with personas, and the prompt q4 has none"):

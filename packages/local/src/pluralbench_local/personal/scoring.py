@@ -231,10 +231,13 @@ class Personal:
         if without is not None:
             raise LocalError(f"The prompt {without.id} has no response to score; leave it out.")
         for source in self.saved.options.context_sources:
-            without = next((group for group in groups if not _has(source, group)), None)
-            if without is not None:
+            lacking = [group.id for group in groups if not _has(source, group)]
+            if lacking:
                 what, fix = FIXES[source]
-                raise LocalError(f"{self.name} was trained with {what}, and the prompt {without.id} has none; {fix}.")
+                if len(lacking) < len(groups):
+                    share = f"{len(lacking):,} of {len(groups):,}"
+                    fix = f"leave out the prompts without one ({share}), as `personalize` does"
+                raise LocalError(f"{self.name} was trained with {what}, and the prompt {lacking[0]} has none; {fix}.")
 
     def _embed(self, groups: Sequence[Group], backbone: Backbone, work: Work) -> EmbeddedCorpus:
         visible = [self._visible_to_model(group) for group in groups]
