@@ -134,9 +134,9 @@ def test_names_that_no_font_has_are_in_english(no_more_fonts: None, tmp_path: Pa
     }  # fmt: skip
     [note] = font_notes(runs)
     assert note == (
-        "No installed font has all characters of some names, so figures show Reasoning for 推理, Part 1 for 我的类别, "
-        "Comprehension for 理解, Complex instructions for 复杂指令, Creative writing for 创作, Knowledge questions for "
-        "知识问答, Mathematics for 数学; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)."
+        "No installed font has all characters of some names, so figures show Creative writing for 创作, Complex "
+        "instructions for 复杂指令, Reasoning for 推理, Mathematics for 数学, Comprehension for 理解, Knowledge "
+        "questions for 知识问答, Part 1 for 我的类别; install Noto fonts (Debian: fonts-noto-core, fonts-noto-cjk)."
     )
     assert "org/????-???? for org/奖励模型-七十二亿" in font_notes(chinese_runs(3))[0]
 

@@ -93,7 +93,7 @@ def test_the_figure_of_position_bias_has_a_row_for_each_judge() -> None:
 def test_figures_by_category_are_the_numbers_of_each_category(tmp_path: Path) -> None:
     runs = sorted(chinese_runs(3), key=lambda run: -percent(run.headline))
     charts = figures_of(runs)
-    assert [*charts] == ["forest_chinese", "categories_open", "categories_human", "calibration"]
+    assert [*charts] == ["forest_chinese", "categories_human", "categories_open", "calibration"]
     for panel, metric in zip(charts["categories_open"].panels, ("accuracy", "exact_match"), strict=True):
         found = list(values(panel).items())
         assert found[0][0][0] == "Mean of categories"

@@ -137,7 +137,7 @@ def test_translation_has_subsets_of_its_own_and_stays_out_of_the_average(
     assert without.headline.value == run.headline.value
     alone = score("multilingual", tmp_path / "hub", configs=["translation"])
     headings = [column.text for column in columns_of(alone)]
-    assert headings == ["overall", "translation", "translation-de-en-hard", "translation-de-en-easy"]
+    assert headings == ["overall", "translation", "translation-de-en-easy", "translation-de-en-hard"]
     assert [alone.at(column.key).n for column in columns_of(alone)] == [0, 16, 8, 8]
 
 

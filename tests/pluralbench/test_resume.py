@@ -164,6 +164,7 @@ def test_a_changed_model_is_refused(data: Path, folder: Path, tmp_path: Path, fi
 def test_a_changed_reference_or_template_is_refused(data: Path, folder: Path, tmp_path: Path) -> None:
     base, template = tmp_path / "base", tmp_path / "t.jinja"
     base.mkdir()
+    (base / "config.json").write_text("{}", encoding="utf-8")
     (base / "model.safetensors").write_text("weights", encoding="utf-8")
     template.write_text("{{ messages }}", encoding="utf-8")
     options: dict[str, Any] = {"kind": "implicit", "reference": str(base), "chat_template": template}
