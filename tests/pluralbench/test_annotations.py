@@ -406,11 +406,11 @@ def test_a_judge_keeps_the_votes(tmp_path: Path, name: str, options: dict[str, A
     assert (judged.count("annotations_without_answer") > 0) == (name == "multipref")
 
 
-def turns(**values: Any) -> Benchmark:
-    annotations = {"vote": "choice", "annotator": "who", "picks": ["a", "b"], "by_person": True}
-    described = {"turns": {"prefixes": ["x_", "y_", "z_"], "picked": "choice", "missing": ["NONE"]}} | values
+def turns() -> Benchmark:
     return benchmark(
-        annotations, columns={"id": "chat+turn", "responses": "[ab]"} | {"responses": "answers"}, **described
+        {"vote": "choice", "annotator": "who", "picks": ["a", "b"], "by_person": True},
+        columns={"id": "chat+turn", "responses": "answers"},
+        turns={"prefixes": ["x_", "y_", "z_"], "picked": "choice", "missing": ["NONE"]},
     )
 
 
@@ -465,7 +465,7 @@ def test_items_of_several_people_have_no_profile(name: str, profile: Profile) ->
         load_benchmark(name, "sample", profile)
 
 
-def test_a_rubric_of_the_data_reaches_the_judge() -> None:
+def test_each_item_of_rubric_bench_has_its_rubric() -> None:
     items = load_items("rubric-bench", "sample")
     assert items.frame["rubric"].null_count() == 0
     assert items.frame["rubric"][0].startswith("Does the text have two lines")
