@@ -13,6 +13,7 @@ from batch_results import work_through
 from case_marks import heavy
 from chat_server import Reply, Script, serve
 from pluralbench import check_submission, load_run, merge
+from pluralbench.config import JudgeConfig
 from pluralbench.results import Run
 from pluralbench_calls import CallsError
 from pluralbench_rewards.prompts import load_prompt
@@ -213,6 +214,44 @@ def test_a_rubric_comes_from_a_second_server_or_from_the_data(data: Path, tmp_pa
     assert check_submission(run).state == "checked"
 
 
+def test_every_item_gets_the_rubric_of_a_file_in_place_of_its_own(data: Path, tmp_path: Path) -> None:
+    rows = [json.loads(line) for line in data.read_text(encoding="utf-8").splitlines()]
+    other = write(tmp_path / "q.jsonl", [row | {"rules": "Be kind."} for row in rows])
+    path = tmp_path / "our-rules.txt"
+    path.write_text("\ufeffपहले सच बोलो.\nBe {brief}.\n", encoding="utf-8")
+    options: dict[str, Any] = {"prompt": "rubric-winner", "rubric": path, "columns": {"rubric": "rules"}}
+    run, requests = judged(lambda *_: Reply("Winner: Response A"), other, tmp_path / "run", **options)
+    texts = [body["messages"][0]["content"] for body in requests]
+    assert len(texts) == 12, "no second model writes a rubric"
+    assert all("पहले सच बोलो.\nBe {brief}." in text and "Be kind." not in text for text in texts)
+    assert run.config.judge_setting("rubric") == "our-rules"
+    config = json.loads((tmp_path / "run/run.json").read_text(encoding="utf-8"))["config"]
+    assert config["judging"]["rubric"] == {"name": "our-rules", "text": "पहले सच बोलो.\nBe {brief}."}
+    assert config["prompts_digest"] != load_prompt("rubric-winner").digest
+    _, repeated = judged(lambda *_: Reply(""), other, tmp_path / "run", **options | {"rubric": str(path)})
+    assert repeated == []
+    path.write_text("Be long.", encoding="utf-8")
+    with pytest.raises(OutputError, match=r"rubric.text पहले सच बोलो\. Be {brief}\., now Be long"):
+        judged(lambda *_: Reply(""), other, tmp_path / "run", **options)
+    path.unlink()
+    assert check_submission(load_run(tmp_path / "run")).state == "checked"
+
+
+@pytest.mark.parametrize(
+    ("content", "names"),
+    [
+        (None, "There is no rubric '.*rules.txt'; give data"),
+        (b" \n", "rules.txt is empty"),
+        (b"\xff\xfe", "cannot be read"),
+    ],
+)
+def test_a_rubric_that_is_absent_empty_or_no_text_is_refused(tmp_path: Path, content: bytes | None, names: str) -> None:
+    if content is not None:
+        (tmp_path / "rules.txt").write_bytes(content)
+    with pytest.raises(UserError, match=names):
+        JudgeConfig(prompt="rubric-winner", rubric=tmp_path / "rules.txt")
+
+
 def test_persona_and_earlier_choices_are_shown(tmp_path: Path) -> None:
     data = write(tmp_path / "a.jsonl", arena())
     scores = '<JSON_START>{"better_response": {"response_1": 2, "response_2": 1}}<JSON_END>'
@@ -234,6 +273,7 @@ def test_persona_and_earlier_choices_are_shown(tmp_path: Path) -> None:
         ({"prompt": "letter", "reply_format": "brief"}, "`reply_format=...` changes our own prompt"),
         ({"prompt": "letter", "rubric_model": "w"}, "`rubric_model=...` requires a `prompt=...` with a rubric"),
         ({"prompt": "letter", "rubric": "none"}, '`rubric="none"` requires a `prompt=...` that shows a rubric'),
+        ({"prompt": "letter", "rubric": __file__}, '`rubric="test_judge_prompts"` requires'),
         ({"prompt": "rubric-winner", "rubric": "none"}, "rubric-winner needs a rubric; name the model"),
         ({"prompt": "rubric-winner", "rubric": "none", "rubric_model": "w"}, '`rubric="none"` excludes'),
         ({"prompt": "rubric-winner", "rubric_base_url": "http://x/v1"}, "requires `rubric_model=...`"),

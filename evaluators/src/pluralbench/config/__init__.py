@@ -22,7 +22,7 @@ from pluralbench_tables import Dialect, Quoting, Separator
 from pydantic import Field, field_validator, model_validator
 
 from pluralbench.config.fields import PLACE, SPLIT, Attempts, Configs, Limit, Location, MaxTokens, Temperature, TopP
-from pluralbench.config.judges import JudgeConfig, PersonaDataConfig, PersonaJudgeConfig, SynthesizeConfig
+from pluralbench.config.judges import JudgeConfig, PersonaDataConfig, PersonaJudgeConfig, RubricFile, SynthesizeConfig
 
 __all__ = [
     "AspectMatchingConfig",
@@ -43,6 +43,7 @@ __all__ = [
     "PlannerConfig",
     "PromptConfig",
     "RewardServerConfig",
+    "RubricFile",
     "RuntimeConfig",
     "SamplingConfig",
     "ScoringConfig",

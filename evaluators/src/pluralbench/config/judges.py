@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, Self
 from pluralbench_calls.chat import LOCAL, ExtraFields
 from pluralbench_rewards.prompts import JudgePrompt, load_prompt
 from pluralbench_rewards.synthesize_me import SynthesisConfig
-from pluralbench_runs import FrozenModel
+from pluralbench_runs import FrozenModel, RecipeError, one_line, read_small
 from pydantic import Field, field_validator, model_validator
 
 from pluralbench.config.fields import (
@@ -29,7 +29,6 @@ Protocol = Literal["pairwise", "pointwise", "listwise"]
 Vote = Literal["unanimous", "signed", "mean"]
 VoteRule = Literal["majority", "mean"]
 Oracle = Literal["titles", "reasons"]
-Rubric = Literal["data", "none"]
 VerdictParsing = Literal["lenient", "strict"]
 Setting = Literal["standard", "certainty", "tie"]
 Variables = Literal["all", "key", "least", "none", "key-code", "least-code"]
@@ -65,13 +64,49 @@ class ReplyConfig(FrozenModel):
         return self.model_copy(update={"reply_format": self.reply_format or default})
 
 
+class RubricFile(FrozenModel):
+    """A rubric that every item gets, from a text file.
+
+    Attributes:
+        name: Name of the file without its suffix.
+        text: What the judge sees.
+    """
+
+    name: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+Rubric = Literal["data", "none"] | RubricFile
+
+
+def load_rubric(path: str | Path) -> RubricFile:
+    """Read a rubric from a text file in UTF-8.
+
+    Raises:
+        RecipeError: There is no such file, it cannot be read, or it is empty.
+    """
+    if not Path(path).is_file():
+        raise RecipeError(f"There is no rubric {str(path)!r}; give data, none or the path of a text file.")
+    try:
+        text = read_small(Path(path)).decode("utf-8-sig").strip()
+    except (OSError, ValueError) as error:
+        raise RecipeError(f"The rubric {path} cannot be read as text in UTF-8 ({one_line(error, 200)}).") from None
+    if not text:
+        raise RecipeError(f"The rubric {path} is empty; write what a good answer has, or give none.")
+    return RubricFile(name=Path(path).stem, text=text)
+
+
 class JudgeConfig(ReplyConfig):
     """An LLM judge's task, prompt and sampling.
 
     The oracle of Personalized RewardBench (appendix A.4) sees the posts too: `PromptConfig(profile="raw")`. With
     `orders="both"` two verdicts that disagree count as a tie; the paper judges one order (section 4.1).
 
-    `prompt` takes a name or a path, too. What it says about protocol and sampling applies to fields that are None.
+    `prompt` takes a name or a path, too, and `rubric` the path of a text file, whose rubric every item gets in place of
+    its own. What the prompt says about protocol and sampling applies to fields that are None.
     """
 
     runtime_only: ClassVar[frozenset[str]] = frozenset({"rubric_base_url"})
@@ -84,7 +119,9 @@ class JudgeConfig(ReplyConfig):
     rubric: Rubric = Field(
         "data",
         exclude_if=lambda rubric: rubric == "data",  # runs without it stay as they are
-        description="Rubric that --prompt shows: that of the data (--column rubric=COLUMN), or none.",
+        description="Rubric that --prompt shows: that of each item (--column rubric=COLUMN), none, or that of a text "
+        "file for all items.",
+        json_schema_extra={"as_text": True, "metavar": "data|none|FILE"},
     )
     rubric_model: str | None = Field(None, description="Model that writes the rubric of --prompt.")
     rubric_base_url: str | None = Field(
@@ -150,6 +187,11 @@ class JudgeConfig(ReplyConfig):
     def _load(cls, prompt: object) -> object:
         return load_prompt(prompt) if isinstance(prompt, str | Path) else prompt
 
+    @field_validator("rubric", mode="before")
+    @classmethod
+    def _load_rubric(cls, rubric: object) -> object:
+        return load_rubric(rubric) if isinstance(rubric, str | Path) and rubric not in {"data", "none"} else rubric
+
     @model_validator(mode="after")
     def _has_probabilities(self) -> Self:
         protocol = self.protocol or ("pairwise" if self.prompt is None else self.prompt.protocol)
@@ -168,10 +210,10 @@ class JudgeConfig(ReplyConfig):
     def _fits_prompt(self) -> Self:
         if self.rubric_model is not None and (self.prompt is None or self.prompt.rubric is None):
             raise ValueError("`rubric_model=...` requires a `prompt=...` with a rubric")
-        if self.rubric == "none" and (self.prompt is None or "rubric" not in self.prompt.variables):
-            raise ValueError('`rubric="none"` requires a `prompt=...` that shows a rubric')
-        if self.rubric == "none" and (self.oracle is not None or self.rubric_model is not None):
-            raise ValueError('`rubric="none"` excludes `oracle=...` and `rubric_model=...`; leave out one')
+        if self.rubric != "data" and (self.prompt is None or "rubric" not in self.prompt.variables):
+            raise ValueError(f'`rubric="{self.rubric}"` requires a `prompt=...` that shows a rubric')
+        if self.rubric != "data" and (self.oracle is not None or self.rubric_model is not None):
+            raise ValueError(f'`rubric="{self.rubric}"` excludes `oracle=...` and `rubric_model=...`; leave out one')
         if self.rubric_base_url is not None and self.rubric_model is None:
             raise ValueError("`rubric_base_url=...` requires `rubric_model=...`")
         if self.rubric_model is not None and self.oracle is not None:

@@ -90,6 +90,7 @@ def judge(
             --oracle titles
         pluralbench judge ./my-judge --data dist/personalized-rewardbench --device cuda
         pluralbench judge model-a model-b --samples 8 --temperature 0.7
+        pluralbench judge my-model --data dist/personalized-rewardbench --prompt rubric-winner --rubric our-rubric.txt
     """
     options, models = judging or JudgeConfig(), [model] if isinstance(model, str | LocalModel) else [*model]
     judging = options.for_model(LOCAL if LOCAL in models else "")

@@ -15,7 +15,7 @@ from pluralbench_rewards.judge import Judge, scores_of
 from pluralbench_rewards.prompts import JudgePrompt
 from pluralbench_runs import rng_for
 
-from pluralbench.config import JudgeConfig
+from pluralbench.config import JudgeConfig, RubricFile
 from pluralbench.data.column_types import schema_of
 from pluralbench.data.decisions import BASE, JUDGED, SOFT, decide, lists_pairs, score_items
 from pluralbench.data.layouts import records_responses
@@ -80,6 +80,8 @@ def _variables(item: Mapping[str, Any], loaded: LoadedBenchmark, judging: JudgeC
     values = {}
     if judging.oracle is not None:
         values["rubric"] = rubric_text(item, judging.oracle)
+    elif isinstance(judging.rubric, RubricFile):
+        values["rubric"] = judging.rubric.text
     elif item["rubric"] and judging.rubric_model is None and judging.rubric == "data":
         values["rubric"] = item["rubric"]
     if item["reference"]:
@@ -167,11 +169,11 @@ def _check_prompt(prompt: JudgePrompt, loaded: LoadedBenchmark, judging: JudgeCo
             "{person} in the prompt."
         )
     of_data = judging.rubric == "data" and not loaded.items.frame["rubric"].null_count()
-    has_rubrics = judging.oracle is not None or of_data
+    has_rubrics = judging.oracle is not None or isinstance(judging.rubric, RubricFile) or of_data
     if prompt.rubric is not None and judging.rubric_model is None and not has_rubrics:
         raise EvaluationError(
             f"The prompt {prompt.name} needs a rubric; name the model that writes it with `rubric_model=...`, or show "
-            'the data\'s with `oracle=...` or `columns=["rubric=COLUMN"]`.'
+            'the data\'s with `oracle=...` or `columns=["rubric=COLUMN"]`, or a file\'s with `rubric="FILE"`.'
         )
     if judging.oracle is not None and "rubric" not in shown:
         raise EvaluationError(

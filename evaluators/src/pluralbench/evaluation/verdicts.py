@@ -10,9 +10,9 @@ from pluralbench_calls.chat import ChatModel, ConnectionConfig
 from pluralbench_rewards import ModelRecord
 from pluralbench_rewards.judge import TEMPERATURE_STEP, Judge
 from pluralbench_rewards.judge_prompts import prompts_digest
-from pluralbench_runs import Output
+from pluralbench_runs import Output, digest
 
-from pluralbench.config import JudgeConfig
+from pluralbench.config import JudgeConfig, RubricFile
 from pluralbench.data.votes import INVALID, Columns
 from pluralbench.evaluation.work import cost_of_calls
 from pluralbench.results.evaluations import EvaluationRunConfig, JudgeRunConfig, PersonaJudgeRunConfig
@@ -73,7 +73,12 @@ def usage_of(ledger: Ledger) -> UsageRecord:
 
 
 def judge_prompts_digest(judging: JudgeConfig) -> str:
-    """Return the digest of the prompts that a judge sees: that of `JudgeConfig.prompt`, or of ours."""
+    """Return the digest of the prompts that a judge sees: that of `JudgeConfig.prompt`, or of ours.
+
+    A rubric that all items share is part of them.
+    """
+    if judging.prompt is not None and isinstance(judging.rubric, RubricFile):
+        return digest([judging.prompt.digest, judging.rubric.text])
     if judging.prompt is not None:
         return judging.prompt.digest
     return prompts_digest(listwise=judging.protocol == "listwise")

@@ -9,7 +9,7 @@ from pluralbench_rewards.prompts import JudgePrompt
 from pluralbench_runs import FrozenModel
 from pydantic import Field
 
-from pluralbench.config import JudgeConfig, PersonaJudgeConfig
+from pluralbench.config import JudgeConfig, PersonaJudgeConfig, RubricFile
 from pluralbench.data.votes import Votes
 from pluralbench.results.record import (
     BenchmarkRecord,
@@ -37,7 +37,7 @@ class EvaluationRunConfig(RunConfig):
     def judge_setting(self, name: str) -> Any:
         """Return a setting of the judge; None if the verb has no such setting, or it has no effect in this run.
 
-        A prompt is given by its name.
+        A prompt and the file of a rubric are given by their names.
         """
         judging = getattr(self, "judging", None)
         if name in OF_OUR_PROMPT and getattr(judging, "prompt", None) is not None:
@@ -47,7 +47,7 @@ class EvaluationRunConfig(RunConfig):
         ):
             return None
         value = getattr(judging, name, None)
-        return value.name if isinstance(value, JudgePrompt) else value
+        return value.name if isinstance(value, JudgePrompt | RubricFile) else value
 
 
 class ScoreRunConfig(EvaluationRunConfig):

@@ -33,6 +33,7 @@ OTHER_SETTINGS: dict[str, Callable[[Run], Any]] = {
     "oracle {}": lambda run: run.config.judge_setting("oracle"),
     "answers in {}": lambda run: run.config.judge_setting("answer_language"),
     "prompt {}": lambda run: run.config.judge_setting("prompt"),
+    "rubric {}": lambda run: run.config.judge_setting("rubric"),
     "rubric by {}": lambda run: run.config.judge_setting("rubric_model"),
     "criterion {}": lambda run: run.config.judge_setting("criterion"),
     "{}": lambda run: run.config.judge_setting("reply_format"),

@@ -48,7 +48,7 @@ class Recipe(FrozenModel):
 SHOWN_VALUES, SHOWN_CHARACTERS = 3, 32  # values that an error names, and characters of each
 CONFIG = "config"  # key of the recipe in a JSON file
 DIGEST = "digest"
-VAGUE = {DIGEST, "name", "model", "location", "kind", "revision"}  # keys that are unclear without their table
+VAGUE = {DIGEST, "name", "model", "location", "kind", "revision", "text"}  # keys that are unclear without their table
 DIGITS = re.compile(r"(?:[0-9a-f]{24})?[0-9a-f]{40}")  # SHA-256, or a commit
 
 R = TypeVar("R", bound=Recipe)
@@ -270,7 +270,7 @@ def _short_value(value: object) -> str:
         return "none"
     if isinstance(value, str) and DIGITS.fullmatch(value):
         return f"{value[:8]}…"
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = " ".join(value.split()) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
 
 

@@ -22,7 +22,8 @@ PREFILLED = {"add_generation_prompt": False, "continue_final_message": True}
 FIXES = {
     "person": 'choose a `profile="..."`',
     "language": "choose a benchmark whose languages are known",
-    "rubric": 'name the model that writes it with `rubric_model=...`, or its column with `columns=["rubric=COLUMN"]`',
+    "rubric": 'name the model that writes it with `rubric_model=...`, its column with `columns=["rubric=COLUMN"]`, or '
+    'a file with `rubric="FILE"`',
     "reference": 'name its column with `columns=["reference=COLUMN"]`',
     "history": "choose a benchmark with earlier choices",
 }
