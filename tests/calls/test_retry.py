@@ -213,7 +213,7 @@ def test_thinking_is_no_part_of_a_reply_wherever_a_server_puts_it(tmp_path: Path
         "tags": Reply("<think>8</think>7"),
         "closed": Reply("8 or 9\n</think>\n7"),
         "brackets": Reply("[THINK]8[/THINK]7"),
-        "open": Reply("<thinking>8"),
+        "open": Reply("\n<thinking>8"),
     }
     with (
         serve(lambda body, _: replies[body["messages"][0]["content"]]) as server,
