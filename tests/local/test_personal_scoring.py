@@ -13,7 +13,7 @@ from pluralbench_local.personal import scoring
 from pluralbench_local.personal.options import PersonalConfig
 from pluralbench_local.personal.scoring import rewards_of
 from pluralbench_local.personal.training import train_personal
-from pluralbench_rewards import EarlierPair, Group, Person, RewardModel, ScoringConfig, model_digest
+from pluralbench_rewards import MISSING_CONTEXT, EarlierPair, Group, Person, RewardModel, ScoringConfig, model_digest
 from reward_models import POSITIONS, Folders, save_language_model, user, work_of
 
 HOBBIES = ("origami", "drumming", "walking an old dog", "chess at dawn", "tea", "pruning pears")
@@ -121,7 +121,7 @@ def test_an_item_without_a_profile_is_named(train: Train) -> None:
     asked[3] = replace(asked[3], context=["", " "])
     with pytest.raises(
         LocalError,
-        match=r"model was trained with a profile, and the prompt q3 has none; leave out the prompts .* \(1 of ",
+        match=r"model was trained with a profile, and the prompt q3 has none; leave out .* \(1 of 6\) with `on_m",
     ):
         load(train()).score(asked)
     with pytest.raises(LocalError, match=r"has none; set `profile=\"raw\"`, or"):
@@ -130,6 +130,20 @@ def test_an_item_without_a_profile_is_named(train: Train) -> None:
     asked[4] = replace(asked[4], person=Person("p"))
     with pytest.raises(LocalError, match=r"was trained with personas, and the prompt q4 has none"):
         load(train(persona=True)).score(asked)
+
+
+def test_an_item_without_a_profile_is_dropped_if_the_options_say_so(train: Train) -> None:
+    folder, asked = train(), groups(2)
+    whole = load(folder).score(asked).scores
+    asked[3] = replace(asked[3], context=["", " "])
+    model = load(folder, scoring=ScoringConfig(on_missing_context="drop"))
+    reported: list[int] = []
+    scored = model.score(asked, cached={1: [2.0, 1.0]}, on_scored=lambda place, _: reported.append(place))
+    assert (scored.dropped, reported, scored.scores[3]) == ({3: MISSING_CONTEXT}, [0, 2, 4, 5], [])
+    for place in reported:
+        assert scored.scores[place] == pytest.approx(whole[place], abs=1e-4)
+    alone = model.score(asked[3:4])
+    assert (alone.scores, alone.dropped) == ([[]], {0: MISSING_CONTEXT})
 
 
 def test_a_prompt_that_is_too_long_is_refused_or_dropped(train: Train) -> None:

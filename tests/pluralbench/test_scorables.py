@@ -11,11 +11,13 @@ import pluralbench
 import pytest
 from chat_server import Reply, serve
 from commands import environment
+from pluralbench import check_submission, compare, merge
 from pluralbench.config import ScoringConfig
 from pluralbench.contract import Group, ModelRecord, Scored
 from pluralbench.errors import EvaluationError
+from pluralbench.reports.runs import overview
 from pluralbench.results import Run
-from pluralbench_rewards import Cached, OnScored, RewardsError
+from pluralbench_rewards import MISSING_CONTEXT, Cached, OnScored, RewardsError
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder
 from verbs import by_text, judge, scoring, value
@@ -119,6 +121,31 @@ def test_a_reward_model_of_ones_own_is_scored_and_goes_on(data: Path, tmp_path: 
     assert run.items["score_chosen"].to_list() == [values[0] for values in by_text(model.groups)]
     with pytest.raises(OutputError, match=r"other settings \(model\.name "):
         pluralbench.score(Fixed("another"), data=data, out=tmp_path / "run")
+
+
+class Reads(Fixed):
+    """A personalized reward model that drops the items of people of whom nothing is known."""
+
+    def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
+        dropped = {place: MISSING_CONTEXT for place, group in enumerate(groups) if group.id in {"q1", "q4"}}
+        scores = [[] if place in dropped else values for place, values in enumerate(by_text(groups))]
+        return Scored(scores, dropped=dropped)
+
+
+def test_items_without_the_context_that_a_model_reads_are_counted_and_named(
+    pairs: Callable[..., list[dict[str, Any]]], tmp_path: Path
+) -> None:
+    made: dict[str, Any] = {"benchmark": "pairs", "data": write(tmp_path / "p.jsonl", pairs(6))}
+    run = pluralbench.score(Reads(), **made, out=tmp_path / "run")
+    assert (scoring(run).items_without_context, scoring(run).items_dropped, run.headline.n) == (2, 0, 4)
+    note = "Excluded from accuracy: 2 items without what the model reads of their users."
+    assert note in overview([run]).notes
+    assert check_submission(run).state == "checked"
+    shards = [pluralbench.score(Reads(), **made, shard=f"{n}/2", out=tmp_path / f"{n}").path for n in (1, 2)]
+    merged = merge(shards, out=tmp_path / "merged")
+    assert (merged.metrics.equals(run.metrics), scoring(merged).items_without_context) == (True, 2)
+    compared = compare(run, pluralbench.score(by_text, **made, out=tmp_path / "other"))
+    assert (compared.decisions, compared.left_out) == (4, 2)
 
 
 def test_how_a_model_runs_is_said_to_those_alone_that_are_loaded_here(data: Path) -> None:

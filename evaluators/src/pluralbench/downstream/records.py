@@ -6,7 +6,7 @@ from itertools import chain
 
 import polars as pl
 from pluralbench_measures.bootstrap import Array
-from pluralbench_rewards import ModelRecord
+from pluralbench_rewards import MISSING_CONTEXT, ModelRecord
 
 from pluralbench.downstream.candidates import THREAD_KEY
 from pluralbench.downstream.rollout import RewardedCandidates, Rollout, RolloutSetup
@@ -163,7 +163,8 @@ def rewarded_record(rollout: Rollout, name: str, rewarded: RewardedCandidates) -
         scoring=ScoringRecord(
             tolerance=max((one.tolerance for one in rewarded.scored if one.tolerance is not None), default=None),
             items_truncated=sum(cut > 0 for scored in rewarded.scored for cut in scored.tokens_cut),
-            items_dropped=len(dropped),
+            items_dropped=len(dropped) - dropped.count(MISSING_CONTEXT),
+            items_without_context=dropped.count(MISSING_CONTEXT),
             items_rendered_identically=sum(scored.rendered_identically for scored in rewarded.scored),
             invalid_reasons=dict(sorted(Counter(reasons + dropped).items())),
             work=works[-1] if works else None,

@@ -44,6 +44,7 @@ WORD_FORMATS = {
     "answer_language": "answers-{}",
     "on_empty": "empty-{}",
     "on_overflow": "overflow-{}",
+    "on_missing_context": "missing-context-{}",
     "split": "split-{}",
 }
 

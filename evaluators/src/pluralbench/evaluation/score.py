@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
-from pluralbench_rewards import AnyRewardModel, ModelRecord, RewardModel, Scored, ScoringConfig
+from pluralbench_rewards import MISSING_CONTEXT, AnyRewardModel, ModelRecord, RewardModel, Scored, ScoringConfig
 from pluralbench_runs import ClusterConfig, log_status
 
 from pluralbench.arguments import ShardText
@@ -178,13 +178,15 @@ def result_of_scores(
         resumed: Number of items that an earlier process scored.
         cost: Duration of the run.
     """
+    without_context = [*scored.dropped.values()].count(MISSING_CONTEXT)
     return ScoreResult(
         model=model,
         cost=cost,
         tolerance=scored.tolerance,
         decisions_within_tolerance=count_within_tolerance(decisions, scored.tolerance),
         items_truncated=sum(cut > 0 for cut in scored.tokens_cut),
-        items_dropped=len(scored.dropped),
+        items_dropped=len(scored.dropped) - without_context,
+        items_without_context=without_context,
         items_rendered_identically=scored.rendered_identically,
         inputs_with_two_bos=scored.inputs_with_two_bos,
         inputs_without_bos=scored.inputs_without_bos,

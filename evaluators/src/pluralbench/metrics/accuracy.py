@@ -366,7 +366,7 @@ _COUNTS = {
     "losses": "Decisions that are wrong.",
     "ties": "Decisions with equal scores, or with a verdict that changed with the order.",
     "invalid": "Decisions without a finite score or a readable verdict.",
-    "dropped": "Decisions on items that are too long.",
+    "dropped": "Decisions on items that were dropped: too long, or without the user context that the model reads.",
     "equal": "Pairs that the benchmark ranks equally.",
     "truncated": "Items that were truncated.",
 }

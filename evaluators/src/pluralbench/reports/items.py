@@ -23,7 +23,7 @@ OUTCOMES = {
     "loss": "lost",
     "tie": "tied",
     "invalid": "invalid",
-    "dropped": "dropped (too long)",
+    "dropped": "dropped",
     "equal": "equal ranks",
 }
 

@@ -34,6 +34,7 @@ VOTES = {
 UNDECIDED = {"ties": "tie|ties", "invalid": "invalid|invalid"}
 EXCLUDED = {
     "dropped": "item too long|items too long",
+    "without_context": "item without what the model reads of its user|items without what the model reads of their users",
     "equal": "prompt whose responses all share one rank|prompts whose responses all share one rank",
 }
 
@@ -162,6 +163,8 @@ def _verdicts(run: Run, metric: str) -> str:
 def _counts(run: Run, nouns: Mapping[str, str]) -> str:
     """The counts of a run by nouns, "singular|plural"."""
     counts = {metric: run.count(metric) for metric in nouns}
+    if run.scored is not None and run.scored.items_without_context and "dropped" in nouns:
+        counts |= {"dropped": run.scored.items_dropped, "without_context": run.scored.items_without_context}
     if not run.config.benchmark.description.ties_break_exact_match:
         counts.pop("equal", None)  # by legacy rules these prompts are part of the exact match
     return ", ".join(f"{n:,} {nouns[metric].split('|')[n != 1]}" for metric, n in counts.items() if n)

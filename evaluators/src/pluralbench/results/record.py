@@ -215,6 +215,8 @@ class ScoringRecord(FrozenModel):
         decisions_within_tolerance: Number of decisions with a smaller margin than the tolerance; null without one.
         items_truncated: Number of truncated items.
         items_dropped: Number of items that were dropped because they are too long.
+        items_without_context: Number of items that were dropped because they lack the user context that a personalized
+            model reads.
         items_rendered_identically: Number of items with different responses that have the same tokens.
         inputs_with_two_bos: Number of conversations that begin with two or more BOS tokens; null if not counted.
         inputs_without_bos: Number of conversations without a BOS token at the beginning although the tokenizer has
@@ -229,6 +231,7 @@ class ScoringRecord(FrozenModel):
     decisions_within_tolerance: int | None = None
     items_truncated: int = 0
     items_dropped: int = 0
+    items_without_context: int = Field(0, exclude_if=lambda count: count == 0)
     items_rendered_identically: int = 0
     inputs_with_two_bos: int | None = None
     inputs_without_bos: int | None = None

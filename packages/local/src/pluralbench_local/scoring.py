@@ -11,6 +11,7 @@ import torch
 from pluralbench_rewards import (
     Cached,
     Group,
+    MissingContext,
     Mode,
     ModelRecord,
     OnScored,
@@ -58,6 +59,7 @@ class RunOptions:
         mode: See `ScoringConfig`.
         max_length: See `ScoringConfig`.
         on_overflow: See `ScoringConfig`.
+        on_missing_context: See `ScoringConfig`.
         token_budget: See `ScoringConfig`.
         source: What the model was loaded from; None if unknown.
         measure_tolerance: Whether to measure how far scores of another mode may lie from these.
@@ -66,6 +68,7 @@ class RunOptions:
     mode: Mode = "fast"
     max_length: int | None = None
     on_overflow: Overflow = "error"
+    on_missing_context: MissingContext = "error"
     token_budget: int | None = None
     source: LocalModel | None = None
     measure_tolerance: bool = False
@@ -73,7 +76,14 @@ class RunOptions:
     @classmethod
     def of(cls, scoring: ScoringConfig, source: LocalModel) -> Self:
         """Return the options of a model and a scoring config."""
-        return cls(scoring.mode, scoring.max_length, scoring.on_overflow, scoring.token_budget, source)
+        return cls(
+            scoring.mode,
+            scoring.max_length,
+            scoring.on_overflow,
+            scoring.on_missing_context,
+            scoring.token_budget,
+            source,
+        )
 
 
 class Runnable(Protocol):

@@ -1,4 +1,5 @@
 from .contract import (
+    MISSING_CONTEXT,
     AnyRewardModel,
     Cached,
     CheckRecord,
@@ -7,6 +8,7 @@ from .contract import (
     MeasuresPairTolerance,
     MeasuresTolerance,
     Message,
+    MissingContext,
     Mode,
     ModelConfig,
     ModelRecord,
@@ -34,6 +36,7 @@ from .prompts.prompt import Question
 from .rubric import RubricCase, mean_score, overlap, parse_scores, score_aspects
 
 __all__ = [
+    "MISSING_CONTEXT",
     "AnyRewardModel",
     "Cached",
     "CheckRecord",
@@ -44,6 +47,7 @@ __all__ = [
     "MeasuresPairTolerance",
     "MeasuresTolerance",
     "Message",
+    "MissingContext",
     "Mode",
     "ModelConfig",
     "ModelRecord",

@@ -22,6 +22,10 @@ Cached = Mapping[int, list[float]] | None
 
 Mode = Literal["fast", "exact"]
 Overflow = Literal["error", "drop", "truncate-left", "truncate-prompt"]
+MissingContext = Literal["error", "drop"]
+
+MISSING_CONTEXT = "no user context"
+"""Why a group is dropped that lacks the user context that a personalized model reads."""
 
 TOLERANCE_SAMPLE_SIZE = 16  # conversations that are computed alone to measure a tolerance, at most
 MIN_TOLERANCE_SAMPLE = 4  # and at least; fewer say little
@@ -410,6 +414,11 @@ class ScoringConfig(FrozenModel):
         None, ge=1, description="Maximum tokens per conversation. Default: the model's limit."
     )
     on_overflow: Overflow = Field("error", description="How to handle longer conversations.")
+    on_missing_context: MissingContext = Field(
+        "error",
+        exclude_if=lambda rule: rule == "error",
+        description="How to handle prompts without the user context that a personalized model was trained with.",
+    )
     token_budget: int | None = Field(
         None, ge=1, description="Maximum tokens per forward pass, padding included. Default: by device and model."
     )

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import torch
 from pluralbench_rewards import (
+    MISSING_CONTEXT,
     Cached,
     Group,
     ModelRecord,
@@ -195,19 +196,20 @@ class Personal:
 
         Raises:
             LocalError: If a group has no user context and the model was trained with a profile, or a
-                conversation is too long.
+                conversation is too long; unless the options drop such groups.
         """
-        self._check(groups)
+        lacking = self._without_context(groups)
         cached = cached or {}
-        new = [index for index in range(len(groups)) if index not in cached]
+        new = [index for index in range(len(groups)) if index not in cached and index not in lacking]
         backbone = self.backbone.with_options(self.options)
         work = backbone.work()
         scored = Scored(
             scores=[list(cached.get(index, ())) for index in range(len(groups))],
             tokens_cut=[0] * len(groups),
+            dropped=lacking,
             work=work,
         )
-        with progress("scoring", len(groups), done=len(cached)) as meter:
+        with progress("scoring", len(groups), done=len(groups) - len(new)) as meter:
             for part in _split(groups, new):
                 corpus = self._embed([groups[index] for index in part], backbone, work)
                 rewards = rewards_of(self.saved, corpus)
@@ -226,18 +228,27 @@ class Personal:
         """Return a copy that measures no tolerance when it scores."""
         return replace(self, options=replace(self.options, measure_tolerance=False))
 
-    def _check(self, groups: Sequence[Group]) -> None:
+    def _without_context(self, groups: Sequence[Group]) -> dict[int, str]:
+        """Return the reasons of the groups that have no user context of a kind that the model reads, to drop them.
+
+        Raises:
+            LocalError: If there are some and the options do not drop them, or a group has no response.
+        """
         without = next((group for group in groups if not group.responses), None)
         if without is not None:
             raise LocalError(f"The prompt {without.id} has no response to score; leave it out.")
+        found: dict[int, str] = {}
         for source in self.saved.options.context_sources:
-            lacking = [group.id for group in groups if not _has(source, group)]
-            if lacking:
-                what, fix = FIXES[source]
+            lacking = [index for index, group in enumerate(groups) if not _has(source, group)]
+            what, fix = FIXES[source]
+            if lacking and self.options.on_missing_context == "error":
                 if len(lacking) < len(groups):
                     share = f"{len(lacking):,} of {len(groups):,}"
-                    fix = f"leave out the prompts without one ({share}), as `personalize` does"
-                raise LocalError(f"{self.name} was trained with {what}, and the prompt {lacking[0]} has none; {fix}.")
+                    fix = f'leave out the prompts without one ({share}) with `on_missing_context="drop"`'
+                first = groups[lacking[0]].id
+                raise LocalError(f"{self.name} was trained with {what}, and the prompt {first} has none; {fix}.")
+            found |= dict.fromkeys(lacking, MISSING_CONTEXT)
+        return found
 
     def _embed(self, groups: Sequence[Group], backbone: Backbone, work: Work) -> EmbeddedCorpus:
         visible = [self._visible_to_model(group) for group in groups]
