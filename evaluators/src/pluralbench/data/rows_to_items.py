@@ -1,9 +1,12 @@
 """Convert the rows of a table to items: columns of plain text at once, other columns row by row."""
 
+from collections.abc import Callable
 from functools import partial
 from hashlib import sha256
+from itertools import islice
 from typing import Any
 
+import orjson
 import polars as pl
 from pluralbench_schemas import POST, RUBRIC_ASPECT
 from pluralbench_tables import typed_frame
@@ -34,6 +37,14 @@ ITEMS = pl.Schema(
         "digest": pl.String(),
     }
 )
+CONTEXT: dict[str, Callable[..., Any]] = {
+    "profile": parse_posts,
+    "aspects": partial(parse_structs, key="aspect"),
+    "persona": parse_persona,
+    "rubric": parse_lines,
+    "reference": parse_lines,
+}
+"""How a cell of each column of context is read."""
 VISIBLE = r"[^\s\x1c-\x1f]"
 """Matches a text that is not blank, with white space as in Python."""
 
@@ -68,11 +79,11 @@ def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, column
             "subset": _subsets(part, columns),
             "prompt": _prompts(source, user_turns=benchmark.user_turns),
             **(layout.responses(benchmark, source) if layout.responses else {}),
-            "profile": source.each(lambda row: parse_posts(row, columns.profile), columns.profile),
-            "aspects": source.each(lambda row: parse_structs(row, columns.aspects, "aspect"), columns.aspects),
-            "persona": source.each(lambda row: parse_persona(row, columns.persona), columns.persona),
-            "rubric": source.each(lambda row: parse_lines(row, columns.rubric), columns.rubric),
-            "reference": source.each(lambda row: parse_lines(row, columns.reference), columns.reference),
+            **{
+                field: source.each(partial(read, column=name), name)
+                for field, read in CONTEXT.items()
+                if (name := getattr(columns, field)) in part.columns
+            },
         }
         items = typed_frame(values, ITEMS)
         parts.append(items.with_columns(digest=_digests(items)))
@@ -118,39 +129,27 @@ def _prompts(source: SourceRows, *, user_turns: bool) -> pl.Series | list[Any]:
             partial(parse_messages, columns=columns, user_turns=user_turns), *columns.prompt, columns.system
         )
     visible = [pl.when(text.str.contains(VISIBLE)).then(text) for text in texts[: len(columns.prompt)]]
-    content = pl.concat_list(visible).list.drop_nulls().list.join("\n\n")
-    messages = [pl.struct(role=pl.lit("user"), content=content)]
-    if system:
-        message = pl.struct(role=pl.lit("system"), content=texts[-1])
-        messages.insert(0, pl.when(texts[-1] != "").then(message))
-    return source.frame.select(pl.concat_list(messages).list.drop_nulls()).to_series()
+    if len(visible) == 1:
+        content = visible[0].fill_null("")  # without a copy of the texts
+    else:
+        content = pl.concat_list(visible).list.drop_nulls().list.join("\n\n")
+    user = pl.struct(role=pl.lit("user"), content=content)
+    if not system:
+        return source.frame.select(user.reshape((-1, 1)).arr.to_list()).to_series()
+    message = pl.when(texts[-1] != "").then(pl.struct(role=pl.lit("system"), content=texts[-1]))
+    return source.frame.select(pl.concat_list(message, user).list.drop_nulls()).to_series()
 
 
 def _digests(items: pl.DataFrame) -> pl.Series:
     """Return 16 hex digits of each item's SHA-256 over [[[role, content], ...], [[name, response, rank], ...]]."""
-    message_field = pl.element().struct.field
-    message = pl.format("[{},{}]", _as_json(message_field("role")), _as_json(message_field("content")))
-    parts = [_as_json(pl.col(name)) for name in ("response_ids", "responses", "rank")]
-    listed = ["response_ids", "responses", "rank"]
-    responses = (
-        items.select(*listed, place=pl.int_range(pl.len()))
-        .explode(listed)
-        .drop_nulls("response_ids")
-        .group_by("place", maintain_order=True)
-        .agg(text=pl.format("[{},{},{}]", *parts).str.join(","))
-    )
-    texts = (
-        items.select(
-            place=pl.int_range(pl.len()),
-            prompt=pl.col("prompt").list.eval(message).list.join(","),
-        )
-        .join(responses, on="place", how="left", maintain_order="left")
-        .select(pl.format("[[{}],[{}]]", "prompt", pl.col("text").fill_null("")))
-        .to_series()
-    )
-    return pl.Series([sha256(text.encode()).hexdigest()[:16] for text in texts], dtype=pl.String)
+    messages = _flat(items["prompt"]).struct
+    prompts = zip(messages.field("role").to_list(), messages.field("content").to_list(), strict=True)
+    listed = ("response_ids", "responses", "rank")
+    responses = zip(*(_flat(items[name]).to_list() for name in listed), strict=True)
+    sizes = items.select(pl.col("prompt", "responses").list.len().fill_null(0)).iter_rows()
+    texts = (orjson.dumps([[*islice(prompts, some)], [*islice(responses, many)]]) for some, many in sizes)
+    return pl.Series([sha256(text).hexdigest()[:16] for text in texts], dtype=pl.String)
 
 
-def _as_json(value: pl.Expr) -> pl.Expr:
-    """Encode texts and whole numbers as canonical JSON; polars writes JSON only for structs."""
-    return pl.struct(_=value).struct.json_encode().str.slice(len('{"_":')).str.head(-1)
+def _flat(lists: pl.Series) -> pl.Series:
+    return lists.explode(empty_as_null=False, keep_nulls=False)

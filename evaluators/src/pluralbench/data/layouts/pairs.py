@@ -5,14 +5,16 @@ from typing import Any
 import polars as pl
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.layouts.layout import Layout, SourceRows
+from pluralbench.data.layouts.layout import Layout, SourceRows, in_lists
 
 
 def _responses(benchmark: Benchmark, source: SourceRows) -> dict[str, Any]:
     texts = source.response_texts(source.columns.chosen, source.columns.rejected)
-    return texts.select(
-        response_ids=pl.lit(["chosen", "rejected"]), responses=pl.concat_list("first", "second"), rank=pl.lit([1, 2])
-    ).to_dict()
+    return {
+        "response_ids": pl.Series([["chosen", "rejected"]]).new_from_index(0, texts.height),
+        "responses": in_lists(texts["first"], texts["second"]),
+        "rank": pl.Series([[1, 2]]).new_from_index(0, texts.height),
+    }
 
 
 PAIRS = Layout(
