@@ -351,6 +351,7 @@ def test_the_command_says_what_differs_in_words_and_in_json(
         assert part in " ".join(said.split())
     assert " ".join(said.split()).endswith(found.sentence)
     assert max(map(len, said.splitlines()[2:])) <= 80
+    assert run("compare", "a", "b", "--wide")[1].split()[-20:] == said.split()[-20:]
     status, said, _ = run("compare", "a", "b", "--json")
     values = json.loads(said)
     assert status == 0

@@ -31,6 +31,7 @@ DIFFERENT = {
     "--split": "profiles are ranked for what is learned from, so that without it they are those of the train split",
     "--temperature": "a policy is trained on samples, so that 0 is refused there",
     "--max-steps": "a planner is trained for so many steps, a policy for so many in place of epochs",
+    "--wide": "a comparison shows the intervals of parts anyway",
     "--source": "builders have sources of their own",
 }
 

@@ -9,7 +9,9 @@ from pluralbench_runs.console import terminal_json
 from pluralbench.commands.printing import AsJson, print_lines, print_tables
 
 
-def compare(first: Path, second: Path, *, differing_text: bool = False, as_json: AsJson = False) -> None:
+def compare(
+    first: Path, second: Path, *, differing_text: bool = False, wide: bool = False, as_json: AsJson = False
+) -> None:
     """Compare two runs by paired tests of the overall number and its parts, on the decisions they share.
 
     The result is a table and a sentence that says which model is better, or that they cannot be told apart. Of two
@@ -19,6 +21,7 @@ def compare(first: Path, second: Path, *, differing_text: bool = False, as_json:
         first: Directory of a run or a suite.
         second: Another run or suite, on the same items.
         differing_text: Allow different texts for the same id, as in two translations.
+        wide: Use as many columns as needed instead of 80.
         as_json: Print JSON.
 
     Examples:
@@ -53,5 +56,5 @@ def compare(first: Path, second: Path, *, differing_text: bool = False, as_json:
         typer.echo(terminal_json(result.as_dict()))
         return
     print_lines(heading)
-    print_tables([table])
+    print_tables([table], wide=wide)
     print_lines([*notes, "", result.sentence])

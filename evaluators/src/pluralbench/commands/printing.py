@@ -319,11 +319,11 @@ def print_report(report: "Report", form: str = "table", out: Path | None = None,
         console.print(text)
 
 
-def print_tables(tables: "Iterable[Table]") -> None:
-    """Print tables in at most 80 columns."""
+def print_tables(tables: "Iterable[Table]", *, wide: bool = False) -> None:
+    """Print tables in at most 80 columns, or in as many as needed."""
     from pluralbench.reports.writing import render_tables
 
-    console.print(*render_tables([*tables], min(WIDTH, console.width)), sep="\n")
+    console.print(*render_tables([*tables], None if wide else min(WIDTH, console.width)), sep="\n")
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -17,7 +17,7 @@ from pluralbench_measures.bootstrap import Array, resample
 from pluralbench.data.verdict_tables import raise_for_row, read_single_table, texts
 from pluralbench.downstream.records import outcome_table
 from pluralbench.errors import DataError, RunError
-from pluralbench.evaluation.compare import counted_decisions, shared_benchmark
+from pluralbench.evaluation.shared_decisions import counted_decisions, shared_benchmark
 from pluralbench.metrics.accuracy import count, resampled_accuracies
 from pluralbench.metrics.best_of_n import OutcomeTable, outcomes_at, policy_levels
 from pluralbench.metrics.decided import Decided

@@ -1,6 +1,5 @@
 """`compare`: paired tests of two runs on the decisions they share."""
 
-import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -13,10 +12,15 @@ from pluralbench_measures.intervals import Linearization
 from pluralbench_measures.paired import holm, interval_p_value
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.clusters import connected_groups
-from pluralbench.data.decisions import BASE, decisions_of
+from pluralbench.data.decisions import decisions_of
 from pluralbench.data.fields import Cell
-from pluralbench.errors import RunError
+from pluralbench.evaluation.shared_decisions import (
+    VERDICTS,
+    clusters_of,
+    counted_decisions,
+    shared_benchmark,
+    shared_decisions,
+)
 from pluralbench.metrics.accuracy import (
     Counts,
     ResampledAccuracy,
@@ -26,7 +30,6 @@ from pluralbench.metrics.accuracy import (
     resampled_accuracies,
 )
 from pluralbench.metrics.annotation_differences import annotation_differences
-from pluralbench.metrics.credits import COUNTED
 from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.metric import MetricKey, finest_dimension
 from pluralbench.results.evaluations import EvaluationRunConfig
@@ -34,12 +37,9 @@ from pluralbench.results.names import row_names
 from pluralbench.results.numbers import p_value, points
 from pluralbench.results.runs import Run, load_run
 
-KEYS = ["config", "id", "chosen", "rejected", "repeat"]
 MIN_TESTED = 10
 """Smallest number of clusters of a part that is tested. Fewer can hardly differ significantly, and each test raises the
 adjusted p-values of the others."""
-VERDICTS = ("verdict_chosen_first", "verdict_rejected_first")
-"""Verdicts in both orders, which some benchmarks count one by one (`Benchmark.vote`)."""
 PART = ("metric", "config", "section", "category", "attribute", "group")
 """Columns that name a part."""
 DIFFERENCES = pl.Schema(
@@ -216,7 +216,7 @@ def compare(first: str | Path | Run, second: str | Path | Run, *, differing_text
     first, second = (one if isinstance(one, Run) else load_run(one, EvaluationRunConfig) for one in (first, second))
     benchmark = shared_benchmark(first, second)
     ours, theirs = (counted_decisions(run) for run in (first, second))
-    both = _shared_decisions(ours, theirs, first, second, differing_text=differing_text)
+    both = shared_decisions(ours, theirs, first, second, differing_text=differing_text)
     shared = both.filter(pl.col("outcome") != "equal")
     cells, counts = _counts(benchmark, both)
     names = row_names([first, second])
@@ -245,7 +245,7 @@ def compare(first: str | Path | Run, second: str | Path | Run, *, differing_text
         decisions=shared.height,
         counted=counted.height,
         clusters=shared["cluster"].n_unique(),
-        clustered_by=_clusters_of(first),
+        clustered_by=clusters_of(first),
         headline=headline,
         only_first=int((wins[0] & ~wins[1]).sum()),
         only_second=int((wins[1] & ~wins[0]).sum()),
@@ -291,23 +291,10 @@ def overall_difference(
         RunError: If the runs cannot be compared; see `compare`.
     """
     benchmark = shared_benchmark(first, second)
-    cells, counts = _counts(benchmark, _shared_decisions(ours, theirs, first, second, differing_text=differing_text))
+    cells, counts = _counts(benchmark, shared_decisions(ours, theirs, first, second, differing_text=differing_text))
     linearized, sides = linearize_counts(*counts)
     before, after = (next(iter(resampled_accuracies(benchmark, cells, side))) for side in sides)
     return linearized.difference(after.values - before.values, before.strata, before.n, before.clusters)
-
-
-def _shared_decisions(
-    ours: pl.DataFrame, theirs: pl.DataFrame, first: Run, second: Run, *, differing_text: bool = False
-) -> pl.DataFrame:
-    """Join the decisions that both runs have, on clusters that are the same in both."""
-    theirs = theirs.rename({name: f"{name}_second" for name in theirs.columns if name not in KEYS})
-    both = ours.join(theirs, on=KEYS, how="inner", nulls_equal=True, maintain_order="left")
-    both = both.filter((pl.col("outcome") == "equal") == (pl.col("outcome_second") == "equal"))
-    if both.filter(pl.col("outcome") != "equal").is_empty():
-        raise RunError(f"{first.path} and {second.path} share no decision; compare runs on the same items.")
-    _check_shared(both, first, second, differing_text=differing_text)
-    return _with_shared_clusters(both, first, second)
 
 
 def _counts(benchmark: Benchmark, both: pl.DataFrame) -> tuple[Sequence[Cell], tuple[Counts, Counts]]:
@@ -315,87 +302,6 @@ def _counts(benchmark: Benchmark, both: pl.DataFrame) -> tuple[Sequence[Cell], t
     second = both.drop(VERDICTS, strict=False).with_columns(**{name: pl.col(column) for name, column in own.items()})
     decided = [Decided(benchmark, side) for side in (both, second)]
     return decided[0].cells, (count(decided[0]), count(decided[1]))
-
-
-def shared_benchmark(first: Run, second: Run) -> Benchmark:
-    """Return the benchmark of two runs; of drawn items, that of the run with fewer.
-
-    Raises:
-        RunError: If the runs differ in benchmark, in the rule of the overall number or in its weights.
-    """
-    ours, theirs = (run.config.benchmark for run in (first, second))
-    if ours.name != theirs.name:
-        raise RunError(
-            f"{first.path} is a run of the benchmark {ours.name} and {second.path} of {theirs.name}; compare runs of "
-            "one benchmark."
-        )
-    if ours.rule != theirs.rule or ours.description.sections != theirs.description.sections:
-        raise RunError(
-            f"{first.path} and {second.path} compute the overall number by different rules ({ours.rule}; "
-            f"{theirs.rule}) or weights; score both with the same benchmark and `legacy`."
-        )
-    return min(
-        ours.description,
-        theirs.description,
-        key=lambda benchmark: sum(stratum.drawn for stratum in benchmark.strata) or math.inf,
-    )
-
-
-def counted_decisions(run: Run) -> pl.DataFrame:
-    """Return the decisions that count, and those between tied responses (outcome "equal").
-
-    The column `repeat` numbers the decisions on one pair, which a benchmark may list more than once.
-    """
-    decisions = decisions_of(run.items).filter(pl.col("outcome").is_in([*COUNTED, "equal"]))
-    listed = run.config.benchmark.description.columns.compared is not None
-    repeat = pl.int_range(pl.len()).over(*KEYS[:-1]) if listed else pl.lit(0, pl.Int64)
-    verdicts = [name for name in VERDICTS if name in decisions.columns]
-    return decisions.select(*BASE, "chosen", "rejected", "outcome", "margin", *verdicts, repeat=repeat)
-
-
-def _check_shared(both: pl.DataFrame, first: Run, second: Run, *, differing_text: bool) -> None:
-    if not differing_text and (both["digest"] != both["digest_second"]).any():
-        raise RunError(
-            f"Items of {first.path} and {second.path} have the same ids but different texts; score both on the same "
-            "data, or pass `differing_text=True` for two translations."
-        )
-    other = both.filter(pl.col("subset").ne_missing(pl.col("subset_second")))
-    if other.height:
-        _refuse_items(other, "subsets", first, second)
-
-
-def _with_shared_clusters(both: pl.DataFrame, first: Run, second: Run) -> pl.DataFrame:
-    """Give the decisions clusters that are the same in both runs.
-
-    Items with the same prompt are one cluster, and further items can join two prompts (such as a translation that both
-    share). If the runs have different further items, whatever is one cluster in either run is one cluster here.
-    """
-    ours, theirs = both["cluster"].to_list(), both["cluster_second"].to_list()
-    if len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == len(set(theirs)):
-        return both
-    rules = [_clusters_of(run) for run in (first, second)]
-    if rules[0] != rules[1]:
-        raise RunError(
-            f"The clusters of {first.path} are {rules[0]} and those of {second.path} are {rules[1]}; rerun one of them "
-            "with the same cluster column."
-        )
-    if any(run.config.data.clusters is None or run.config.data.clusters.column is not None for run in (first, second)):
-        other = both.filter(pl.col("cluster") != pl.col("cluster_second"))
-        _refuse_items(other, "clusters (prompts or users)", first, second)
-    return both.with_columns(cluster=both["cluster"][connected_groups(both.select("cluster", "cluster_second"))])
-
-
-def _clusters_of(run: Run) -> str:
-    clusters = run.config.data.clusters
-    return "people" if clusters is None else clusters.name
-
-
-def _refuse_items(other: pl.DataFrame, what: str, first: Run, second: Run) -> None:
-    config, item = other.select("config", "id").row(0)
-    raise RunError(
-        f"{other.height:,} items have other {what} in {second.path} than in {first.path} (first {config}/{item}); "
-        "score both with the same columns."
-    )
 
 
 def _differences(

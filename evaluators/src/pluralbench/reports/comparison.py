@@ -13,7 +13,8 @@ from pluralbench.reports.annotations import GAP
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.results.numbers import p_value, points
 
-METRICS = {"exact_match": "exact match", "agreement_with_annotations": "single votes", "group_gap": GAP}
+VOTES = "single votes"
+METRICS = {"exact_match": "exact match", "agreement_with_annotations": VOTES, "group_gap": GAP}
 COLUMNS = (Column("A"), Column("B"), Column("B minus A", points), Column("p", p_value), Column("Holm", p_value))
 MAX_UNTESTED = 8
 """Largest number of parts without a test that a note names."""
@@ -35,7 +36,12 @@ def comparison_table(comparison: RunComparison) -> Table:
     for row in comparison.parts.iter_rows(named=True):
         if row["p_value"] is not None:
             difference = Estimate(*(row[name] for name in ("difference", "low", "high", "n", "clusters", "method")))
-            rows.append(Row(_name(row), (row["first"], row["second"], difference, row["p_value"], row["p_holm"])))
+            values = (row["first"], row["second"], difference, row["p_value"], row["p_holm"])
+            # Parts by group of people are rows below their attribute, so that long names are not cut.
+            if row["attribute"] is None:
+                rows.append(Row(_name(row), values))
+            else:
+                rows.append(Row(row["group"] or METRICS[row["metric"]], values, group=f"{row['attribute']}, {VOTES}"))
     columns = COLUMNS if comparison.tested else COLUMNS[:-1]
     return Table("", "", columns, [row._replace(values=row.values[: len(columns)]) for row in rows])
 

@@ -34,7 +34,8 @@ VOTES = {
 UNDECIDED = {"ties": "tie|ties", "invalid": "invalid|invalid"}
 EXCLUDED = {
     "dropped": "item too long|items too long",
-    "without_context": "item without what the model reads of its user|items without what the model reads of their users",
+    "without_context": "item without what the model reads of its user|"
+    "items without what the model reads of their users",
     "equal": "prompt whose responses all share one rank|prompts whose responses all share one rank",
 }
 

@@ -10,7 +10,8 @@ from pluralbench_measures.paired import Pair, RankInterval, distinct_pairs, rank
 from pluralbench_runs.console import clean
 
 from pluralbench.errors import RunError
-from pluralbench.evaluation.compare import counted_decisions, overall_difference
+from pluralbench.evaluation.compare import overall_difference
+from pluralbench.evaluation.shared_decisions import counted_decisions
 from pluralbench.metrics.metric import SHOWN_COUNTS
 from pluralbench.reports.sheets import Sheet, table_of
 from pluralbench.reports.tables import Column, Row, Table, Value

@@ -8,7 +8,8 @@ import numpy as np
 import polars as pl
 from pluralbench_runs import plural
 
-from pluralbench.evaluation.compare import counted_decisions, overall_difference
+from pluralbench.evaluation.compare import overall_difference
+from pluralbench.evaluation.shared_decisions import counted_decisions
 from pluralbench.reports.figures.chart import (
     CHANCE,
     DIFFERENCE,
