@@ -15,11 +15,12 @@ from pluralbench_release.audit import normalized
 from pluralbench_runs import FrozenModel, digest, one_line, plural
 from pydantic import Field
 
+from pluralbench.data.rows_to_items import BATCH_ITEMS
 from pluralbench.errors import EvaluationError
 
 PLACE = "#place"
-Pair = tuple[str, str, str, str]
-"""Config of a pair, and the normalized texts of its prompt, better response and worse response."""
+Pair = tuple[str, int, str, str]
+"""Config of a pair, number of its prompt, and the normalized texts of its better response and worse response."""
 
 
 class Clusters(FrozenModel):
@@ -72,13 +73,10 @@ def assign_clusters(items: pl.DataFrame, columns: Mapping[str, str | None]) -> t
     Returns:
         The items, and the counts.
     """
-    contents = items["prompt"].list.eval(pl.element().struct.field("content"))
-    texts = pl.Series("text", map(normalized, contents.list.join("\n\n")), pl.String)
-    by_prompt = items["config"].is_in([config for config, column in columns.items() if column is None])
-    keys = pl.DataFrame([items["cluster"], texts]).select(
-        "cluster", text=pl.when(by_prompt & (pl.col("text") != "")).then("text")
-    )
-    prompts = pl.DataFrame([items["config"], texts])
+    texts = pl.concat(map(_normalized_prompts, items.iter_slices(BATCH_ITEMS)))
+    prompts = items.select("config", prompt=texts.rank("dense"))  # numbers take less memory and time than texts
+    by_prompt = items["config"].is_in([config for config, column in columns.items() if column is None]) & (texts != "")
+    keys = items.select("cluster", prompt=pl.when(by_prompt).then(prompts["prompt"]))
     pairs = Counter(_repeated_pairs(items, prompts))
     names = items["cluster"][connected_groups(keys)]
     clusters = Clusters(
@@ -89,6 +87,11 @@ def assign_clusters(items: pl.DataFrame, columns: Mapping[str, str | None]) -> t
         mirrored_pairs=sum((config, prompt, b, a) in pairs for config, prompt, a, b in pairs) // 2,
     )
     return items.with_columns(cluster=names), clusters
+
+
+def _normalized_prompts(items: pl.DataFrame) -> pl.Series:
+    contents = items["prompt"].list.eval(pl.element().struct.field("content"))
+    return pl.Series("text", map(normalized, contents.list.join("\n\n")), pl.String)
 
 
 def connected_groups(keys: pl.DataFrame) -> pl.Series:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import polars as pl
@@ -48,6 +48,16 @@ def named_columns(benchmark: Benchmark, columns: Columns) -> list[str]:
     votes = benchmark.annotations.table_columns if benchmark.annotations else ()
     names = (*single, *columns.prompt, *columns.labels, *benchmark.rows, history, *votes)
     return list(dict.fromkeys(name for name in names if name))
+
+
+def needed_columns(benchmark: Benchmark) -> Callable[[str], object]:
+    """Return a function that says whether a benchmark needs the values of a column, or may derive others of it."""
+    described = [benchmark.columns, *map(benchmark.columns_of, benchmark.excluded_configs)]
+    names = {name for columns in described for name in named_columns(benchmark, columns)}
+    names |= {*benchmark.reference.columns.values()} if benchmark.reference else set()
+    parts = {part for name in names for part in (name, *name.split(JOINED))}
+    forms = parts | {part.partition(PATH)[0] for part in parts} | ({NUMBERED} if benchmark.turns else set())
+    return re.compile("|".join(re.escape(form).replace(re.escape(NUMBERED), ".*") for form in forms)).fullmatch
 
 
 def source_columns(frame: pl.DataFrame, name: str) -> list[str]:

@@ -17,7 +17,7 @@ from pluralbench.data.annotations import check_people, with_personas
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.clusters import Clusters, assign_clusters
 from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, config_columns
-from pluralbench.data.derived import named_columns, with_derived_columns
+from pluralbench.data.derived import named_columns, needed_columns, with_derived_columns
 from pluralbench.data.drawing import draw_items
 from pluralbench.data.fields import ROW_NUMBER, Columns, Stratum
 from pluralbench.data.history import COLUMNS as HISTORY_COLUMNS
@@ -139,6 +139,7 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
         raise BenchmarkError(f"{benchmark.title} has no responses to score; run `pluralbench {layout.commands[0]}`.")
     tables, reference = with_original(benchmark, _read(benchmark, data), data)
     data = data.model_copy(update={"on_empty": data.on_empty or benchmark.on_empty})
+    release_memory()
     read = {}
     for config in list(tables.frames):  # each table is freed once its items are made
         try:
@@ -253,6 +254,7 @@ def _read(benchmark: Benchmark, data: DataConfig) -> Tables:
     are_splits = len(splits) > 1 and bool(wanted) and {*wanted} <= {*splits}
     configs = None if are_splits else wanted or None
     how: dict[str, Any] = {"title": benchmark.title, "sample": benchmark.sample, "dialect": benchmark.dialect}
+    how["needed"] = needed_columns(benchmark)
     read = {split: read_data(location, split=split, configs=configs, **how) for split in splits}
     tables = read[splits[0]]
     if len(splits) > 1:

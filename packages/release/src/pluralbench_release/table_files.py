@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import polars as pl
@@ -87,12 +87,15 @@ def check_parts(files: Sequence[Path], config: str, split: str, directory: Path)
         )
 
 
-def read_files(paths: Sequence[Path], dialect: Dialect = SPREADSHEET) -> pl.DataFrame:
+def read_files(
+    paths: Sequence[Path], dialect: Dialect = SPREADSHEET, needed: Callable[[str], object] | None = None
+) -> pl.DataFrame:
     """Read files with the same suffix and columns in sequence.
 
     Args:
         paths: The files.
         dialect: Dialect of CSV and TSV.
+        needed: See `read_parquet`.
 
     Raises:
         TablesError: A file cannot be read, or the columns or types of the files differ.
@@ -100,7 +103,10 @@ def read_files(paths: Sequence[Path], dialect: Dialect = SPREADSHEET) -> pl.Data
     if kind_of(paths[0]) in {".jsonl", ".json"}:
         rows = [row for path in paths for row in read_objects(path, TablesError)]
         return frame_from_rows(rows, str(paths[0]), TablesError)
-    frames = [_typed_rows(path, dialect) for path in paths]
+    if kind_of(paths[0]) == ".parquet":
+        frames = [read_parquet(path, error=TablesError, needed=needed) for path in paths]
+    else:  # inferred types would turn the id 007 into 7
+        frames = [read_csv(path, TablesError, dialect) for path in paths]
     columns = frames[0].columns
     for path, frame in zip(paths, frames, strict=True):
         if set(frame.columns) != set(columns):
@@ -132,9 +138,3 @@ def concat_splits(parts: Mapping[str, pl.DataFrame], where: str) -> pl.DataFrame
         raise TablesError(
             f"The splits {', '.join(parts)} of {where} have different types: {one_line(error, 300)}."
         ) from None
-
-
-def _typed_rows(path: Path, dialect: Dialect) -> pl.DataFrame:
-    # Inferred types would turn the id 007 into 7.
-    parquet = kind_of(path) == ".parquet"
-    return read_parquet(path, error=TablesError) if parquet else read_csv(path, TablesError, dialect)

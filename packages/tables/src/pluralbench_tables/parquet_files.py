@@ -3,7 +3,7 @@
 It uses pyarrow, which validates what it reads, and refuses a schema that is so deep that polars would crash.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
 
 BATCH_ROWS = 1024
+BUFFER_BYTES = 65_536
 READ_ERRORS = (PolarsError, PanicException, OSError, ValueError, TypeError, KeyError, NotImplementedError, MemoryError)
 
 
@@ -37,7 +38,10 @@ def parquet_metadata(path: Path, error: type[UserError] = TableFileError) -> dic
 
 
 def read_parquet(
-    path: Path, columns: Sequence[str] | None = None, error: type[UserError] = TableFileError
+    path: Path,
+    columns: Sequence[str] | None = None,
+    error: type[UserError] = TableFileError,
+    needed: Callable[[str], object] | None = None,
 ) -> pl.DataFrame:
     """Read a Parquet file like `polars.read_parquet`.
 
@@ -45,6 +49,7 @@ def read_parquet(
         path: The file.
         columns: Names of the columns to read. None: all.
         error: The type of the errors.
+        needed: Whether the values of a column are needed; other columns are null. Default: all are.
 
     Raises:
         UserError: Of the type `error`: the file is not Parquet, is damaged, lacks one of `columns`, or exceeds
@@ -60,13 +65,16 @@ def read_parquet(
             raise error(f"{path} has {values:,} values; the maximum is {CELLS:,}; split it.")
         batches: list[pa.RecordBatch] = []
         size = 0
-        for batch in _batches(file, columns):
+        names = file.schema_arrow.names if columns is None else [*columns]
+        read = ([*filter(needed, names)] if needed else None) or names
+        for batch in _batches(file, read):
             size += batch.nbytes
             if size > MEMORY_BYTES:  # a repeated text is stored once
                 raise error(f"{path} unpacks to more than {MEMORY_BYTES:,} bytes, the maximum; split it.")
             batches.append(batch)
         table = pa.Table.from_batches(batches) if batches else file.schema_arrow.empty_table()
-        return _frame(table if columns is None else table.select(columns))
+        frame = _frame(table.select(read))
+    return frame.select(pl.col(name) if name in read else pl.lit(None).alias(name) for name in names)
 
 
 def iter_parquet(
@@ -101,7 +109,7 @@ def _opened(path: Path, columns: Sequence[str] | None, error: type[UserError]) -
     from pyarrow.parquet import ParquetFile
 
     try:
-        with ParquetFile(path) as file:
+        with ParquetFile(path, pre_buffer=False, buffer_size=BUFFER_BYTES) as file:  # else it keeps all that it reads
             names = file.schema_arrow.names
             missing = next((name for name in columns or [] if name not in names), None)
             if missing is not None:
@@ -112,7 +120,7 @@ def _opened(path: Path, columns: Sequence[str] | None, error: type[UserError]) -
 
 
 def _batches(file: "ParquetFile", columns: Sequence[str] | None) -> "Iterator[pa.RecordBatch]":
-    yield from file.iter_batches(BATCH_ROWS, columns=None if columns is None else [*columns])
+    yield from file.iter_batches(BATCH_ROWS, columns=None if columns is None else [*columns], use_threads=False)
 
 
 def _frame(table: "pa.Table | pa.RecordBatch") -> pl.DataFrame:

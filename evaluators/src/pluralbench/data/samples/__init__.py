@@ -5,7 +5,7 @@ samples of the personalized, multilingual, Chinese and persona-judge benchmarks,
 are the rows that the builders release by default; a test compares them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,6 +29,7 @@ def read_data(
     split: str,
     configs: Sequence[str] | None = None,
     dialect: Dialect = SPREADSHEET,
+    needed: Callable[[str], object] | None = None,
 ) -> Tables:
     """Read the tables at a location, or the bundled rows for the location "sample".
 
@@ -39,6 +40,7 @@ def read_data(
         split: Split to read; a sample has any split.
         configs: Configs to read. Default: all.
         dialect: Separator and quoting of CSV and TSV files.
+        needed: Whether the values of a column are needed; see `read_tables`. Default: all are.
 
     Raises:
         DataError: If there is no location, or the benchmark has no sample.
@@ -47,7 +49,7 @@ def read_data(
     if location is None:
         raise DataError(NO_DEFAULT_DATA.format(title=title))
     if location != SAMPLE:
-        return read_tables(location, split=split, configs=configs, dialect=dialect)
+        return read_tables(location, split=split, configs=configs, dialect=dialect, needed=needed)
     if sample is None or sample not in {folder.name for folder in FOLDER.iterdir() if folder.is_dir()}:
         raise DataError(f"{title} has no sample; pass its data with `data=...` (`./sample` is a folder of that name).")
     folder = str(FOLDER / sample)
