@@ -61,14 +61,16 @@ def decide(
     values = scores if isinstance(scores, pl.Series) else float_lists(scores)
     equal, dropped = better == worse, (values.list.len() == 0).to_numpy()[of]
     margin, scored = np.full(len(of), np.nan), ~(equal | dropped)
-    margin[scored] = _at(values, of[scored], better[scored]) - _at(values, of[scored], worse[scored])
+    right, wrong = _values_at(values, of[scored], better[scored], worse[scored])
+    margin[scored] = right - wrong
     valid = np.isfinite(margin)
     outcome = np.select(
         [equal, dropped, ~valid, margin > 0, margin < 0], ["equal", "dropped", "invalid", "win", "loss"], "tie"
     )
+    chosen, rejected = _values_at(items["response_ids"], of, better, worse)
     columns = {
-        "chosen": pl.Series(_at(items["response_ids"], of, better)).set(pl.Series(equal), None),
-        "rejected": pl.Series(_at(items["response_ids"], of, worse)).set(pl.Series(equal), None),
+        "chosen": chosen.set(pl.Series(equal), None),
+        "rejected": rejected.set(pl.Series(equal), None),
         "outcome": outcome,
         "margin": pl.Series(margin).set(pl.Series(~valid), None),
         "truncated": (np.asarray(cut if len(cut) else np.zeros(items.height)) > 0)[of],
@@ -112,11 +114,11 @@ def float_lists(lists: Sequence[Sequence[float]]) -> pl.Series:
     return pl.Series(pl.from_arrow(pa.LargeListArray.from_arrays(ends, flat)))
 
 
-def _at(lists: pl.Series, of: NDArray[np.int64], place: NDArray[np.int64]) -> pl.Series:
-    """Return the value at position `place` of each list `of`."""
-    sizes = lists.list.len()
-    starts = (sizes.cum_sum() - sizes).to_numpy()
-    return lists.explode(empty_as_null=False)[starts[of] + place]
+def _values_at(lists: pl.Series, of: NDArray[np.int64], *places: NDArray[np.int64]) -> list[pl.Series]:
+    """Return the values of each list `of` at these positions, a column for each argument of `places`."""
+    sizes = lists.list.len().to_numpy()
+    starts, values = np.cumsum(sizes, dtype=np.int64) - sizes, lists.explode(empty_as_null=False)
+    return [values[starts[of] + place] for place in places]
 
 
 def first_wrong_steps(rows: pl.DataFrame) -> pl.DataFrame:

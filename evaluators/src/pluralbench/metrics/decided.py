@@ -39,7 +39,7 @@ class Decided:
     annotations: pl.DataFrame | None = None
     threshold: float = THRESHOLD
 
-    @property
+    @cached_property
     def cells(self) -> list[Cell]:
         """The cells of the decisions, sorted."""
         return cells_of(self.decisions)
