@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal, Protocol, Self, runtime_checkable
 
 from pluralbench_runs import Json, canonical_json, digest
-from pluralbench_runs.secrets import redact
+from pluralbench_runs.secrets import redactor
 
 from pluralbench_calls.errors import PermanentError
 
@@ -136,8 +136,10 @@ class Answer:
                 "chat completions, or leave out `logprobs=True`."
             )
 
+        redact = redactor(*secrets)
+
         def clean(value: str) -> str:
-            return redact(value.encode(errors="replace").decode(), *secrets) if value else ""
+            return redact(value.encode(errors="replace").decode())
 
         return cls(
             key=request.key,

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from urllib.parse import quote, quote_plus, unquote, urlsplit
 
@@ -19,10 +19,20 @@ def redact(text: str, *variables: str) -> str:
 
     See `environment_secrets` for `variables`.
     """
-    forms = {form for value in environment_secrets(*variables) for form in _forms(value)}
-    for form in sorted(forms, key=len, reverse=True):  # a longer form may contain a shorter one
-        text = text.replace(form, REPLACEMENT)
-    return text
+    return redactor(*variables)(text)
+
+
+def redactor(*variables: str) -> Callable[[str], str]:
+    """Return `redact` for several texts, with the environment as it is now, which is read once."""
+    found = {form for value in environment_secrets(*variables) for form in _forms(value)}
+    forms = sorted(found, key=len, reverse=True)  # a longer form may contain a shorter one
+
+    def redacted(text: str) -> str:
+        for form in forms:
+            text = text.replace(form, REPLACEMENT)
+        return text
+
+    return redacted
 
 
 def environment_secrets(*variables: str) -> list[str]:
