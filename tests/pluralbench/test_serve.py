@@ -2,20 +2,20 @@
 
 import json
 import math
+import os
+import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pluralbench
 import pytest
-from commands import environment, script
 from pluralbench import LocalModel, ServedModel
 from pluralbench.config import RewardServerConfig, ScoringConfig, ServingConfig
 from pluralbench.contract import Group
@@ -313,33 +313,30 @@ def test_what_cannot_be_served_is_refused_before_it_is_loaded(
         pluralbench.serve(local)
 
 
-@pytest.mark.heavy
-def test_the_command_serves_until_a_signal_and_shows_no_key(model: str) -> None:
-    words = [script("pluralbench"), "serve", model, "--device", "cpu", "--port", "0", "--client-key-env", "OUR_KEY"]
-    secret = environment({"OUR_KEY": "never-to-be-seen"})
-    process = subprocess.Popen(words, env=secret, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    try:
-        said = _lines_until("Serving", process)
-        running = Running(int(said.rpartition("127.0.0.1:")[2].split()[0]), [])
-        assert running.ask("/health").status == 200
-        assert running.ask("/classify", {"input": [1]}).status == 401
-        assert running.ask("/classify", {"input": [1]}, Authorization="Bearer never-to-be-seen").status == 200
-        process.terminate()
-        out, rest = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        process.communicate()
-    assert process.returncode == 0
-    assert rest.endswith("Stopped.\n")
-    assert "never-to-be-seen" not in said + rest + out
+def test_the_command_serves_until_a_signal_and_shows_no_key(
+    model: str, run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUR_KEY", "never-to-be-seen")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        running = Running(free.getsockname()[1], [])
+    replies: list[Reply] = []
 
+    def ask() -> None:
+        while not replies:
+            with suppress(OSError):  # it does not listen yet
+                replies.append(running.ask("/health"))
+        replies.append(running.ask("/classify", {"input": [1]}))
+        replies.append(running.ask("/classify", {"input": [1]}, Authorization="Bearer never-to-be-seen"))
+        os.kill(os.getpid(), signal.SIGTERM)  # which this process survives only while the command handles it
 
-def _lines_until(word: str, process: "subprocess.Popen[str]") -> str:
-    """What a process writes to standard error, up to a line with a word."""
-    said = ""
-    assert process.stderr is not None
-    for line in process.stderr:
-        said += line
-        if word in line:
-            break
-    return said
+    client = threading.Thread(target=ask, daemon=True)
+    client.start()
+    words = ["serve", model, "--device", "cpu", "--port", str(running.port), "--client-key-env", "OUR_KEY"]
+    status, out, log = run(*words)
+    client.join()
+    assert [reply.status for reply in replies] == [200, 401, 200]
+    assert status == 0
+    assert f" at {running.url} (/classify" in log
+    assert log.endswith("Stopped.\n")
+    assert "never-to-be-seen" not in log + out

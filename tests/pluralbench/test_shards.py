@@ -16,7 +16,6 @@ import pytest
 import verbs
 from blocks import PAGES, blocks
 from chat_server import Reply, serve
-from commands import environment, script
 from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import release, rows
@@ -310,19 +309,21 @@ def test_the_script_of_a_job_array_runs_as_its_tasks_do(
     page = next(page for page in PAGES if page.name == "job-array.md")
     (block,) = (one.code for one in blocks(page) if one.language == "bash")
     block = block.replace("of=8", "of=2").replace("--array=1-8", "--array=1-2")
-    job = tmp_path / "score.sbatch"
+    job, command = tmp_path / "score.sbatch", tmp_path / "bin/pluralbench"
     job.write_text(block, encoding="utf-8")
-    assert subprocess.run(["bash", "-n", job], check=False).returncode == 0
+    command.parent.mkdir()
+    command.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")  # it says what it was called with
+    command.chmod(0o755)
     (tmp_path / "path/to").mkdir(parents=True)
     (tmp_path / "path/to/model").symlink_to(model)
     (tmp_path / "dist").mkdir()
     (tmp_path / "dist/personalized-rewardbench").symlink_to(sample)
-    path = os.pathsep.join([str(Path(script("pluralbench")).parent), os.environ["PATH"]])
-    task = environment({"SLURM_ARRAY_TASK_ID": "2", "PATH": path})
-    assert subprocess.run(["bash", job], cwd=tmp_path, env=task, check=False).returncode == 0
-    monkeypatch.chdir(tmp_path)  # the other task needs no process of its own: only the number differs
-    words = ["score", "path/to/model", "--data", "dist/personalized-rewardbench", "--shard", "1/2"]
-    assert run(*words, "--out", "runs/mine-shard1of2")[0] == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{command.parent}{os.pathsep}{os.environ['PATH']}")
+    for number in "12":
+        task = os.environ | {"SLURM_ARRAY_TASK_ID": number}
+        called = subprocess.run(["bash", job], env=task, check=True, capture_output=True, text=True)
+        assert run(*called.stdout.splitlines())[0] == 0
     merged = pluralbench.merge(sorted((tmp_path / "runs").glob("mine-shard*")), data=str(sample))
     assert merged.path == tmp_path / "runs/mine"
     assert merged.items.height == 24
