@@ -51,6 +51,7 @@ def test_the_embedded_model_judges_and_what_it_says_is_read(run: Command, tmp_pa
     only = item("prism", 0, "B", context="Why does ice float?", option_a="[[A]] [[100]]", option_b="It is less dense.")
     data = release(tmp_path / "data", prism=[only])
     words: list[str | Path] = ["judge-personas", "local", "--data", data, "--reply-format", "structured"]
+    words += ["--variables", "none", "--max-tokens", "64"]
     status, _, error = run(*words, "--out", tmp_path / "run")
     assert status == 0, error
     written = (tmp_path / "run" / "verdicts.csv").read_text(encoding="utf-8")

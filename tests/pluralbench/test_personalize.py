@@ -276,11 +276,12 @@ def test_a_model_on_the_embedded_one_is_scored(
     data = users_folder(tmp_path / "users", users=5, pairs=2)
     monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder(CACHE)))
     trained = ["--data", data, "--methods", "bt", "--seeds", "1", "--epochs", "1", "--profile-size", "1"]
-    status, said, error = run("personalize", "local", *trained, "--out", tmp_path / "out")
+    status, said, error = run("personalize", "local", *trained, "--profile", "with", "--out", tmp_path / "out")
     assert status == 0, error
     assert "Bradley-Terry" in said
     model = tmp_path / "out" / "models" / "bt-with-0"
-    told = ["--benchmark", "personalized", "--data", other, "--profile", "raw", "--profile-size", "1", "--limit", "1"]
+    told = ["--benchmark", "personalized", "--data", other / "Art.jsonl", "--profile", "raw", "--profile-size", "1"]
+    told += ["--limit", "1", "--mode", "exact"]
     status, said, error = run("score", model, *told, "--out", tmp_path / "scored")
     assert status == 0, error
     assert "bt-with-0" in said

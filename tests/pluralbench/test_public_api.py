@@ -1,6 +1,7 @@
 """What `pluralbench` offers, and what importing it costs."""
 
 import inspect
+import json
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -11,12 +12,15 @@ from typing import Any
 import pluralbench
 import polars as pl
 import pytest
+from chat_server import Reply, serve
 from commands import environment
 from live_hub import NO_NETWORK
 from pluralbench.errors import BenchmarkError, EvaluationError, RunError
 from pluralbench.results import Run
 from pluralbench_rewards import Group
 from reward_models import save_language_model
+from written_tables import write
+from written_verdicts import written
 
 
 def by_length(sign: float) -> Callable[[Sequence[Group]], list[list[float]]]:
@@ -162,6 +166,31 @@ def test_importing_the_command_loads_no_torch() -> None:
     assert shown.stdout == "[]\n"
 
 
+# A function, a judge, and what is refused; verdicts without a figure.
+NO_TORCH = """
+import json, sys, pluralbench
+from pluralbench import ConnectionConfig, LocalModel, ServedModel
+from pluralbench.data.verdict_tables import read_verdicts
+from pluralbench.reports.verdicts import verdict_rows
+from pluralbench_rewards.served.engine import ServingConfig
+words = json.loads(sys.stdin.readline())
+data, base_url = words["data"], words["base_url"]
+by = lambda groups: [[float(len(r)) for r in g.responses] for g in groups]
+pluralbench.score(by, benchmark="pairs", data=data, out="scored")
+pluralbench.judge("j", benchmark="pairs", data=data, connection=ConnectionConfig(base_url=base_url), out="judged")
+verdict_rows(read_verdicts(words["verdicts"]))
+for model in ("./missing", "."):
+    try:
+        pluralbench.score(model, benchmark="pairs", data=data, out="refused")
+    except pluralbench.UserError as error:
+        assert "is not a model folder" in str(error)
+served = ServedModel(model=LocalModel(name="org/name"), serving=ServingConfig(server=("http://127.0.0.1:9",)))
+try:
+    pluralbench.score(served, benchmark="pairs", data=data, out="refused")
+except pluralbench.UserError as error:
+    assert "No server answers at http://127.0.0.1:9 " in str(error)
+print([name for name in ("torch", "transformers", "datasets", "xllamacpp", "matplotlib") if name in sys.modules])
+"""
 ABSENT = """\
 score ./absent --data sample
 score {model} --kind implicit --reference ./absent --data sample
@@ -177,7 +206,6 @@ optimize --policy {model} --reward ./absent --data sample
 score local --data sample
 """
 REFUSE = """
-import sys
 import pluralbench_calls.backends.local
 from pluralbench.commands.app import main
 
@@ -194,17 +222,20 @@ print("transformers.modeling_utils" in sys.modules)
 
 
 @pytest.mark.heavy
-def test_a_model_that_is_not_there_is_refused_before_torch_is_imported(tmp_path: Path) -> None:
-    """The import takes seconds; that of transformers' models is left until one is loaded."""
+def test_torch_is_imported_for_a_model_that_is_loaded_here_and_matplotlib_for_figures(tmp_path: Path) -> None:
+    """The imports take seconds; that of transformers' models is left until one is loaded."""
     commands = ABSENT.format(model=save_language_model(tmp_path / "model"))
-    shown = subprocess.run(
-        [sys.executable, "-c", REFUSE],
-        input=commands,
-        cwd=tmp_path,
-        env=environment(NO_NETWORK | {"HF_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}),
-        capture_output=True,
-        encoding="utf-8",
-        check=True,
-        timeout=240,
-    )
-    assert shown.stdout.splitlines() == ["2 False"] * commands.count("\n") + ["False"], shown.stderr
+    pairs = [{"id": f"q{number}", "prompt": "Tea?", "chosen": "Yes.", "rejected": "No."} for number in range(3)]
+    words = {"data": str(write(tmp_path / "p.jsonl", pairs)), "verdicts": str(written(tmp_path))}
+    with serve(lambda *_: Reply("[[A]]")) as server:
+        shown = subprocess.run(
+            [sys.executable, "-c", NO_TORCH + REFUSE],
+            input=f"{json.dumps(words | {'base_url': server.base_url})}\n{commands}",
+            cwd=tmp_path,
+            env=environment(NO_NETWORK | {"HF_HOME": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)}),
+            capture_output=True,
+            encoding="utf-8",
+            check=True,
+            timeout=240,
+        )
+    assert shown.stdout.splitlines() == ["[]", *["2 False"] * commands.count("\n"), "False"], shown.stderr

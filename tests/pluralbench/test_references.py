@@ -81,7 +81,7 @@ def test_a_coins_exact_match_is_the_share_of_orders_that_keep_the_ranking(rank: 
 def test_a_coin_gets_the_mean_over_all_orders_of_the_responses() -> None:
     """Each place of rankings by category, with ranks that tie, responses that tie and a prompt without a pair."""
     benchmark = find_benchmark("chinese")
-    made = [("open", "x", [1, 2, 2]), ("open", "y", [2, 1]), ("human", "x", [3, 1, 2]), ("open", "y", [1, 1])]
+    made = [("open", "x", [1, 2, 2]), ("open", "y", [2, 1]), ("human", "x", [1, 2]), ("open", "y", [1, 1])]
     items = pl.DataFrame(
         [
             {"config": config, "id": f"q{n}", "cluster": f"q{n}", "subset": subset, "digest": "d", "rank": rank}

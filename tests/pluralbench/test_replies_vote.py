@@ -180,7 +180,7 @@ def chance_of_majority(p: float, k: int) -> float:
 
 @pytest.mark.heavy
 def test_intervals_of_votes_cover_and_all_subsets_vary_less_than_the_first_samples() -> None:
-    rng, samples, pairs, runs = random.Random(2), 4, 30, 120
+    rng, samples, pairs, runs = random.Random(2), 4, 30, 80
     benchmark, sizes = find_benchmark("pairs"), (1, 2, 4)
     chances = [rng.betavariate(2, 1) for _ in range(50_000)]
     truth = {k: fmean(chance_of_majority(chance, k) ** 2 for chance in chances) for k in sizes}

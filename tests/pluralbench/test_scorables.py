@@ -1,8 +1,6 @@
 """What can be scored beside a model's name: a plain function, and anything that keeps to the contract."""
 
 import asyncio
-import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
@@ -10,7 +8,6 @@ from typing import Any, cast
 import pluralbench
 import pytest
 from chat_server import Reply, serve
-from commands import environment
 from pluralbench import check_submission, compare, merge
 from pluralbench.config import ScoringConfig
 from pluralbench.contract import Group, ModelRecord, Scored
@@ -216,44 +213,11 @@ def test_verbs_work_inside_a_running_event_loop(
     assert (scored.items.height, judged.count("ties")) == (90, 4)
 
 
-NO_TORCH = """
-import sys, pluralbench
-from pluralbench import ConnectionConfig, LocalModel, ServedModel
-from pluralbench_rewards.served.engine import ServingConfig
-data, base_url = sys.argv[1:]
-by = lambda groups: [[float(len(r)) for r in g.responses] for g in groups]
-pluralbench.score(by, benchmark="pairs", data=data, out="scored")
-pluralbench.judge("j", benchmark="pairs", data=data, connection=ConnectionConfig(base_url=base_url), out="judged")
-for model in ("./missing", "."):
-    try:
-        pluralbench.score(model, benchmark="pairs", data=data, out="refused")
-    except pluralbench.UserError as error:
-        assert "is not a model folder" in str(error)
-served = ServedModel(model=LocalModel(name="org/name"), serving=ServingConfig(server=("http://127.0.0.1:9",)))
-try:
-    pluralbench.score(served, benchmark="pairs", data=data, out="refused")
-except pluralbench.UserError as error:
-    assert "No server answers at http://127.0.0.1:9 " in str(error)
-print([name for name in ("torch", "transformers", "datasets", "xllamacpp") if name in sys.modules])
-"""
-
-
-@pytest.mark.heavy
-def test_neither_a_function_nor_a_judge_nor_a_missing_model_or_server_needs_torch(
-    pairs: Callable[..., Rows], tmp_path: Path
-) -> None:
-    data = write(tmp_path / "p.jsonl", pairs(3))
-    with serve(lambda *_: Reply("[[A]]")) as server:
-        words = [sys.executable, "-c", NO_TORCH, str(data), server.base_url]
-        shown = subprocess.run(words, env=environment(), cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert shown.stdout == "[]\n", shown.stderr
-
-
 @pytest.mark.heavy
 def test_local_is_the_embedded_model(score: Callable[..., Run], monkeypatch: pytest.MonkeyPatch) -> None:
     """Its log-probabilities are the reward, since it has no head."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(session_folder(CACHE)))
-    run = score("personalized", "sample", by="local", limit=1, configs=["Art_and_Entertainment"])
+    run = score("personalized", "sample", by="local", mode="exact", limit=1, configs=["Art_and_Entertainment"])
     assert run.result.model.kind == "implicit"
     assert Path(run.name).name == "SmolLM2-135M-Instruct"
     assert run.items["score_chosen"].is_finite().all()

@@ -164,6 +164,8 @@ def test_an_extra_that_a_late_step_needs_is_asked_for_first(
 def test_stopped_after_a_step_of_each_kind_it_ends_in_the_same_scores(
     done: Study, recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    trained = [model for model in tomllib.loads(recipe.read_text(encoding="utf-8"))["models"] if "train" in model]
+    recipe = changed(recipe, models=trained)
     out, stops = tmp_path / "stopped", list[str]()
     made = False
 
@@ -200,8 +202,8 @@ def test_stopped_after_a_step_of_each_kind_it_ends_in_the_same_scores(
     before = made_in(out)
     study(recipe, out=out)
     assert made_in(out) == before
-    for name in ("scores.csv", "correlations.json", "README.md"):
-        assert (out / name).read_bytes() == (done.path / name).read_bytes()
+    scores, whole = (pl.read_csv(folder / "scores.csv") for folder in (out, done.path))
+    assert scores.equals(whole.filter(pl.col("model").is_in([model["name"] for model in trained])))
 
 
 @pytest.mark.parametrize(
