@@ -1,14 +1,16 @@
 """However conversations are batched, they are scored as each would be alone."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
 
 import pytest
 from case_marks import heavy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pluralbench_local import LocalRewardModel, score
-from pluralbench_rewards import Group, Mode
+from pluralbench_rewards import Group, Mode, RewardModel, Scored
+from pluralbench_rewards.cluster import Scorer, WorkersModel
 from reward_models import (
     Folders,
     classifier_alone,
@@ -150,6 +152,56 @@ def test_what_several_questions_share_is_computed_once_whatever_the_batches(
         assert once <= work_of(parts).computed_tokens
 
     same_scores()
+
+
+@pytest.mark.parametrize("name", ["llama", *heavy("bert", "implicit")])
+def test_the_scores_of_one_run_are_those_of_a_resumed_one_of_shards_and_of_workers(
+    request: pytest.FixtureRequest, name: str
+) -> None:
+    model = request.getfixturevalue(name)
+
+    @settings(max_examples=8)
+    @given(st.data(), TREES, st.sampled_from([1, 40, 90]), st.sampled_from(["fast", "exact"]), st.integers(1, 3))
+    def same_bits(data: st.DataObject, tree: Tree, budget: int, mode: Mode, in_block: int) -> None:
+        groups = [
+            Group(str(number), user(text), ["origami", "drumming", "tea"], block=number // in_block)
+            for number, text in enumerate(texts(tree))
+        ]
+
+        def scores(part: Sequence[Group], cached: Mapping[int, list[float]] | None = None) -> Scored:
+            return score(model, part, cached=cached, mode=mode, token_budget=budget)
+
+        whole = scores(groups)
+        known = data.draw(st.sets(st.sampled_from(range(len(groups)))) if groups else st.just(set[int]()))
+        resumed = scores(groups, {place: whole.scores[place] for place in known})
+        assert resumed.scores == whole.scores
+        assert work_of(resumed).computed_tokens <= work_of(whole).computed_tokens
+        for of in (2, 3, 5):
+            for number in range(of):
+                places = [place for place, group in enumerate(groups) if group.block % of == number]
+                assert scores([groups[place] for place in places]).scores == [whole.scores[place] for place in places]
+        if len({group.block for group in groups}) > 1:
+            local = replace(model, options=replace(model.options, mode=mode, token_budget=budget))
+            workers = WorkersModel(lambda: OneWorker(local), 2, model.record())
+            assert workers.score(groups).scores == whole.scores
+
+    same_bits()
+
+
+class OneWorker:
+    """Workers of a pool, one after the other in this process."""
+
+    def __init__(self, model: RewardModel) -> None:
+        self.scorer = Scorer(lambda: model)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        pass
+
+    def results(self, method: str, parts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
+        yield from ((number, getattr(self.scorer, method)(*part)) for number, part in enumerate(parts))
 
 
 def test_no_groups_give_no_scores(llama: "LocalRewardModel") -> None:

@@ -17,7 +17,7 @@ import psutil
 import pytest
 from commands import environment
 from pluralbench import LocalModel
-from pluralbench.config import OutcomeConfig, SamplingConfig, ScoringConfig
+from pluralbench.config import OutcomeConfig, SamplingConfig
 from pluralbench.contract import Group
 from pluralbench.errors import EvaluationError
 from pluralbench.results import Run
@@ -227,7 +227,7 @@ def test_a_classifier_scores_to_the_bit_as_in_one_process(
     data, folder = write(tmp_path / "pairs.jsonl", pairs(40)), Path(classifiers())
     monkeypatch.chdir(folder.parent)  # the nodes were started elsewhere
     model = LocalModel(name=f"./{folder.name}", dtype="float32", device="cpu")
-    given: dict[str, Any] = {"benchmark": "pairs", "data": data, "scoring": ScoringConfig(mode="exact")}
+    given: dict[str, Any] = {"benchmark": "pairs", "data": data}
     one = two.model_copy(update={"workers": 1})  # as each loads torch for many seconds
     there = pluralbench.score(model, out=tmp_path / "there", cluster=one, **given)
     here = pluralbench.score(model, out=tmp_path / "here", **given)

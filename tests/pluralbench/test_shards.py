@@ -20,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import release, rows
 from pluralbench import load_run
-from pluralbench.data.clusters import Shard, shard_groups
+from pluralbench.data.clusters import MAX_BLOCK, MIN_BLOCK, Shard, assign_blocks
 from pluralbench.errors import RunError
 from pluralbench.results import Run
 from pluralbench.results.evaluations import EvaluationRunConfig
@@ -68,17 +68,26 @@ def refused(*paths: Path, **options: Any) -> str:
 def test_shares_are_disjoint_cover_all_and_keep_together_what_belongs_together(
     items: list[tuple[str, str]], of: int
 ) -> None:
-    frame = pl.DataFrame(items, schema={"cluster": pl.String, "digest": pl.String}, orient="row").with_row_index(
-        "place"
-    )
-    shares = [Shard(number + 1, of).select(frame)["place"].to_list() for number in range(of)]
+    frame = pl.DataFrame(items, schema={"cluster": pl.String, "digest": pl.String}, orient="row")
+    blocks = assign_blocks(frame)
+    shares = [Shard(number + 1, of).select(blocks).arg_true().to_list() for number in range(of)]
     assert sorted(place for share in shares for place in share) == list(range(len(items)))
     assert all(share == sorted(share) for share in shares)
     holder = {place: number for number, share in enumerate(shares) for place in share}
     for column in (0, 1):
         for name in {item[column] for item in items}:
             assert len({holder[place] for place, item in enumerate(items) if item[column] == name}) == 1
-    assert len(set(shard_groups(frame))) <= len({cluster for cluster, _ in items})
+
+
+def test_blocks_are_of_about_the_same_size_and_follow_each_other() -> None:
+    for count in (1, 3, 4, 100, 2_000, 20_000):
+        frame = pl.DataFrame({"cluster": map(str, range(count)), "digest": map(str, range(count))})
+        blocks = assign_blocks(frame)
+        assert blocks.is_sorted()
+        sizes = blocks.value_counts(sort=True)["count"].to_list()
+        assert all(MIN_BLOCK <= size <= MAX_BLOCK for size in sizes[:-1])
+        assert len(set(sizes[:-1])) <= 1
+        assert blocks.unique(maintain_order=True).to_list() == list(range(len(sizes)))
 
 
 def test_the_share_of_a_group_is_the_same_for_ever() -> None:
@@ -119,13 +128,11 @@ def test_an_empty_shard_loads_no_model_and_is_merged(pairs: Callable[..., Rows],
 
 
 @pytest.mark.heavy
-def test_shards_of_a_model_in_exact_mode_are_the_whole_run(
-    model: str, pairs: Callable[..., Rows], tmp_path: Path
-) -> None:
+def test_shards_of_a_model_are_the_whole_run(model: str, pairs: Callable[..., Rows], tmp_path: Path) -> None:
     data = write(
-        tmp_path / "p.jsonl", [row | {"chosen": row["chosen"] * (1 + 9 * (row["id"] == "q3"))} for row in pairs(9)]
+        tmp_path / "p.jsonl", [row | {"chosen": row["chosen"] * (1 + 9 * (row["id"] == "q3"))} for row in pairs(20)]
     )
-    longest = {"max_length": 60, "on_overflow": "drop", "mode": "exact", "device": "cpu", "dtype": "float32"}
+    longest = {"max_length": 60, "on_overflow": "drop", "device": "cpu", "dtype": "float32"}
 
     def make(**options: Any) -> Run:
         return verbs.score(model, benchmark="pairs", data=data, **longest, **options)

@@ -5,7 +5,7 @@ Intervals, tests and held-out splits treat a cluster as one draw.
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import product
 from typing import NamedTuple
 
@@ -19,6 +19,9 @@ from pluralbench.data.rows_to_items import BATCH_ITEMS
 from pluralbench.errors import EvaluationError
 
 PLACE = "#place"
+NUM_BLOCKS = 64
+"""Number of blocks of a benchmark; fewer if they would be smaller than `MIN_BLOCK`, more if larger than `MAX_BLOCK`."""
+MIN_BLOCK, MAX_BLOCK = 4, 128  # items; a larger group is a block by itself
 Pair = tuple[str, int, str, str]
 """Config of a pair, number of its prompt, and the normalized texts of its better response and worse response."""
 
@@ -145,9 +148,9 @@ class Shard(NamedTuple):
         """Return whether a group of items is in this shard, by a hash of its name that never changes."""
         return int(digest(["shard", group])[:16], 16) % self.total == self.number - 1
 
-    def select(self, items: pl.DataFrame) -> pl.DataFrame:
-        """Return the items of this shard, in their order; may be empty. They need `cluster` and `digest`."""
-        return items.filter(pl.Series([self.contains(group) for group in shard_groups(items)], dtype=pl.Boolean))
+    def select(self, blocks: pl.Series) -> pl.Series:
+        """Return whether each item is in this shard, by the number of its block (see `assign_blocks`)."""
+        return blocks % self.total == self.number - 1
 
 
 def parse_shard(text: str) -> Shard:
@@ -164,10 +167,19 @@ def parse_shard(text: str) -> Shard:
     return Shard(int(match[1]), int(match[2]))
 
 
-def shard_groups(items: pl.DataFrame) -> Sequence[str]:
-    """Return the name of each item's group; the items of a group are in one shard.
+def assign_blocks(items: pl.DataFrame) -> pl.Series:
+    """Return the number of each item's block; the items of a block are in one shard, and share batches of a model.
 
-    Items of one cluster (a prompt or a user) are a group. So are items with the same texts: a judge's call about them
-    is then recorded once, as in a run without shards.
+    A block has items that follow each other in the data, and whole groups. Items of one cluster (a prompt or a user)
+    are a group. So are items with the same texts: a judge's call about them is then recorded once, as in a run without
+    shards.
+
+    Args:
+        items: All items, with the columns `cluster` and `digest`.
     """
-    return items["cluster"][connected_groups(items.select("cluster", "digest"))].to_list()
+    size = min(max(items.height // NUM_BLOCKS, MIN_BLOCK), MAX_BLOCK)
+    groups = pl.DataFrame({"group": connected_groups(items.select("cluster", "digest"))})
+    first_items = groups.group_by("group").len().sort("group")
+    blocks = first_items.select("group", block=(pl.col("len").cum_sum() - pl.col("len")) // size)
+    numbered = blocks.with_columns(pl.col("block").rank("dense").cast(pl.Int64) - 1)
+    return groups.join(numbered, on="group", how="left", maintain_order="left")["block"]

@@ -3,7 +3,7 @@
 Rubric aspects and narratives define the right answer, so only a judge with `oracle` sees aspects.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import islice
@@ -77,7 +77,12 @@ class UserContext:
 
 
 def items_to_groups(
-    items: pl.DataFrame, context: UserContext, *, several_configs: bool, full_context: bool = False
+    items: pl.DataFrame,
+    context: UserContext,
+    *,
+    several_configs: bool,
+    full_context: bool = False,
+    blocks: Sequence[int] | None = None,
 ) -> list[Group]:
     """Convert items to groups, with the user context as data and as text.
 
@@ -86,6 +91,7 @@ def items_to_groups(
         context: User data, and what of it prompts show.
         several_configs: Start the ids of groups with their config.
         full_context: Give groups all data about the person, not only what the prompt shows.
+        blocks: Block of each item. Default: all items are one block.
 
     Raises:
         DataError: If an item lacks the user context that the prompt shows.
@@ -98,8 +104,9 @@ def items_to_groups(
             item["responses"],
             build_person(item, context, full_context=full_context),
             context_blocks(item, context),
+            block=block,
         )
-        for row, prompt in zip(rows, _messages(items["prompt"]), strict=True)
+        for row, prompt, block in zip(rows, _messages(items["prompt"]), blocks or [0] * items.height, strict=True)
         for item in (row | {"prompt": prompt},)
     ]
 

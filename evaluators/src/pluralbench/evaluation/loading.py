@@ -13,7 +13,7 @@ from pluralbench_runs import Output, did_you_mean, digest, log_status, output_di
 from pluralbench.config import DataConfig, Profile, PromptConfig, as_data_config, as_prompt_config
 from pluralbench.data.annotations import annotations_of
 from pluralbench.data.benchmarks import Benchmark, known_benchmarks, title_for
-from pluralbench.data.clusters import Shard, parse_shard
+from pluralbench.data.clusters import Shard, assign_blocks, parse_shard
 from pluralbench.data.items import Items, described_benchmark, load_items
 from pluralbench.data.personas import personas_digest
 from pluralbench.data.prompts import (
@@ -53,6 +53,7 @@ class LoadedBenchmark(NamedTuple):
         context: User context, and what of it prompts show.
         shard: The shard to score; None for all items.
         frame: The items to score.
+        blocks: Block of each of them (see `assign_blocks`). Default: they are one block.
     """
 
     name: str
@@ -62,6 +63,7 @@ class LoadedBenchmark(NamedTuple):
     context: UserContext
     shard: Shard | None
     frame: pl.DataFrame
+    blocks: pl.Series | None = None
 
     @property
     def prompt(self) -> PromptConfig:
@@ -82,6 +84,7 @@ class LoadedBenchmark(NamedTuple):
             self.context,
             several_configs=self.items.frame["config"].n_unique() > 1,
             full_context=full_context,
+            blocks=None if self.blocks is None else self.blocks.to_list(),
         )
         return [*map(up_to_each_step, groups)] if self.benchmark.in_steps else groups
 
@@ -194,9 +197,13 @@ def load_benchmark(
     check_tuned_config(entry, items.frame)
     context = UserContext(prompt, load_plans(prompt), load_user_personas(prompt), items.history)
     _check_one_person(benchmark, entry, items.frame, context)
-    frame = items.frame if part is None else part.select(items.frame)
+    blocks = assign_blocks(items.frame)
+    frame = items.frame
+    if part is not None:
+        in_shard = part.select(blocks)
+        frame, blocks = frame.filter(in_shard), blocks.filter(in_shard)
     entry = entry.fit_to(items.subsets).model_copy(update={"strata": items.strata})
-    return LoadedBenchmark(Path(benchmark).stem, entry, items, data, context, part, frame)
+    return LoadedBenchmark(Path(benchmark).stem, entry, items, data, context, part, frame, blocks)
 
 
 def _load_items(name: str, benchmark: Benchmark, data: DataConfig) -> Items:

@@ -61,8 +61,7 @@ def merge(
 ) -> Run:
     """Join the shards of `score`, `judge` or `judge-personas` into one run.
 
-    Items and metrics equal those of a run without shards; to the bit if scores do not depend on the other items of a
-    batch (`ScoringConfig(mode="exact")`).
+    Items and metrics equal those of a run without shards, to the bit on equal devices.
 
     Args:
         runs: Directories of all shards of a run, in any order.

@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any, TypeVar
 
 import torch
@@ -14,13 +15,15 @@ from torch import Tensor
 from pluralbench_local.conversations import Template, Tokenized, count_bos, identical_renderings, tokenize
 from pluralbench_local.errors import LocalError
 from pluralbench_local.network import ReadableNetwork, read_packed, read_padded
-from pluralbench_local.packing import Kept, Packed, Tokens, common_prefix, pack, plan
+from pluralbench_local.packing import Kept, Packed, Tokens, common_prefix, needed_batches, pack, plan
 
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 Read = Callable[[ReadableNetwork, Sequence[Sequence[Tokens]]], tuple[Tensor, list[list[int]], int]]
 T = TypeVar("T")
 Compute = Callable[[Sequence[Sequence[Tokens]], Read], tuple[Sequence[T], int]]
 """From conversations by group, and a way to read a network, to a value of each and the number of tokens computed."""
+Conversations = dict[int, list[int]]
+"""Indices of conversations by index of their group."""
 Finish = Callable[[int, list[Any]], Sequence[float]] | None
 """From the index of a group and the values of its conversations to its scores."""
 
@@ -32,6 +35,8 @@ class ScoreTable:
         tokenized: The tokens of each group.
         cached: Scores of groups that are not scored again, by index of the group.
         duplicates: By index of a group to score: the responses with the same tokens, by the first of them.
+        blocks: By block: the index of each group in it, scored or not, with the conversations that have different
+            tokens.
     """
 
     def __init__(
@@ -47,7 +52,12 @@ class ScoreTable:
         self._two_bos, self._without_bos = count_bos(self.tokenized, template)
         kept = [index for index, result in enumerate(self.tokenized) if not result.dropped]
         self.cached = {index: list(cached[index]) for index in kept if index in cached}
-        self.duplicates = {index: _duplicates(self.tokenized[index]) for index in kept if index not in cached}
+        different = {index: _duplicates(self.tokenized[index]) for index in kept}
+        self.duplicates = {index: duplicates for index, duplicates in different.items() if index not in cached}
+        blocks: dict[int, Conversations] = defaultdict(dict)
+        for index, duplicates in different.items():
+            blocks[groups[index].block][index] = list(duplicates)
+        self.blocks = list(blocks.values())
         self._scores = [dict(enumerate(self.cached.get(index, ()))) for index in range(len(groups))]
 
     @contextmanager
@@ -110,16 +120,25 @@ class _Batch:
 
 
 def in_batches(
-    compute: Compute[T], tokenized: Sequence[Tokenized], remaining: dict[int, list[int]], work: Work, ids: Sequence[str]
+    compute: Compute[T],
+    tokenized: Sequence[Tokenized],
+    remaining: Conversations,
+    work: Work,
+    ids: Sequence[str],
+    blocks: Sequence[Conversations] | None = None,
 ) -> Iterator[tuple[int, dict[int, T]]]:
     """Compute values batch by batch, with smaller batches if memory runs out.
+
+    The rounding of a value depends on its batch. So the batches of a block are planned from all of it, whatever
+    remains, and each with a remaining conversation is computed whole.
 
     Args:
         compute: Computes the values of some conversations.
         tokenized: The tokens of all groups.
-        remaining: Indices of the conversations to compute, by index of the group. Computed ones are removed.
+        remaining: Conversations to compute. Computed ones are removed.
         work: Strategy and budget; its counts are updated.
         ids: Ids of the groups, for errors.
+        blocks: Conversations by block. Default: the remaining ones are one block.
 
     Yields:
         The index of a group, and values by the index of the conversation in it.
@@ -129,7 +148,7 @@ def in_batches(
     """
     work.conversations += sum(len(tokenized[group].conversations) for group in remaining)
     work.unique_tokens += tokens_to_compute(tokenized, remaining, "fast")
-    batches = _plan_batches(tokenized, remaining, work)
+    batches = _plan_batches(tokenized, blocks or [dict(remaining)], remaining, work)
     while (batch := next(batches, None)) is not None:
         values = None
         try:
@@ -139,14 +158,16 @@ def in_batches(
             _halve_budget(error, batch, work, ids)
         if values is None:
             del batch
-            batches = _plan_batches(tokenized, remaining, work)
+            rest = [{group: remaining.get(group, []) for group in block} for block in blocks or [remaining]]
+            batches = _plan_batches(tokenized, rest, remaining, work)
             torch.cuda.empty_cache()  # only now: the error and the batches held the tensors of the failed one
             continue
         work.batches += 1
         work.computed_tokens += computed
         by_group: dict[int, dict[int, T]] = defaultdict(dict)
         for (group, place), value in zip(batch.members, values, strict=True):
-            by_group[group][place] = value
+            if place in remaining.get(group, ()):  # else it is known, and was computed for the sake of the batch
+                by_group[group][place] = value
         for group, computed_values in by_group.items():
             remaining[group] = [place for place in remaining[group] if place not in computed_values]
             yield group, computed_values
@@ -176,19 +197,35 @@ def _duplicates(tokenized: Tokenized) -> dict[int, list[int]]:
     return duplicates
 
 
-def _plan_batches(tokenized: Sequence[Tokenized], remaining: dict[int, list[int]], work: Work) -> Iterator[_Batch]:
-    """Batches of at most `token_budget` tokens (or of one conversation)."""
-    if work.strategy == "fast":
-        return _sharing_batches(tokenized, remaining, work)
-    return _separate_batches(tokenized, remaining, work)
+def _plan_batches(
+    tokenized: Sequence[Tokenized], blocks: Sequence[Conversations], remaining: Conversations, work: Work
+) -> Iterator[_Batch]:
+    """Batches of at most `token_budget` tokens (or of one conversation) that complete what remains of each block."""
+    for block in blocks:
+        members = [(group, place) for group, places in block.items() for place in places]
+        wanted = [place in remaining.get(group, ()) for group, place in members]
+        if not any(wanted):
+            continue
+        if work.strategy == "fast":
+            yield from _sharing_batches(tokenized, members, wanted, work)
+        else:
+            needed = dict(zip(members, wanted, strict=True))
+            separate = _separate_batches(tokenized, block, work)
+            yield from (batch for batch in separate if any(needed[member] for member in batch.members))
 
 
-def _sharing_batches(tokenized: Sequence[Tokenized], remaining: dict[int, list[int]], work: Work) -> Iterator[_Batch]:
+def _sharing_batches(
+    tokenized: Sequence[Tokenized], members: Sequence[tuple[int, int]], wanted: Sequence[bool], work: Work
+) -> Iterator[_Batch]:
     """Batches that compute each prefix once for all groups."""
-    members = [(group, place) for group, places in remaining.items() for place in places]
     conversations = [tokenized[group].conversations[place] for group, place in members]
+    needed = repeat(True) if all(wanted) else needed_batches(plan(conversations, work.token_budget), wanted)
     kept: dict[int, Kept] = defaultdict(Kept)  # by network: a model may have two
-    for packed, numbers in plan(conversations, work.token_budget):
+    for is_needed, (packed, numbers) in zip(needed, plan(conversations, work.token_budget), strict=False):
+        if not is_needed:
+            for each in kept.values():
+                each.skip(packed)
+            continue
 
         def read(network: ReadableNetwork, _: Any, packed: Packed = packed) -> tuple[Tensor, list[list[int]], int]:
             return read_packed(network, packed, kept[id(network)])
@@ -197,11 +234,11 @@ def _sharing_batches(tokenized: Sequence[Tokenized], remaining: dict[int, list[i
         yield _Batch([members[number] for number in numbers], completed, len(packed.ids), read)
 
 
-def _separate_batches(tokenized: Sequence[Tokenized], remaining: dict[int, list[int]], work: Work) -> Iterator[_Batch]:
+def _separate_batches(tokenized: Sequence[Tokenized], block: Conversations, work: Work) -> Iterator[_Batch]:
     """Batches that share nothing; the most expensive come first. A group is split only if it exceeds the budget."""
     padded = work.strategy == "padded"
     units: list[tuple[int, list[tuple[int, int]]]] = []
-    for group, places in remaining.items():
+    for group, places in block.items():
         for number, place in enumerate(places):
             length = len(tokenized[group].conversations[place].ids)
             if number and not padded and units[-1][0] + length <= work.token_budget:

@@ -21,7 +21,7 @@ batches. A batch may begin in the middle of the tree, at `answer B` for example.
 that the next row continues are kept, so their tokens are never more than those of one conversation.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
@@ -95,6 +95,12 @@ class Kept:
 
     layers: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     states: Tensor | None = None
+
+    def skip(self, packed: "Packed") -> None:
+        """Pass on what is kept past a batch that is not computed, without the rows that it would compute."""
+        rows = sum(len(run) for run in packed.passed_on if run.start < 0)
+        self.layers = [(key[:, :, :rows], value[:, :, :rows]) for key, value in self.layers] if rows else []
+        self.states = self.states[:rows] if rows and self.states is not None else None
 
 
 @dataclass
@@ -241,6 +247,29 @@ def plan(conversations: Sequence[Tokens], token_budget: int) -> Iterator[tuple[P
         batch.add(step)
     if batch.numbers:
         yield batch.finish(())
+
+
+def needed_batches(batches: Iterable[tuple[Packed, list[int]]], wanted: Sequence[bool]) -> list[bool]:
+    """Return which batches of a plan have to be computed for some of its conversations.
+
+    They are those that complete such a conversation, and those that compute a prefix which a needed batch inherits.
+
+    Args:
+        batches: The plan.
+        wanted: Whether each conversation is wanted.
+    """
+    needed: list[bool] = []
+    origins: list[list[int]] = []  # by batch: the batches that compute the segments that it inherits
+    path: list[int] = []
+    for number, (packed, completed) in enumerate(batches):
+        needed.append(any(wanted[conversation] for conversation in completed))
+        origins.append(path)
+        path = [path[place] if run.start < 0 else number for place, run in enumerate(packed.passed_on)]
+    for number in reversed(range(len(needed))):
+        if needed[number]:
+            for origin in origins[number]:
+                needed[origin] = True
+    return needed
 
 
 class _Batch:

@@ -269,7 +269,8 @@ def compute_scores(
     started = time.perf_counter()
     remaining = {index: list(duplicates) for index, duplicates in table.duplicates.items()}
     with table.recording(on_scored, finish) as record:
-        for index, values in in_batches(compute, table.tokenized, remaining, work, [group.id for group in groups]):
+        ids = [group.id for group in groups]
+        for index, values in in_batches(compute, table.tokenized, remaining, work, ids, table.blocks):
             record(index, values)
     work.seconds = time.perf_counter() - started
     return table.scored(work=work)

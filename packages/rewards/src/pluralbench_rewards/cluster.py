@@ -43,8 +43,9 @@ ONE_PROCESS = (
 class WorkersModel:
     """A reward model that each of several workers loads once.
 
-    Scores of mode "exact" do not depend on the number of workers (in float32 to the bit). Scores of mode "fast" lie
-    within the tolerance of those of one process.
+    A block of groups is scored by one worker, so that its scores are those of one process, to the bit on equal devices.
+    Groups of a single block are divided by their prompts: scores of mode "exact" then do not depend on the number of
+    workers (in float32 to the bit), and scores of mode "fast" lie within the tolerance of those of one process.
 
     Attributes:
         start: Makes the workers, with a `Scorer` each.
@@ -166,15 +167,20 @@ def _score_in_parts(
 
 
 def _parts(groups: Sequence[Group], num_workers: int) -> list[list[int]]:
-    """Divide groups among workers; those with the same prompt go to the same one, which computes it once."""
+    """Divide groups among workers by their blocks.
+
+    In a single block, groups with the same prompt go to the same worker, which computes it once.
+    """
     size = max(1, min(GROUPS_PER_CALL, -(-len(groups) // (MIN_CALLS * num_workers))))
-    by_prompt: dict[str, list[int]] = {}
+    in_blocks = len({group.block for group in groups}) > 1
+    alike: dict[int | str, list[int]] = {}
     for index, group in enumerate(groups):
-        by_prompt.setdefault(repr(group.messages), []).append(index)
+        alike.setdefault(group.block if in_blocks else repr(group.messages), []).append(index)
     parts: list[list[int]] = []
-    for same in by_prompt.values():
-        for start in range(0, len(same), GROUPS_PER_CALL):
-            together = same[start : start + GROUPS_PER_CALL]
+    for same in alike.values():
+        longest = len(same) if in_blocks else GROUPS_PER_CALL
+        for start in range(0, len(same), longest):
+            together = same[start : start + longest]
             if parts and len(parts[-1]) + len(together) <= size:
                 parts[-1] += together
             else:

@@ -81,6 +81,8 @@ class Group:
         context: User context as text blocks, in the order of the data.
         steps: Steps of one answer, if `responses` are this answer up to each of its steps. A model that scores steps
             may score these instead.
+        block: Number of the block whose batches are planned together, from these groups alone. So the scores of a
+            block do not depend on which other blocks a process scores.
     """
 
     id: str
@@ -89,6 +91,7 @@ class Group:
     person: Person | None = None
     context: Sequence[str] = ()
     steps: Sequence[str] = ()
+    block: int = 0
 
     @property
     def messages(self) -> list[Message]:
