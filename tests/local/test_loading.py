@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from pluralbench_local import LocalError, load, score
+from pluralbench_runs import UserError
 from reward_models import (
     Folders,
     conversation_ids,
@@ -156,7 +157,7 @@ def test_a_gpu_that_is_not_there(classifiers: Folders, device: str) -> None:
 
 
 def test_a_device_that_nobody_knows(classifiers: Folders) -> None:
-    with pytest.raises(LocalError, match=r"^The device banana cannot be used \(.*; give auto, cpu"):
+    with pytest.raises(UserError, match="banana is not auto, cpu, cuda"):
         load(classifiers(), device="banana")
 
 

@@ -194,6 +194,8 @@ print([name for name in ("torch", "transformers", "datasets", "xllamacpp", "matp
 ABSENT = """\
 score ./absent --data sample
 score {model} --kind implicit --reference ./absent --data sample
+score org/absent --data sample
+score {model} --device nosuch --data sample
 judge org/absent --data sample
 train ./absent --data sample --out trained
 train-planner ./absent --data sample --out planner

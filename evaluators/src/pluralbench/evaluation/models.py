@@ -125,6 +125,8 @@ def _load(found: ModelConfig | AnyRewardModel, scoring: ScoringConfig) -> AnyRew
     if not isinstance(found, ModelConfig):
         return found
     _check_location(found)  # importing the libraries takes seconds
+    if isinstance(found, LocalModel):
+        found.check_on_hub()
     with step("Importing the libraries of the model"):
         load = resolve_name(found.loader)
     return cast("AnyRewardModel", load(found, scoring))

@@ -1,10 +1,12 @@
 """`LocalModel`: which reward model to load in this process, and how. Imports no torch."""
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
+from pluralbench_calls.model_checks import model_configs, unreachable_errors
 from pluralbench_rewards import ModelRecord, model_commit, model_digest
 from pluralbench_runs import (
     ADAPTER_FILE,
@@ -47,6 +49,7 @@ READING_FIELDS = ("kind", "base", "reference", "label", *TOKEN_FIELDS, *STEP_FIE
 """Fields of `LocalModel` that say how a reward is read."""
 PERSONAL_FILE, TRAINING_FILE = "personal.json", "training.json"
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
+DEVICE = re.compile(r"auto|cpu|spread|all|(cuda|mps|xpu|hpu|npu)(:[0-9]{1,3})?")
 
 
 class LocalModel(FrozenModel):
@@ -135,6 +138,15 @@ class LocalModel(FrozenModel):
     trust_remote_code: bool = Field(
         default=False, description="Run Python code that comes with a model, with your permissions."
     )
+
+    @field_validator("device")
+    @classmethod
+    def _known_device(cls, device: str) -> str:
+        if not DEVICE.fullmatch(device):  # torch would tell too, after seconds
+            raise ValueError(
+                f"{one_line(device, 40)} is not auto, cpu, cuda, cuda:N with a GPU's number, spread or all"
+            )
+        return device
 
     @model_validator(mode="after")
     def _fields_of_a_kind(self) -> Self:
@@ -255,6 +267,18 @@ class LocalModel(FrozenModel):
             check_model_folder(folder, LocalError, adapter=self.adapter() is not None)
         elif folder.exists() or self.name.count("/") != 1 or self.name.startswith((".", "/", "~")):
             raise LocalError(f"{self.name} is not a model folder; give a folder, or ORG/NAME on the Hub.")
+
+    def check_on_hub(self) -> None:
+        """Check that the Hub, or its cache, has a model of this name, by its configuration files. No-op for a folder.
+
+        Raises:
+            LocalError: If there is no such model, or the Hub cannot be reached.
+        """
+        unreachable: tuple[type[Exception], ...] = (ValueError, *unreachable_errors())
+        try:
+            model_configs(self.name, LocalError, revision=self.revision)
+        except unreachable as error:
+            raise LocalError(f"The configuration of {self.name} cannot be loaded: {one_line(error, 300)}.") from None
 
     def template(self) -> str | None:
         """Return the chat template of the file or the token reward; None for the tokenizer's. Raises `LocalError`."""
