@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -224,6 +225,7 @@ def test_the_real_votes_have_the_majority_of_the_labels() -> None:
 
 def test_only_benchmarks_with_votes_have_the_keys() -> None:
     voted = {"pandalm-votes", "helpsteer3-votes", "multipref", "community-alignment-votes", "community-alignment"}
+    voted.add("prism")
     for name, known in known_benchmarks().items():
         described = known.model_dump(mode="json")
         assert ("annotations" in described) == (name in voted), name
@@ -313,6 +315,7 @@ def test_attributes_make_a_persona(tmp_path: Path) -> None:
         ({"columns": ["a"], "annotator": "who"}, PAIR, "require `vote`"),
         ({"vote": "v", "same_people": True}, PAIR, "`same_people` is of `columns`"),
         ({"vote": "v", "by_person": True}, PAIR, "`by_person` requires"),
+        ({"vote": "v", "people": {"table": "t", "id": "who"}}, PAIR, "`people` requires"),
         ({"vote": "v", "persona": {"age": "{}"}}, PAIR, "`persona` has a sentence for each of some attributes"),
         ({"vote": "v", "attributes": {"a": "a"}, "persona": {"a": "{}"}}, PAIR, "`persona` requires `by_person`"),
         ({"vote": "v", "attributes": {"Country of birth": "x"}}, PAIR, "is not named by small letters"),
@@ -442,6 +445,71 @@ def test_turns_are_items_with_the_conversation_up_to_them(tmp_path: Path) -> Non
         tmp_path, [rows[0] | {"x_choice": "c"}], described
     )
     assert "has no column `x_choice`" in refused(tmp_path, [{"chat": 1, "x_prompt": "p"}], described)
+
+
+def marked(folder: Path, people: Rows, utterances: Rows | None = None) -> Path:
+    """Choices in the shape of PRISM, and a table of the people."""
+    rows = [
+        {
+            "interaction_id": f"i{number}",
+            "user_id": number % 2,
+            "turn": 0,
+            "conversation_type": "unguided",
+            "user_prompt": f"Question {number}?",
+            "model_response": f"Answer {place}",
+            "if_chosen": place == number,
+        }
+        for number in range(4)
+        for place in range(3)
+    ]
+    write(folder / "utterances_train.jsonl", utterances or rows)
+    write(folder / "survey_train.jsonl", people)
+    return folder
+
+
+def person(number: object, **values: Any) -> dict[str, Any]:
+    own = {"age": "18", "gender": None, "education": "None", "employment_status": "Prefer not to say"}
+    objects = {"ethnicity": {"simplified": "X"}, "religion": {"simplified": "Y"}, "location": {"reside_region": "Asia"}}
+    return {"user_id": number, **own, **objects, **values}
+
+
+def test_marks_are_votes_and_a_table_of_people_has_their_attributes(tmp_path: Path) -> None:
+    known = find_benchmark("prism")
+    items = load_items(known, str(marked(tmp_path / "a", [person("1"), person("7")])))
+    votes = votes_of(items, known)
+    # Nobody marked an answer to the last question, and the survey lacks the first person.
+    assert votes.select("id", "annotator", "response").rows() == [("i0", "0", 0), ("i1", "1", 1), ("i2", "0", 2)]
+    told = ["attribute_age", "attribute_gender", "attribute_employment", "attribute_religion", "attribute_region"]
+    assert votes.select(told).rows() == [(None,) * 5, ("18", None, None, "Y", "Asia"), (None,) * 5]
+    assert items.frame["rank"].to_list() == [[1, 2, 2], [2, 1, 2], [2, 2, 1]]
+    assert items.source["annotations"] | {"items_without": 1, "missing": 1} == items.source["annotations"]
+    persona = ["Age: 18.", "Education: None.", "Ethnicity: X.", "Religion: Y.", "Region: Asia."]
+    assert items.frame["persona"].to_list() == [None, persona, None]
+
+
+@pytest.mark.parametrize(
+    ("people", "said"),
+    [
+        ([person("1"), person("1"), person("2")], "has 1 person more than once (1)"),
+        ([person("7")], "has none of the people of"),
+        ([{"who": "1"}], "has no column `user_id` of the people's ids; it has who"),
+        ([person("1", location={"birth_region": "Asia"})], "has no key 'reside_region'; it has birth_region"),
+        (None, "has no table `survey` of the people who voted"),
+    ],
+)
+def test_a_bad_table_of_people_is_refused_by_name(tmp_path: Path, people: Rows | None, said: str) -> None:
+    folder = marked(tmp_path / "a", people or [])
+    if people is None:
+        (folder / "survey_train.jsonl").unlink()
+    with pytest.raises(DataError, match=re.escape(said)):
+        load_items("prism", str(folder))
+
+
+def test_an_unknown_mark_is_refused_by_name(tmp_path: Path) -> None:
+    row = {"interaction_id": "i", "user_id": 1, "turn": 0, "conversation_type": "unguided", "user_prompt": "Q?"}
+    rows = [row | {"model_response": f"Answer {mark}", "if_chosen": mark} for mark in ("true", "maybe")]
+    with pytest.raises(DataError, match=r"`if_chosen` has 'maybe'; expected: true, True \(right\)"):
+        load_items("prism", str(marked(tmp_path / "a", [person("1")], rows)))
 
 
 @pytest.mark.parametrize("name", ["community-alignment", "prism"])

@@ -71,7 +71,7 @@ def read_votes(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, wher
         return Voted(frame)
     ids = frame[columns.id].to_list() if columns.id in frame.columns else range(frame.height)
     names = [str(row_id) for row_id in ids]
-    raw, single = _raw_votes(annotations, frame, names, where)
+    raw, single = _raw_votes(benchmark, annotations, frame, names, where)
     texts = _response_cells(columns, frame, names, where)
     votes = _read_meanings(benchmark, raw, texts, names, where)
     missing = sum(len(one) for one in raw) - sum(len(one) for one in votes)
@@ -96,10 +96,11 @@ def _named(annotations: Annotations) -> str:
 
 
 def _raw_votes(
-    annotations: Annotations, frame: pl.DataFrame, ids: Sequence[str], where: str
+    benchmark: Benchmark, annotations: Annotations, frame: pl.DataFrame, ids: Sequence[str], where: str
 ) -> tuple[list[list[_Raw]], bool]:
     """Return the votes of each row as the table has them, and whether each row has one in a column of its own."""
     read = _from_columns if annotations.columns else _from_row
+    marked = _are_marks(benchmark, annotations)
     votes: list[list[_Raw]] = []
     lists: set[bool] = set()
     try:
@@ -107,7 +108,7 @@ def _raw_votes(
             cells = {name: _parsed(value) for name, value in row.items()}
             if not annotations.columns and cells[str(annotations.vote)] is not None:
                 lists.add(isinstance(cells[str(annotations.vote)], list))
-            votes.append([*read(annotations, cells)])
+            votes.append([*(_from_marks(benchmark, annotations, cells) if marked else read(annotations, cells))])
     except (TypeError, ValueError) as error:
         raise DataError(f"{where} does not have the benchmark's votes at id {ids[len(votes)]}: {error}.") from None
     if len(lists) > 1:
@@ -140,6 +141,25 @@ def _from_row(annotations: Annotations, row: Mapping[str, Any]) -> Iterator[_Raw
     for vote, *others in rows:
         annotator = others.pop(0) if annotations.annotator else None
         yield _Raw(annotator, vote, tuple(others))
+
+
+def _are_marks(benchmark: Benchmark, annotations: Annotations) -> bool:
+    """Return whether votes are marks of the right responses."""
+    return not annotations.columns and annotations.vote == benchmark.columns.right
+
+
+def _from_marks(benchmark: Benchmark, annotations: Annotations, row: Mapping[str, Any]) -> Iterator[_Raw]:
+    """Yield a vote, by its place, for each response that the row marks as right, or a missing vote."""
+    marks, labels = row[str(annotations.vote)], benchmark.labels
+    unknown = [mark for mark in marks or () if labels.meaning(mark) is None]
+    if unknown:
+        raise ValueError(f"`{annotations.vote}` has {shortened(unknown[0])}; expected: {labels.right_or_wrong}")
+    person = row[str(annotations.annotator)] if annotations.annotator else None
+    attributes = tuple(row[name] for name in annotations.attributes.values())
+    picked = [place for place, mark in enumerate(marks or ()) if labels.meaning(mark) == FIRST]
+    yield from (_Raw(person, place, attributes) for place in picked)
+    if not picked:
+        yield _Raw(person, None, attributes)
 
 
 def _from_columns(annotations: Annotations, row: Mapping[str, Any]) -> Iterator[_Raw]:
@@ -192,7 +212,7 @@ def _read_meanings(
 ) -> list[list[dict[str, Any]]]:
     """Return the votes with the places of responses; missing votes are left out. Raises `DataError` for others."""
     annotations = benchmark.annotations or Annotations()
-    missing = {None, *annotations.missing}
+    missing, marked = {None, *annotations.missing}, _are_marks(benchmark, annotations)
     votes: list[list[dict[str, Any]]] = []
     unknown: dict[str, str] = {}
     for row_id, responses, own in zip(ids, texts, raw, strict=True):
@@ -201,7 +221,7 @@ def _read_meanings(
             key = label_key(one.vote)
             if key in missing:
                 continue
-            place, grade = _meaning(benchmark, key, responses)
+            place, grade = (int(str(key)), None) if marked else _meaning(benchmark, key, responses)
             if place == UNKNOWN:
                 unknown.setdefault(shortened(one.vote), row_id)
             person = label_key(one.annotator)

@@ -1,20 +1,24 @@
 """Votes of people on items: one frame of them, and what is known of the people."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import polars as pl
+from pluralbench_release import Tables
 from pluralbench_runs import plural
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import Annotations
-from pluralbench.data.texts import first_ids
-from pluralbench.errors import DataError
+from pluralbench.data.texts import as_texts, first_ids
+from pluralbench.errors import ColumnMissing, DataError
 
 VOTE: pl.DataType = pl.Struct(
     {"annotator": pl.String, "response": pl.Int64, "grade": pl.Float64, "attributes": pl.List(pl.String)}
 )
 """A vote on an item: the person (null: not known), the place of the response (null: a tie), the strength (null: votes
 have none), and the person's attributes in the order of `Annotations.attributes`."""
+PERSON = "#person"
+"""Column of the annotator's id by which the table of the people is joined."""
 ATTRIBUTE = "attribute_"
 """What the names of columns with attributes begin with."""
 
@@ -51,6 +55,46 @@ def _votes_of(annotations: Annotations, items: pl.DataFrame) -> pl.DataFrame:
     ]
     schema = annotations_schema(annotations)
     return rows.with_columns(attributes).select(pl.col(name).cast(kind) for name, kind in schema.items())
+
+
+def with_people(benchmark: Benchmark, tables: Tables) -> Tables:
+    """Give each row of the tables what the table of the people has of its annotator, as a column of objects.
+
+    Args:
+        benchmark: Description of the benchmark; without `Annotations.people`, nothing changes.
+        tables: The tables of the data.
+
+    Returns:
+        The tables without that of the people, whose name the new column has. A person who is not in it has null.
+
+    Raises:
+        DataError: If there is no such table or column, a person is in it twice, or it has none of the annotators.
+    """
+    annotations = benchmark.annotations
+    if annotations is None or annotations.people is None or annotations.annotator is None:
+        return tables
+    (name, key), annotator = (annotations.people.table, annotations.people.id), annotations.annotator
+    if name not in tables.frames:
+        raise DataError(
+            f"{tables.location} has no table `{name}` of the people who voted; give the folder or the dataset in which "
+            "it is beside the others."
+        )
+    frames = dict(tables.frames)
+    people, where = frames.pop(name), tables.paths[name]
+    if key not in people.columns:
+        raise ColumnMissing(f"{where} has no column `{key}` of the people's ids; it has {', '.join(people.columns)}.")
+    known = people.select(as_texts(people[key]).alias(PERSON), pl.struct(pl.all()).alias(name)).drop_nulls(PERSON)
+    twice = known.filter(pl.col(PERSON).is_duplicated())[PERSON].unique().sort().to_list()
+    if twice:
+        several = plural(len(twice), "person", "people")
+        raise DataError(f"{where} has {several} more than once ({first_ids(twice)}); keep one row of each.")
+    for config, frame in frames.items():
+        if annotator in frame.columns:
+            own = frame.drop(name, strict=False).with_columns(as_texts(frame[annotator]).alias(PERSON))
+            if not own[PERSON].is_in(known[PERSON].implode()).any():
+                raise DataError(f"{where} has none of the people of {tables.paths[config]}; give the table of these.")
+            frames[config] = own.join(known, on=PERSON, how="left", maintain_order="left").drop(PERSON)
+    return replace(tables, frames=frames)
 
 
 def check_people(benchmark: Benchmark, items: Mapping[str, pl.DataFrame]) -> tuple[dict[str, pl.DataFrame], int]:

@@ -151,11 +151,24 @@ VOTE_COLUMN = "#column"
 """Attribute of a vote: the name of the column that it is in."""
 
 
+class People(FrozenModel):
+    """A table of the people who voted, beside the tables of items, with a row a person.
+
+    Attributes:
+        table: Config of the table.
+        id: Column of the people's ids, which `Annotations.annotator` has too.
+    """
+
+    table: str
+    id: str
+
+
 class Annotations(FrozenModel):
     """Votes of people, and where a table has them.
 
     Without `columns`, a row has one vote, and rows with the same prompt and responses are one item, or a row has a list
-    of votes. With `columns`, each of them has one vote, or with `vote` a list of objects with these fields.
+    of votes. With `columns`, each of them has one vote, or with `vote` a list of objects with these fields. If `vote`
+    is the column `Columns.right`, which marks each response, the vote is for the one that it marks as right.
 
     Attributes:
         vote: Column of the votes, or field of the objects in `columns`. Of pairs, votes have the meanings of
@@ -164,7 +177,8 @@ class Annotations(FrozenModel):
         annotator: Column of the annotators' ids, or field of the objects; "#column+id" joins the name of the column and
             a field, if ids in different columns are of different people. Default: the people are not known.
         attributes: Columns with attributes of the annotators by their names, or fields of the objects; "#column" is
-            the name of the column that the vote is in.
+            the name of the column that the vote is in. A column of the table `people` is named TABLE.COLUMN.
+        people: Table of the people. Default: none; what is known of them is beside the votes.
         picks: Votes for the first response, the second, and so on. Default: a vote is the text of the response.
         grades: Strength of each label of a pair, above 0 and at most 1. Default: votes have none, or with a scale of
             labels their distance from the tie, as a share of the largest.
@@ -180,6 +194,7 @@ class Annotations(FrozenModel):
     columns: tuple[str, ...] = ()
     annotator: str | None = None
     attributes: dict[str, str] = Field(default_factory=dict)
+    people: People | None = Field(None, exclude_if=is_none)
     picks: Values = ()
     grades: dict[str, Annotated[float, Field(gt=0, le=1)]] = Field(default_factory=dict)
     missing: Values = ()
@@ -216,8 +231,9 @@ class Annotations(FrozenModel):
             raise ValueError("`persona` has a sentence for each of some attributes, with one {} for the value")
         if self.persona and not self.by_person:
             raise ValueError("`persona` requires `by_person`, since an item has the persona of one person")
-        if self.by_person and (self.columns or self.annotator is None):
-            raise ValueError("`by_person` requires a column `vote` and a column `annotator`")
+        for name, given in (("by_person", self.by_person), ("people", self.people is not None)):
+            if given and (self.columns or self.annotator is None):
+                raise ValueError(f"`{name}` requires a column `vote` and a column `annotator`")
         return self
 
     @property

@@ -13,7 +13,7 @@ from pluralbench_tables import release_memory
 
 from pluralbench.config import DataConfig, OnEmpty, as_data_config
 from pluralbench.data.annotated_rows import read_votes
-from pluralbench.data.annotations import check_people, with_personas
+from pluralbench.data.annotations import check_people, with_people, with_personas
 from pluralbench.data.benchmarks import Benchmark, find_benchmark
 from pluralbench.data.clusters import Clusters, assign_clusters
 from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, config_columns
@@ -137,7 +137,7 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
     layout = layout_of(benchmark)
     if layout.responses is None:
         raise BenchmarkError(f"{benchmark.title} has no responses to score; run `pluralbench {layout.commands[0]}`.")
-    tables, reference = with_original(benchmark, _read(benchmark, data), data)
+    tables, reference = with_original(benchmark, with_people(benchmark, _read(benchmark, data)), data)
     data = data.model_copy(update={"on_empty": data.on_empty or benchmark.on_empty})
     release_memory()
     read = {}
@@ -259,6 +259,9 @@ def _read(benchmark: Benchmark, data: DataConfig) -> Tables:
     splits = [split.strip() for split in (data.split or benchmark.split).split(",")]
     location = data.location or benchmark.data
     wanted = data.configs or (benchmark.configs if data.location is None else ())
+    people = benchmark.annotations.people if benchmark.annotations else None
+    if wanted and people is not None:
+        wanted = (*wanted, people.table)
     are_splits = len(splits) > 1 and bool(wanted) and {*wanted} <= {*splits}
     configs = None if are_splits else wanted or None
     how: dict[str, Any] = {"title": benchmark.title, "sample": benchmark.sample, "dialect": benchmark.dialect}
