@@ -8,8 +8,8 @@ import torch
 from case_marks import heavy
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_local import gates, score
-from pluralbench_local.attention import attend_blocked, attend_fused
+from pluralbench_local import attention, gates, score
+from pluralbench_local.attention import attend_blocked, attend_fused, float32_is_faster
 from pluralbench_local.packing import Tokens, pack
 from pluralbench_rewards import Group, Mode
 from reward_models import Folders, classifier_alone, differences, load_classifier, make_groups, undecided, user, work_of
@@ -120,3 +120,51 @@ def test_a_fused_block_that_computes_something_else_is_found_out(
     monkeypatch.setattr(gates, "_computes_the_same", lambda _: True)
     model = load_classifier(classifiers("llama"), dtype="bfloat16")
     assert model.network.unpackable == "its hidden states change when it is packed"
+
+
+@pytest.mark.parametrize(
+    ("features", "faster"),
+    [
+        ({"architecture": "x86_64", "cpu_name": "Intel Xeon", "avx512_bf16": True}, True),
+        ({"architecture": "x86_64", "cpu_name": "Intel Xeon", "avx512_bf16": True, "amx_bf16": True}, False),
+        ({"architecture": "x86_64", "cpu_name": "AMD EPYC", "avx512_bf16": True}, False),
+        ({"architecture": "x86_64", "cpu_name": "AMD EPYC", "avx2": True}, True),
+        ({"architecture": "aarch64"}, False),
+        ({}, False),
+    ],
+)
+def test_the_processor_decides_about_float32(
+    monkeypatch: pytest.MonkeyPatch, features: dict[str, Any], faster: bool
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: features, raising=False)
+    assert float32_is_faster.__wrapped__() == faster
+
+
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+def test_float32_is_for_fast_mode_alone(classifiers: Folders, monkeypatch: pytest.MonkeyPatch, mode: Mode) -> None:
+    folder, groups = classifiers("llama", hidden_size=128, intermediate_size=256), make_groups(3, number=6)
+    scores = []
+    for faster in (False, True):
+        monkeypatch.setattr(attention, "float32_is_faster", lambda faster=faster: faster)
+        scores.append(score(load_classifier(folder, dtype="bfloat16"), groups, mode=mode).scores)
+    assert (scores[0] == scores[1]) == (mode == "exact")
+    alone = classifier_alone(folder, groups)
+    assert max(differences(scores[1], alone)) <= max(differences(scores[0], alone))
+
+
+@given(st.integers(1, 300), st.booleans())
+def test_a_product_in_float32_is_the_exact_one_rounded(rows: int, bias: bool) -> None:
+    torch.manual_seed(rows)
+    layer = nn.Linear(64, 32, bias=bias, dtype=torch.bfloat16)
+    states = torch.randn(1, rows, 64).to(torch.bfloat16)
+    with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
+        own, exact = layer(states), nn.Linear(64, 32, bias=bias, dtype=torch.float64)
+        exact.load_state_dict({name: weights.double() for name, weights in layer.state_dict().items()})
+        gates.use_faster_products(layer)
+        assert torch.equal(layer(states), own)
+        patch.setattr(gates, "computes_in_float32", lambda _: True)
+        fast, expected = layer(states), exact(states.double())
+    if rows < gates.FLOAT32_ROWS:
+        assert torch.equal(fast, own)
+    assert fast.dtype == torch.bfloat16
+    assert torch.allclose(fast.double(), expected, rtol=2**-8, atol=1e-5)

@@ -18,7 +18,7 @@ from pluralbench_local.attention import (
     register_attention,
 )
 from pluralbench_local.errors import LocalError
-from pluralbench_local.gates import fuse_gated_mlps
+from pluralbench_local.gates import fuse_gated_mlps, use_faster_products
 from pluralbench_local.packing import Kept, Packed, Tokens, pack, to_device
 
 if TYPE_CHECKING:
@@ -100,6 +100,7 @@ def network_of(model: "PreTrainedModel", head: nn.Module | None, body: nn.Module
     if head is None or body is None:
         return ReadableNetwork(model, model, None, default_attention, "the model pools its tokens by itself")
     fuse_gated_mlps(model)
+    use_faster_products(body)
     return ReadableNetwork(model, body, head, default_attention, _unpackable_reason(model, body, default_attention))
 
 
