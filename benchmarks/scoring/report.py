@@ -14,17 +14,21 @@ from scoring.protocol import Answer
 
 Rounds = Mapping[str, Sequence[Answer]]  # by strategy
 Clock = Literal["cpu", "wall"]
+OPERATORS = ("projections", "gated blocks", "attention")  # parts of the limit
 
 
 @dataclass(frozen=True)
 class Row:
-    """The figures of a strategy on one workload; seconds are (median, minimum, maximum) over the rounds."""
+    """The figures of a strategy on one workload.
+
+    Seconds are (median, minimum, maximum) over the rounds; speeds are relative to other strategies, by title.
+    """
 
     strategy: str
     computed_over_unique: float
     cpu: tuple[float, float, float]
     wall: tuple[float, float, float]
-    times_faster: float
+    times_faster: dict[str, float]
     largest_difference: float
     decisions: int
     decisions_changed: int
@@ -32,15 +36,14 @@ class Row:
 
 
 def rows(
-    rounds: Rounds, titles: Mapping[str, str], *, unique: int, against: str, truth: str, clock: Clock
+    rounds: Rounds, titles: Mapping[str, str], *, unique: int, against: Sequence[str], truth: str, clock: Clock
 ) -> list[Row]:
-    """Build one row per strategy, with its speed relative to `against` and its score differences from `truth`.
+    """Build one row per strategy, with its speed relative to those of `against` and its score differences from `truth`.
 
-    The speed is the median of the rounds' ratios. A decision is which of two responses to a prompt scores higher.
+    A decision is which of two responses to a prompt scores higher.
     """
     made = []
     for name, answers in rounds.items():
-        pairs = zip(rounds[against], answers, strict=True)
         difference, margins = _differences(rounds[truth][0].scores, answers[0].scores)
         changed = [margin for margin, differs in margins if differs]
         made.append(
@@ -49,7 +52,7 @@ def rows(
                 computed_over_unique=answers[0].computed_tokens / unique,
                 cpu=_spread([answer.cpu for answer in answers]),
                 wall=_spread([answer.wall for answer in answers]),
-                times_faster=median(getattr(slow, clock) / getattr(answer, clock) for slow, answer in pairs),
+                times_faster={titles[peer]: times_faster(rounds[peer], answers, clock) for peer in against},
                 largest_difference=difference,
                 decisions=len(margins),
                 decisions_changed=len(changed),
@@ -59,42 +62,68 @@ def rows(
     return made
 
 
+def times_faster(slow: Sequence[Answer], fast: Sequence[Answer], clock: Clock) -> float:
+    """Return the median of the rounds' ratios."""
+    pairs = zip(_times(slow, clock), _times(fast, clock), strict=True)
+    return median(one / other for one, other in pairs)
+
+
 def fastest(rounds: Rounds, names: Sequence[str], clock: Clock) -> str:
     """Return the strategy with the smallest median time."""
     return min((name for name in names if name in rounds), key=lambda name: median(_times(rounds[name], clock)))
 
 
-def table(made: Sequence[Row], against: str) -> str:
+def table(made: Sequence[Row]) -> str:
     """Format rows as a Markdown table."""
+    peers = list(made[0].times_faster)
+    speeds = "".join(f" | times faster than {peer}" for peer in peers)
     lines = [
-        f"| strategy | computed / unique | CPU s | wall s | times faster than {against} "
-        "| largest difference | decisions changed |",
-        "|---|---:|---:|---:|---:|---:|---:|",
+        f"| strategy | computed / unique | CPU s | wall s{speeds} | largest difference | decisions changed |",
+        f"|---|{'---:|' * (5 + len(peers))}",
     ]
     for row in made:
         seconds, least, most = row.cpu
         margin = f" (margin up to {row.largest_margin_changed:.2g})" if row.decisions_changed else ""
         lines.append(
             f"| {row.strategy} | {row.computed_over_unique:.2f} | {seconds:.2f} ({least:.2f}-{most:.2f}) "
-            f"| {row.wall[0]:.2f} | {row.times_faster:.2f} | {row.largest_difference:.2g} "
+            f"| {row.wall[0]:.2f} | {' | '.join(f'{row.times_faster[peer]:.2f}' for peer in peers)} "
+            f"| {row.largest_difference:.2g} "
             f"| {row.decisions_changed} of {row.decisions}{margin} |"
         )
     return "\n".join(lines)
 
 
+def summary(speeds: Mapping[str, Mapping[str, float]]) -> str:
+    """Format how many times faster fast mode is than each peer, by workload, as a Markdown table."""
+    peers = list(dict.fromkeys(peer for row in speeds.values() for peer in row))
+    lines = [f"| times faster than | {' | '.join(peers)} |", f"|---|{'---:|' * len(peers)}"]
+    for title, row in speeds.items():
+        lines.append(f"| {title} | {' | '.join(f'{row[peer]:.2f}' if peer in row else '' for peer in peers)} |")
+    return "\n".join(lines)
+
+
 @dataclass(frozen=True)
 class Limit:
-    """The speed limit: CPU seconds by part, and the speed of fast mode relative to it."""
+    """The speed limit.
+
+    Attributes:
+        parts: CPU seconds by part.
+        operators: CPU seconds of the matrix products and of attention.
+        share: The speed of fast mode relative to the limit.
+    """
 
     parts: dict[str, float]
+    operators: float
     share: float
 
 
 def limit(operators: Sequence[Answer], fast: Sequence[Answer]) -> Limit:
     """Compute the limit from medians over the rounds."""
     pairs = list(zip(operators, fast, strict=True))
+    parts = {name: median(answer.parts[name] for answer in operators) for name in operators[0].parts}
     return Limit(
-        parts={name: median(answer.parts[name] for answer in operators) for name in operators[0].parts},
+        parts=parts,
+        operators=sum(parts[name] for name in OPERATORS),
         share=median(sum(least.parts.values()) / answer.cpu for least, answer in pairs),
     )
 
@@ -104,7 +133,8 @@ def limit_sentence(estimate: Limit) -> str:
     parts = ", ".join(f"{name} {seconds:.2f}" for name, seconds in estimate.parts.items())
     return (
         f"Limit, with the fastest method for each part: {sum(estimate.parts.values()):.2f} CPU s "
-        f"({parts}). Fast mode reaches {estimate.share:.0%} of its speed."
+        f"({parts}); {estimate.operators:.2f} of them are matrix products and attention. "
+        f"Fast mode reaches {estimate.share:.0%} of its speed."
     )
 
 

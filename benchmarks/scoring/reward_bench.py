@@ -11,7 +11,6 @@ each of the three chosen and three rejected responses is a column. The script fo
 passes all responses of all prompts as one column, 64 at a time. Truncation is off: no text here is cut.
 """
 
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,20 +22,6 @@ if TYPE_CHECKING:
 
 VERSION = "0.1.4"
 BATCH, BATCH_BEST_OF_N = 8, 64
-ENVIRONMENT = Path.home() / ".cache" / "pluralbench-benchmarks" / f"reward-bench-{VERSION}"
-
-
-def make_environment(folder: Path, torch_version: str) -> Path:
-    """Install reward-bench with the same torch unless `folder` has it, and return its Python."""
-    folder = folder.expanduser().absolute()
-    python = folder / "bin" / "python"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # In another directory, so that uv does not apply the workspace's settings.
-    if not python.exists():
-        subprocess.run(["uv", "venv", "--quiet", "--python", "3.11", str(folder)], cwd=folder.parent, check=True)
-    wanted = [f"rewardbench=={VERSION}", f"torch=={torch_version.partition('+')[0]}"]
-    subprocess.run(["uv", "pip", "install", "--quiet", "--python", str(python), *wanted], cwd=folder.parent, check=True)
-    return python
 
 
 def classifier(settings: Settings) -> Score:

@@ -6,8 +6,6 @@ learning rate, clipping, lengths, epochs and rows per forward pass are the same 
 `center_rewards_coefficient`, which has another formula at the same cost, is off.
 """
 
-import subprocess
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from training.protocol import Outcome, Ranked, Settings, Train
@@ -16,24 +14,6 @@ if TYPE_CHECKING:
     import torch
 
 VERSION = "1.16.0"
-ENVIRONMENT = Path.home() / ".cache" / "pluralbench-benchmarks" / f"trl-{VERSION}"
-
-
-def make_environment(folder: Path, torch_version: str, transformers_version: str) -> Path:
-    """Install TRL with the workspace's torch and transformers unless `folder` has it, and return its Python."""
-    folder = folder.expanduser().absolute()
-    python = folder / "bin" / "python"
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    # In another directory, so that uv does not apply the workspace's settings.
-    if not python.exists():
-        subprocess.run(["uv", "venv", "--quiet", "--python", "3.11", str(folder)], cwd=folder.parent, check=True)
-    wanted = [
-        f"trl=={VERSION}",
-        f"torch=={torch_version.partition('+')[0]}",
-        f"transformers=={transformers_version}",
-    ]
-    subprocess.run(["uv", "pip", "install", "--quiet", "--python", str(python), *wanted], cwd=folder.parent, check=True)
-    return python
 
 
 def random(settings: Settings) -> Train:
