@@ -1,8 +1,6 @@
 """Judges through inspect_ai: its providers get the requests of `judge`, and a log becomes the run of `judge`."""
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +11,6 @@ import polars as pl
 import pytest
 import verbs
 from chat_server import ChatServer, serve
-from commands import command, environment
 from inspect_evals import by_text
 from pluralbench import UserError, check_submission
 from pluralbench.evaluation.inspect_logs import import_inspect
@@ -25,11 +22,11 @@ from written_tables import write
 SENT = ("messages", "temperature", "top_p", "max_tokens", "reasoning_effort", "logprobs", "top_logprobs")
 NOT_CALLS = ~pl.selectors.starts_with("calls")
 JUDGED: dict[str, dict[str, Any]] = {
-    "personalized": {"profile": "raw", "limit": 4},
+    "personalized": {"profile": "raw", "limit": 2},
     "chinese": {"protocol": "pointwise", "limit": 2},
     "multilingual": {"samples": 3, "temperature": 0.5, "orders": "one", "limit": 2},
-    "pairs": {"reply_format": "structured", "max_tokens": 64, "extra": {"reasoning_effort": "low"}, "limit": 6},
-    "probabilities": {"benchmark": "personalized", "logprobs": True, "tie_margin": 0.05, "limit": 3},
+    "pairs": {"reply_format": "structured", "max_tokens": 64, "extra": {"reasoning_effort": "low"}, "limit": 2},
+    "probabilities": {"benchmark": "personalized", "logprobs": True, "tie_margin": 0.05, "limit": 2},
 }
 """Arguments of `judge`, which are those of the task of the name, or of `judge` with the benchmark."""
 ROWS = [
@@ -67,9 +64,39 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write(tmp_path_factory.mktemp("data") / "own.jsonl", ROWS)
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _key_and_hook() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HERE_API_KEY", "none")
+        patch.setattr(sys, "excepthook", sys.excepthook)  # inspect_ai puts its own there, once a process
+        yield
+
+
+@pytest.fixture
+def inspect(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str]]:
+    """Run `inspect` with these words in this process: its exit status, and what it wrote."""
+
+    def words_to_result(*words: str | Path) -> tuple[int, str]:
+        from inspect_ai._cli.main import main
+
+        monkeypatch.setattr(sys, "argv", ["inspect", *map(str, words)])
+        status = 1
+        with inspect_evals.own_settings():
+            try:
+                main()
+            except SystemExit as exit_:
+                status = int(exit_.code or 0)
+            except Exception as error:  # Python shows it by this hook, in a sentence if it is a mistake of the user
+                sys.excepthook(type(error), error, error.__traceback__)
+        written = capsys.readouterr()
+        return status, written.out + written.err
+
+    return words_to_result
+
+
 @pytest.fixture(scope="module")
 def logs(server: ChatServer, data: Path, tmp_path_factory: pytest.TempPathFactory) -> Logs:
-    """Logs by name, all made in one process: of the tasks of `JUDGED`, and of others."""
+    """Logs by name, of the tasks of `JUDGED`, and of others."""
     folder = tmp_path_factory.mktemp("logs")
     own = {"tasks": "pluralbench/judge", "task_args": {"benchmark": "pairs", "data": str(data)}}
     sample = {"tasks": "pluralbench/personalized", "task_args": {"data": "sample"}}
@@ -82,26 +109,17 @@ def logs(server: ChatServer, data: Path, tmp_path_factory: pytest.TempPathFactor
             for name, arguments in JUDGED.items()
         },
         "first": sample | {"limit": 5},
-        "mock": sample | {"model": "mock", "model_base_url": None, "temperature": 0.25},
+        "mock": sample | {"model": "mock", "model_base_url": None, "temperature": 0.25, "limit": 5},
         "failed": own | {"fail_on_error": False},
         "error": own,
         "epochs": own | {"epochs": 2},
     }
     common = {"model": "openai-api/here/judge-1", "model_base_url": server.base_url, "log_dir": str(folder)}
-    done = subprocess.run(
-        [sys.executable, inspect_evals.__file__, json.dumps([common | one for one in evaluations.values()])],
-        env=environment({"HERE_API_KEY": "none", "PYTHONPATH": os.pathsep.join(sys.path)}),
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    statuses = [one["status"] for one in found]
-    assert statuses == ["success"] * (len(found) - 2) + ["error"] * 2, done.stdout + done.stderr
-    files = {name: Path(one["log"]) for name, one in zip(evaluations, found, strict=True)}
-    return Logs(files, {*map(sent, server.requests)})
+    with inspect_evals.own_settings():
+        made = {name: inspect_evals.evaluate(**common | own) for name, own in evaluations.items()}
+    statuses = [log.status for log in made.values()]
+    assert statuses == ["success"] * (len(made) - 2) + ["error"] * 2
+    return Logs({name: Path(log.location) for name, log in made.items()}, {*map(sent, server.requests)})
 
 
 def judged(server: ChatServer, name: str, out: Path, **options: Any) -> Run:
@@ -145,7 +163,8 @@ def test_a_log_becomes_the_run_of_judge(name: str, logs: Logs, server: ChatServe
 @pytest.mark.heavy
 def test_a_mocked_judge_with_the_options_of_inspect(logs: Logs, server: ChatServer, tmp_path: Path) -> None:
     run = import_inspect(logs.files["mock"], out=tmp_path / "run")
-    other = judged(server, "personalized", tmp_path / "judge", temperature=0.25)
+    config = run.items["config"][0]
+    other = judged(server, "personalized", tmp_path / "judge", configs=[config], limit=5, temperature=0.25)
     assert_frame_equal(run.metrics, other.metrics, check_exact=True)
     assert (run.config.model.provider, run.config.model.model) == ("mockllm", "judge-1")
     assert run.config.judging.temperature == run.config.model.temperature == 0.25
@@ -269,23 +288,29 @@ def test_without_the_extra_the_error_installs_it(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.heavy
-def test_the_commands_as_a_user_types_them(server: ChatServer, tmp_path: Path) -> None:
+def test_the_commands_as_a_user_types_them(
+    inspect: Callable[..., tuple[int, str]],
+    run: Callable[..., tuple[int, str, str]],
+    server: ChatServer,
+    tmp_path: Path,
+) -> None:
     rows = write(tmp_path / "rows.jsonl", [row for row in ROWS if "REJECT" not in row["prompt"]])
     reached = ("--model", "openai-api/here/judge-1", "--model-base-url", server.base_url)
-    words = ("inspect", "eval", "pluralbench/pairs", *reached, "--display", "plain", "--log-dir", tmp_path / "logs")
-    env = {"HERE_API_KEY": "none"}
-    done = command(*words, "-T", f"data={rows}", "-T", "criterion=person", "--temperature", "0.5", env=env)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "overall_low" in done.stdout
+    quiet = ("--display", "plain", "--ctl-server", "false")
+    words = ("eval", "pluralbench/pairs", *reached, *quiet, "--log-dir", tmp_path / "logs")
+    status, shown = inspect(*words, "-T", f"data={rows}", "-T", "criterion=person", "--temperature", "0.5")
+    assert status == 0, shown
+    assert "overall_low" in shown
     [log] = (tmp_path / "logs").iterdir()
-    done = command("pluralbench", "import-inspect", log, "--out", tmp_path / "run")
-    assert done.returncode == 0, done.stderr
-    assert "judge-1" in done.stdout
+    status, shown, errors = run("import-inspect", log, "--out", tmp_path / "run")
+    assert status == 0, errors
+    assert "judge-1" in shown
     config = verbs.config(tmp_path / "run")
     assert (config["judging"]["criterion"], config["judging"]["temperature"]) == ("person", 0.5)
-    done = command("inspect", "view", "bundle", "--log-dir", log.parent, "--output-dir", tmp_path / "view")
-    assert done.returncode == 0, done.stdout + done.stderr
+    status, shown = inspect("view", "bundle", "--log-dir", log.parent, "--output-dir", tmp_path / "view")
+    assert status == 0, shown
     assert {"index.html", "logs"} <= {path.name for path in (tmp_path / "view").iterdir()}
-    done = command(*words, "-T", "data=sample", "-T", "limits=3", env=env)
-    assert "`limits` is not an argument of the task; did you mean `limit`?" in " ".join(done.stdout.split())
-    assert "Traceback" not in done.stdout + done.stderr
+    status, shown = inspect(*words, "-T", "data=sample", "-T", "limits=3")
+    assert status == 1
+    assert "`limits` is not an argument of the task; did you mean `limit`?" in " ".join(shown.split())
+    assert "Traceback" not in shown

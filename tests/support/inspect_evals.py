@@ -1,11 +1,12 @@
-"""Tasks of inspect_ai in one process, since importing it takes seconds, and replies that only depend on a request.
+"""Tasks of inspect_ai and its command in this process, and replies that only depend on a request."""
 
-python inspect_evals.py JSON    # a list of arguments of `inspect_ai.eval`; model "mock": the replies of `by_text`
-"""
-
+import gc
 import hashlib
 import json
-import sys
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from chat_server import Reply
@@ -38,9 +39,23 @@ def _verdict(body: dict[str, Any], letter: str, number: int) -> Reply:
     return Reply(f"Good.\n[[{1 + number % 9}]]")
 
 
-def main() -> None:
-    """Run the tasks, and print the file of each log."""
-    from inspect_ai import eval as evaluate
+@contextmanager
+def own_settings() -> Iterator[None]:
+    """Keep to this context what inspect_ai sets for its whole process, and what is said of sockets that it leaves."""
+    loggers = [logging.getLogger(name) for name in (None, "httpx", "httpx2")]
+    before = [(logger, logger.level, [*logger.handlers]) for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+        gc.collect()
+    for logger, level, handlers in before:
+        logger.setLevel(level)
+        logger.handlers[:] = handlers
+
+
+def evaluate(**options: Any) -> Any:
+    """Run a task, and return its log. options: arguments of `inspect_ai.eval`; model "mock": replies of `by_text`."""
+    from inspect_ai import eval as evaluate_tasks
     from inspect_ai.model import GenerateConfig, ModelOutput, ModelUsage, get_model
 
     def mocked(messages: list[Any], tools: Any, choice: Any, config: GenerateConfig) -> ModelOutput:
@@ -53,12 +68,7 @@ def main() -> None:
         output.usage = ModelUsage(input_tokens=reply.tokens[0], output_tokens=reply.tokens[1])
         return output
 
-    for options in json.loads(sys.argv[1]):
-        if options["model"] == "mock":
-            options["model"] = get_model("mockllm/judge-1", custom_outputs=mocked)
-        [log] = evaluate(**options, display="none", score_display=False)
-        sys.stdout.write(json.dumps({"log": log.location, "status": log.status}) + "\n")
-
-
-if __name__ == "__main__":
-    main()
+    if options["model"] == "mock":
+        options["model"] = get_model("mockllm/judge-1", custom_outputs=mocked)
+    [log] = evaluate_tasks(**options, display="plain", score_display=False, ctl_server=False)
+    return log
