@@ -1,6 +1,7 @@
 """`--device all`: a process for each device, and the files of one process."""
 
 from collections.abc import Callable
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,11 @@ def test_without_a_gpu_it_is_refused(
 def test_the_files_of_a_run_are_those_of_one_process(
     classifiers: Callable[..., str], pairs: Callable[..., Rows], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two processes on the CPU, each under a name of its own, stand for two GPUs."""
+    """Two processes on the CPU, each under a name of its own, stand for two GPUs.
+
+    They begin with torch imported, which takes longer than all else; `tests/rewards` starts others from nothing.
+    """
+    monkeypatch.setattr("pluralbench_runs.workers.get_context", lambda _: get_context("fork"))
     monkeypatch.setattr("pluralbench_local.loading.all_gpus", lambda: ["cpu:0", "cpu:1"])
     data = write(tmp_path / "pairs.jsonl", pairs(40))
     given: dict[str, Any] = {"benchmark": "pairs", "data": data, "scoring": ScoringConfig(mode="exact")}

@@ -99,12 +99,11 @@ def check_values(figure: Any, chart: Chart) -> None:
         shown = [mark for mark in panel.marks if mark.kind == "dot" and mark.series.marker]
         upright = panel.upright or not all(isinstance(mark.at, str) for mark in panel.marks)
         present = [mark.point for mark in shown if mark.point.value is not None]
-        assert sorted(float(dot.get_data()[upright][0]) for dot in markers(ax)) == sorted(
-            one.value or 0.0 for one in present
-        )
+        drawn_at = [place for dots in markers(ax) for place in zip(*dots.get_data(), strict=True)]
+        assert sorted(float(place[upright]) for place in drawn_at) == sorted(one.value or 0.0 for one in present)
         for mark in shown:
             if isinstance(mark.at, Point):
-                assert any(dot.get_data() == ([mark.at.value], [mark.point.value]) for dot in markers(ax))
+                assert (mark.at.value, mark.point.value) in drawn_at
         whiskers = [tuple(path.vertices[:, int(upright)]) for one in ax.collections for path in one.get_paths()]
         ends = {(one.low, one.high) for one in present if one.low is not None}
         assert {one for one in whiskers if one[0] != one[1]} <= ends
@@ -116,7 +115,7 @@ def check_values(figure: Any, chart: Chart) -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("what", ["one model", "one judge", "scores", "an axis"])
+@pytest.mark.parametrize("what", ["one model", "an axis"])
 def test_the_same_input_makes_the_same_bytes_whatever_the_users_settings(what: str, tmp_path: Path) -> None:
     import matplotlib as mpl
     from matplotlib import image

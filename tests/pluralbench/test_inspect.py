@@ -86,7 +86,7 @@ def inspect(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
                 main()
             except SystemExit as exit_:
                 status = int(exit_.code or 0)
-            except Exception as error:  # Python shows it by this hook, in a sentence if it is a mistake of the user
+            except Exception as error:  # noqa: BLE001 - Python shows any by this hook
                 sys.excepthook(type(error), error, error.__traceback__)
         written = capsys.readouterr()
         return status, written.out + written.err

@@ -51,7 +51,7 @@ def words(figure: "Figure") -> str:
 
 
 def markers(*axes: Any) -> list[Any]:
-    """The dots in some axes."""
+    """The dots in some axes: each has those of a series that are full, or hollow."""
     return [line for ax in axes for line in ax.lines if line.get_marker() not in {"None", "", None}]
 
 

@@ -19,8 +19,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from accelerate import Accelerator
-from accelerate.state import AcceleratorState
 from pluralbench_rewards import ModelRecord
 from pluralbench_runs import Json, Recipe, file_digest, output_directory, progress, versions, write_text
 
@@ -30,6 +28,7 @@ from pluralbench_local.errors import LocalError, TrainingError
 from pluralbench_local.models import silence_transformers
 
 if TYPE_CHECKING:
+    from accelerate import Accelerator
     from transformers import PreTrainedModel
 
 LOG_FILE, SETTINGS_FILE = "log.jsonl", "settings.toml"
@@ -229,12 +228,15 @@ def at_commit(base: LocalModel, record: ModelRecord) -> LocalModel:
 # Checkpoints and log
 
 
-def accelerator_of(device: torch.device) -> Accelerator:
+def accelerator_of(device: torch.device) -> "Accelerator":
     """Return an accelerator for a device, in bfloat16 on a GPU.
 
     Raises:
         LocalError: If this is one of several processes.
     """
+    from accelerate import Accelerator  # here, since models are also loaded to score
+    from accelerate.state import AcceleratorState
+
     AcceleratorState._reset_state(reset_partial_state=True)  # noqa: SLF001 - as transformers' Trainer does
     accelerator = Accelerator(
         mixed_precision="bf16" if device.type == "cuda" else "no", device_placement=False, cpu=device.type == "cpu"
@@ -321,7 +323,7 @@ class CheckpointClock:
         self._last = now
 
 
-def save_checkpoint(accelerator: Accelerator, work: Path, step: int) -> None:
+def save_checkpoint(accelerator: "Accelerator", work: Path, step: int) -> None:
     """Save weights, optimizer, schedule and random states."""
     new = work / "checkpoint.new"
     shutil.rmtree(new, ignore_errors=True)
@@ -346,7 +348,7 @@ def newest_checkpoint(work: Path) -> tuple[int, Path | None]:
     return done, path
 
 
-def restore(accelerator: Accelerator, work: Path) -> int:
+def restore(accelerator: "Accelerator", work: Path) -> int:
     """Load the newest checkpoint, and return its number of steps; 0 if there is none."""
     done, path = newest_checkpoint(work)
     if path is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from statistics import fmean
 from typing import Any, Literal, NamedTuple
 
@@ -75,7 +76,7 @@ class Panel:
     log: bool = False
     least: float = 5.0
 
-    @property
+    @cached_property
     def labels(self) -> list[str]:
         """The rows or columns; none if the axis is numeric."""
         return list(dict.fromkeys(mark.at for mark in self.marks if isinstance(mark.at, str)))
@@ -85,14 +86,19 @@ class Panel:
         """Whether values are vertical."""
         return self.upright or not self.labels
 
-    def slots(self, label: str) -> list[Series]:
-        """Return the series side by side in a row."""
-        return list(dict.fromkeys(mark.series for mark in self.marks if mark.at == label and mark.kind != "tick"))
+    @cached_property
+    def slots(self) -> dict[str, list[Series]]:
+        """The series side by side in each row."""
+        slots: dict[str, dict[Series, None]] = {label: {} for label in self.labels}
+        for mark in self.marks:
+            if isinstance(mark.at, str) and mark.kind != "tick":
+                slots[mark.at][mark.series] = None
+        return {label: list(series) for label, series in slots.items()}
 
     @property
     def most(self) -> int:
         """The number of series in the fullest row."""
-        return max((len(self.slots(label)) for label in self.labels), default=1)
+        return max(map(len, self.slots.values()), default=1)
 
 
 @dataclass(frozen=True)
