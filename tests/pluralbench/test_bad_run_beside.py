@@ -18,9 +18,8 @@ Change = Callable[[Path], object]
 PAIRS = [{"id": f"q{n}", "prompt": f"p{n}", "chosen": f"better {n}", "rejected": f"w{n}" * (n + 1)} for n in range(6)]
 GOOD = ("good-a", "good-b", "good-c")
 READERS = {
-    **{f"report runs --format {form}": "" for form in ("table", "latex", "json")},
+    **{f"report runs --format {form}": "" for form in ("table", "json")},
     "report runs --html page.html": "page.html",
-    "report runs --plots figures": "figures/forest_pairs.svg",
     "leaderboard runs --data pairs.jsonl --any-data --site site": "site/index.html",
     "check runs --data pairs.jsonl": "",
 }

@@ -11,7 +11,6 @@ from defusedxml import ElementTree
 from drawn_figures import check_texts, drawn, markers, texts
 from figure_runs import (
     LONG_CATEGORIES,
-    PARTS,
     benchmark_run,
     chinese_runs,
     judged_rows,
@@ -35,7 +34,7 @@ Charts = Mapping[str, Chart]
 
 def of_runs(models: int, folder: Path) -> Charts:
     """All figures of a report of some models on benchmarks of every kind."""
-    benchmarks = {1: ("personalized", "multilingual"), 4: (*PARTS, "mine"), 12: ("reward-bench", "pandalm")}[models]
+    benchmarks = {1: ("personalized", "pairs"), 4: ("multilingual", "mine"), 12: ("reward-bench", "pandalm")}[models]
     runs = [with_references(benchmark_run(n, benchmark)) for n in range(models) for benchmark in benchmarks]
     runs += [persona_run(n, folder) for n in range(models)] if models < 12 else []
     runs += chinese_runs(models, renamed=LONG_CATEGORIES)
@@ -72,7 +71,7 @@ FIGURES: dict[str, Callable[[Path], Charts]] = {
     "translations": lambda _: figures_of(translated_runs()),
     "twelve in all languages": lambda _: figures_of(runs_in_all_languages(12)),
     "one judge": lambda _: verdicts.figures_of(judged_rows(1, ("none", "all"))),
-    "five judges": lambda _: verdicts.figures_of(judged_rows(5, ("key", "none"), tasks=4)),
+    "five judges": lambda _: verdicts.figures_of(judged_rows(5, ("key",), tasks=4)),
     "profiles": of_personalized,
     "scores": of_scores,
     "an axis": of_axis,

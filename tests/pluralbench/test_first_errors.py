@@ -21,6 +21,9 @@ from pluralbench.data.decisions import BASE, step_decisions
 from pluralbench.data.thresholds import tuned_threshold
 from pluralbench.errors import BenchmarkError, DataError, EvaluationError
 from pluralbench.metrics import measure
+from pluralbench.metrics.accuracy import accuracy_estimates
+from pluralbench.metrics.decided import Decided
+from pluralbench.metrics.metric import MetricKey
 from pluralbench.publishing.model_card import eval_results
 from pluralbench.results import Run
 from polars.testing import assert_frame_equal
@@ -133,8 +136,10 @@ def test_the_interval_covers_the_f1() -> None:
         hits = [(0, [0.1 if draw.random() < a else 0.9]) for _ in range(60)]
         hits += [(-1, [0.9 if draw.random() < b else 0.1]) for _ in range(40)]
         decisions = step_decisions(rows_of({"gsm8k": hits}, 0.5))
-        [low, high] = measure(PROCESSBENCH, decisions).filter(metric="f1").select("low", "high").row(0)
-        inside += low <= truth <= high
+        f1 = dict(accuracy_estimates(Decided(PROCESSBENCH, decisions)))[MetricKey("f1", "gsm8k")]
+        assert f1.low is not None
+        assert f1.high is not None
+        inside += f1.low <= truth <= f1.high
     assert 0.91 <= inside / draws <= 0.99
 
 

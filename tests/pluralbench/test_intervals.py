@@ -9,6 +9,9 @@ import pytest
 from made_runs import decision, run_of
 from pluralbench import find_benchmark
 from pluralbench.data.decisions import DECISIONS
+from pluralbench.metrics.accuracy import accuracy_estimates
+from pluralbench.metrics.decided import Decided
+from pluralbench.metrics.metric import MetricKey
 
 
 def frame(won: Sequence[bool], clusters: Sequence[int], **columns: Any) -> pl.DataFrame:
@@ -18,7 +21,7 @@ def frame(won: Sequence[bool], clusters: Sequence[int], **columns: Any) -> pl.Da
 
 
 def interval(decisions: pl.DataFrame, *, benchmark: str = "pairs") -> tuple[float, float]:
-    found = run_of(decisions, benchmark).headline
+    found = dict(accuracy_estimates(Decided(find_benchmark(benchmark), decisions)))[MetricKey("overall")]
     assert found.low is not None
     assert found.high is not None
     assert 0 <= found.low <= found.high <= 1

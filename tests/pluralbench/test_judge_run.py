@@ -132,15 +132,15 @@ def test_one_order_is_drawn_by_the_seed_for_each_item_by_itself(data: Path, tmp_
         row | {"id": f"{row['id']}/{copy}", "prompt": f"{row['prompt']} {copy}"} for copy in range(3) for row in rows
     ]
     whole = write(tmp_path / "whole/p.jsonl", rows)
-    fewer = write(tmp_path / "fewer/p.jsonl", [*rows[7:40], rows[2]])
+    fewer = write(tmp_path / "fewer/p.jsonl", [*rows[7:30], rows[2]])
     first, again, less, other = (
         orders(judged(says("[[A]]"), table, tmp_path / f"run{number}", orders="one", seed=seed)[1])
-        for number, (table, seed) in enumerate([(whole, 0), (whole, 0), (fewer, 0), (whole, 1)])
+        for number, (table, seed) in enumerate([(whole, 0), (whole, 0), (fewer, 0), (fewer, 1)])
     )
     assert len(first) == 48
     assert first == again
     assert less.items() <= first.items(), "another row changes no row's order"
-    assert other != first
+    assert other != less
     assert 14 <= sum(first.values()) <= 34, "about half of them"
 
 

@@ -209,9 +209,10 @@ SCRIPTS = {
 
 
 def runs_in_all_languages(models: int = 4) -> list[Run]:
-    """Models on all languages, the first with names in other scripts."""
-    kinds = SCRIPTS | {f"org/model-{n}": "classifier" for n in range(len(SCRIPTS), models)}
-    return [translated_run(name, kind, codes=[*LANGUAGES], items=8) for name, kind in kinds.items()]
+    """Models on all languages, the first with names in other scripts; the others have the numbers of these."""
+    runs = [translated_run(name, kind, codes=[*LANGUAGES], items=8) for name, kind in SCRIPTS.items()]
+    more = (changed(runs[n % len(runs)], model__name=f"org/model-{n}") for n in range(len(runs), models))
+    return [*runs, *(changed(run, model__kind="classifier") for run in more)]
 
 
 WAYS = ("de-en", "en-de", "en-zh", "zh-en")
