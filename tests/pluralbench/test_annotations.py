@@ -387,9 +387,19 @@ def test_changed_votes_are_noticed(score: Callable[..., Run]) -> None:
 
 
 def test_show_counts_the_people(score: Callable[..., Run], run: Callable[..., tuple[int, str, str]]) -> None:
-    shown = run("show", score("multipref", "sample").path, "--id", "c00")[1]
+    scored = score("multipref", "sample")
+    shown = run("show", scored.path, "--id", "c00")[1]
     assert "4 of 4 votes" in shown
     assert "0 of 4 votes" in shown
+    votes = scored.annotations
+    assert votes is not None
+    for item in json.loads(run("show", scored.path, "--json")[1])["items"]:
+        own = votes.filter(id=item["id"])
+        for row in item["groups"]:
+            named = own if row["group"] is None else own.filter(attribute_worker=row["group"])
+            counts = [named.filter(response=place).height for place in range(2)]
+            assert (row["votes"], row["ties"]) == (counts, named["response"].null_count())
+        assert len(item["groups"]) == 1 + own["attribute_worker"].n_unique()
 
 
 @pytest.mark.parametrize(

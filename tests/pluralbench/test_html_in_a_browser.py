@@ -1,11 +1,14 @@
 """The page of a report in Chromium: sorting, searching, items, light and dark, narrow and wide, and screen readers."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import verbs
 from html_runs import ARABIC, IMAGE, SCRIPT, hostile_runs
 from made_runs import changed, keep
+from pluralbench.contract import Group
 from pluralbench.leaderboard.site import INDEX, write_site
 from pluralbench.reports.html.page import write_html
 from pluralbench.results.finding import find_runs
@@ -35,6 +38,10 @@ def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
         keep(changed(run, model__kind="generative" if place else "classifier"))
     write_site(folder / "runs", folder / "site", any_data=True)
     return folder / "site" / INDEX
+
+
+def shorter(groups: Sequence[Group]) -> list[list[float]]:
+    return [[-float(len(one)) for one in group.responses] for group in groups]
 
 
 def expect(found: Any) -> Any:
@@ -128,6 +135,21 @@ def test_it_fits_and_has_no_barrier(browser: "Browser", report: Path, width: int
     theme.click()
     expect(theme).to_have_attribute("aria-pressed", str(scheme != "dark").lower())
     assert page.evaluate(shown) != before
+    assert wrong == []
+
+
+def test_an_item_has_the_votes_of_people_and_the_side_of_each_model(browser: "Browser", tmp_path: Path) -> None:
+    verbs.score(shorter, benchmark="multipref", data="sample", out=tmp_path / "runs" / "a")
+    write_html(find_runs([tmp_path / "runs"]), tmp_path / "report.html")
+    wrong: list[str] = []
+    page = opened(browser, tmp_path / "report.html", wrong)
+    page.goto(f"{(tmp_path / 'report.html').as_uri()}#item=multipref/default/c00")
+    page.reload()
+    table = page.locator("#items-0 .item table").first
+    expect(table.locator("tr")).to_have_count(6)
+    assert table.locator("tbody tr").first.locator("th, td").all_inner_texts() == ["all", "4", "4", "0"]
+    assert table.locator("tbody tr").nth(1).locator("th, td").all_inner_texts() == ["preferred by", "", "", "shorter"]
+    assert barriers(page).violations_count == 0
     assert wrong == []
 
 

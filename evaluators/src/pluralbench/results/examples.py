@@ -125,7 +125,8 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
     Returns:
         For each item `config`, `id`, `subset`, `outcomes` (number of decisions by outcome), `credit` (from 0 to 1;
         None if no decision counts), `prompt` (messages), `person`, `answers` and `decisions`, with all recorded replies
-        of a judge. Items on which people voted have `votes`, the number of votes. Items in other
+        of a judge. Items on which people voted have `votes`, the number of votes, and `groups`: the number of votes for
+        each answer and for a tie, of all people and then of each group by attribute (None: not known). Items in other
         languages have `english`, the outcome of the same id in English.
 
     Raises:
@@ -241,8 +242,30 @@ def _example(run: Run, item: Row, rows: pl.DataFrame, decisions: pl.DataFrame, r
         "person": _person(run, item) if shown.person is None else shown.person,
         "answers": shown.answers,
         "decisions": shown.decisions,
-        **({"votes": len(item["annotations"])} if item.get("annotations") else {}),
+        **({"votes": len(item["annotations"]), "groups": _groups(run, item)} if item.get("annotations") else {}),
     }
+
+
+def _groups(run: Run, item: Row) -> list[Row]:
+    """Return the votes of all people and of each group: `attribute`, `group`, `votes` by answer, and `ties`."""
+    described = run.config.benchmark.description.annotations
+    answers = range(len(item["responses"]))
+    groups: dict[tuple[str | None, str | None], Counter[int | None]] = {(None, None): Counter()}
+    for vote in item["annotations"]:
+        own = zip(described.attributes if described else (), vote["attributes"], strict=True)
+        for key in ((None, None), *own):
+            groups.setdefault(key, Counter())[vote["response"]] += 1
+    order = ["", *(described.attributes if described else ())]
+    keys = sorted(groups, key=lambda key: (order.index(key[0] or ""), key[1] is None, key[1] or ""))
+    return [
+        {
+            "attribute": key[0],
+            "group": key[1],
+            "votes": [groups[key][one] for one in answers],
+            "ties": groups[key][None],
+        }
+        for key in keys
+    ]
 
 
 def _person(run: Run, item: Row) -> Row:

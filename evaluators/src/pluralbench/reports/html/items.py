@@ -209,8 +209,16 @@ def _item(rows: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
         "answers": [
             {"name": one["name"], "rank": one.get("rank"), "text": cut(one["text"], LONG)} for one in first["answers"]
         ],
+        "votes": [
+            {**one, "group": one["group"] and sanitize(one["group"])} | {"attribute": _spaced(one["attribute"])}
+            for one in first.get("groups", [])
+        ],
         "models": [None if row is None else _of_model(row) for row in rows],
     }
+
+
+def _spaced(name: str | None) -> str | None:
+    return name and name.replace("_", " ")
 
 
 def _person(person: Mapping[str, Any]) -> dict[str, Any]:
@@ -233,6 +241,7 @@ def _of_model(row: Mapping[str, Any]) -> dict[str, Any]:
         "credit": row["credit"],
         "english": row.get("english"),
         "scores": [one.get("score") for one in row["answers"]],
+        "side": _side(row),
         "orders": {one["first"]: picked(decisions[0], one) for one in decisions[0].get("orders", [])}
         if len(decisions) == 1
         else {},
@@ -241,6 +250,18 @@ def _of_model(row: Mapping[str, Any]) -> dict[str, Any]:
         "truth": next((one["truth"] for one in decisions if "truth" in one), None),
         "replies": [*_replies(row["answers"], decisions)],
     }
+
+
+def _side(row: Mapping[str, Any]) -> int | None:
+    """The place of the answer that a model prefers; -1 for a tie, None if scores or verdicts do not say."""
+    scores, decisions = [one.get("score") for one in row["answers"]], row["decisions"]
+    if None not in scores:
+        best = [place for place, score in enumerate(scores) if score == max(scores)]
+        return best[0] if len(best) == 1 else -1
+    sides = {"win": decisions[0].get("chosen"), "loss": decisions[0].get("rejected")} if len(decisions) == 1 else {}
+    names = [one["name"] for one in row["answers"]]
+    outcome = next(iter(row["outcomes"]))
+    return -1 if outcome == "tie" else names.index(sides[outcome]) if sides.get(outcome) in names else None
 
 
 def _replies(answers: Sequence[Mapping[str, Any]], decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:

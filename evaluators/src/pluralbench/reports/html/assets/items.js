@@ -71,6 +71,43 @@
     return entries.map(([name, count]) => one ? labels[name] : `${count} ${labels[name]}`).join(", ");
   };
 
+  // Votes of people: all, each group of an attribute, and which models prefer an answer.
+  const votes = (item, index) => {
+    if (!item.votes.length) return [];
+    const [all, ...groups] = item.votes;
+    const count = (one) => one.votes.reduce((a, b) => a + b, one.ties);
+    if (count(all) === 1) {
+      const known = groups.filter((one) => one.group !== null).map((one) => `${one.attribute}: ${one.group}`);
+      return known.length ? [titled("Who chose"), text(known.join("; "))] : [];
+    }
+    const ties = all.ties > 0;
+    const sides = item.models.map((one, place) => [one?.side, index.models[place]]);
+    const prefer = (side) => sides.filter(([one]) => one === side).map(([, name]) => name).join(", ");
+    const tied = ties || prefer(-1);
+    const heads = ["people", "votes", ...item.answers.map((one) => answerName(one.name)), ...(tied ? ["a tie"] : [])];
+    const row = (name, one) => {
+      const cells = [...one.votes, ...(tied ? [one.ties] : [])];
+      const most = Math.max(...cells);
+      return make("tr", {}, make("th", { scope: "row", dir: "auto" }, name), make("td", { cls: "number" }, String(count(one))),
+        ...cells.map((value) => make("td", { cls: value === most ? "number best" : "number" }, String(value))));
+    };
+    const heading = (name) => make("tr", {}, make("th", { scope: "rowgroup", colspan: heads.length, cls: "marks" }, name));
+    const bodies = [make("tbody", {}, row("all", all))];
+    if (sides.some(([one]) => one !== null && one !== undefined)) {
+      const places = [...item.answers.keys(), ...(tied ? [-1] : [])];
+      bodies[0].append(make("tr", {}, make("th", { scope: "row" }, "preferred by"), make("td", {}),
+        ...places.map((side) => make("td", { dir: "auto", cls: "number" }, prefer(side)))));
+    }
+    for (const name of new Set(groups.filter((one) => one.group !== null).map((one) => one.attribute))) {
+      bodies.push(make("tbody", {}, heading(name), ...groups.filter((one) => one.attribute === name)
+        .map((one) => row(one.group ?? "not known", one))));
+    }
+    const caption = "Votes of people by group, the most in bold";
+    const head = heads.map((name, place) => make("th", { scope: "col", ...(place ? { cls: "number" } : {}) }, name));
+    return [titled("Votes of people"), make("div", { cls: "scroll", role: "group", tabindex: "0", "aria-label": caption },
+      make("table", {}, make("caption", {}, caption), make("thead", {}, make("tr", {}, ...head)), ...bodies))];
+  };
+
   // A row for each model: outcome, scores of all answers, and a judge's verdict in each order.
   const scores = (item, index) => {
     const models = item.models.map((one, place) => [one, index.models[place]]).filter(([one]) => one);
@@ -117,7 +154,8 @@
     if (chunk === undefined) return withoutTexts(index, place);
     const item = (await block(`${root.id}-texts-${chunk}`))[place];
     return [...item.prompt.flatMap(([role, content]) => [titled(role === "user" ? "Prompt" : capital(role)), text(content, "div")]),
-      ...person(item, index), titled("Answers"), answers(item), titled("Models"), ...scores(item, index)];
+      ...person(item, index), titled("Answers"), answers(item),
+      ...votes(item, index), titled("Models"), ...scores(item, index)];
   };
 
   // The list.
