@@ -40,7 +40,7 @@ from verbs import value
 from written_tables import write
 
 Rows = list[dict[str, Any]]
-ITEMS = 24
+ITEMS = 12
 SHOWN = re.compile(r"<response_a>\n(.*?)\n</response_a>", re.DOTALL)
 LETTERS = ("verdict_chosen_first", "verdict_rejected_first")
 SURE, LABELED, RARE = 0.999, 0.9, 1e-4

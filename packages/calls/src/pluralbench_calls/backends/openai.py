@@ -1,7 +1,7 @@
 """Backend for endpoints with OpenAI's chat protocol."""
 
 from collections.abc import Collection
-from typing import Any, cast
+from typing import Any
 
 from pluralbench_calls.backends.completions import (
     MAX_MESSAGE_LENGTH,
@@ -32,13 +32,14 @@ class OpenAIChat(Endpoint):
         known_refused = self._refused.setdefault(request.model, set())
         refused = frozenset(known_refused)  # a concurrent request may add more
         body = drop_parameters(request, refused)
-        messages = cast("Any", body.pop("messages"))
+        messages = body.pop("messages")
         try:
             completion = await self.client.chat.completions.create(
                 model=request.model,
-                messages=messages,
-                # `extra_body` also sends fields that the client does not know.
-                extra_body=body,
+                messages=[],
+                # `extra_body` also sends fields that the client does not know, and replaces `messages`, whose types the
+                # client would compare for milliseconds.
+                extra_body=body | {"messages": messages},
                 extra_headers=self.headers,
             )
         except AnswerTooLong:
