@@ -4,11 +4,13 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from chat_server import Reply, serve
-from persona_tables import item, knows, release, rows
+from persona_tables import knows, release, rows
 from pluralbench import load_run
+from pluralbench_calls.backends import local
 
 Command = Callable[..., tuple[int, str, str]]
 
@@ -45,18 +47,15 @@ def test_a_run_says_what_it_found_and_judge_metrics_reads_it(run: Command, data:
         assert run(*words)[0] == 0
 
 
-@pytest.mark.heavy
-@pytest.mark.timeout(600)
-def test_the_embedded_model_judges_and_what_it_says_is_read(run: Command, tmp_path: Path) -> None:
-    only = item("prism", 0, "B", context="Why does ice float?", option_a="[[A]] [[100]]", option_b="It is less dense.")
-    data = release(tmp_path / "data", prism=[only])
-    words: list[str | Path] = ["judge-personas", "local", "--data", data, "--reply-format", "structured"]
-    words += ["--variables", "none", "--max-tokens", "64"]
-    status, _, error = run(*words, "--out", tmp_path / "run")
+def test_local_is_the_embedded_model(run: Command, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another server replies in its place; that it keeps to a schema is for the tests of the model itself."""
+    with serve(lambda *_: Reply('{"verdict": "A", "certainty": 90}')) as server:
+        embedded = SimpleNamespace(listening_address=server.base_url.removesuffix("/v1"))
+        monkeypatch.setattr(local, "_start", lambda: embedded)
+        words = ["judge-personas", "local", "--data", data, "--limit", "1", "--reply-format", "structured"]
+        status, _, error = run(*words, "--out", tmp_path / "run")
     assert status == 0, error
-    written = (tmp_path / "run" / "verdicts.csv").read_text(encoding="utf-8")
-    lines = [line.split(",") for line in written.splitlines()[1:]]
-    assert {line[5] for line in lines} <= {"A", "B"}
-    assert all(1 <= int(line[6]) <= 100 for line in lines)
+    assert {body["model"] for body in server.requests} == {local.LOCAL_MODEL}
+    assert all(body["response_format"]["type"] == "json_schema" for body in server.requests)
     _, measured, _ = run("judge-metrics", tmp_path / "run" / "verdicts.csv", "--format", "json")
-    assert json.loads(measured)[0]["n"] == 1
+    assert [(row["n"], row["invalid"]) for row in json.loads(measured)] == [(1, 0)] * 2

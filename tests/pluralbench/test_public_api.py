@@ -18,7 +18,6 @@ from live_hub import NO_NETWORK
 from pluralbench.errors import BenchmarkError, EvaluationError, RunError
 from pluralbench.results import Run
 from pluralbench_rewards import Group
-from reward_models import save_language_model
 from written_tables import write
 from written_verdicts import written
 
@@ -226,7 +225,11 @@ print("transformers.modeling_utils" in sys.modules)
 @pytest.mark.heavy
 def test_torch_is_imported_for_a_model_that_is_loaded_here_and_matplotlib_for_figures(tmp_path: Path) -> None:
     """The imports take seconds; that of transformers' models is left until one is loaded."""
-    commands = ABSENT.format(model=save_language_model(tmp_path / "model"))
+    model = tmp_path / "model"
+    model.mkdir()
+    for name, text in (("config.json", "{}"), ("model.safetensors", "weights")):
+        (model / name).write_text(text, encoding="utf-8")
+    commands = ABSENT.format(model=model)
     pairs = [{"id": f"q{number}", "prompt": "Tea?", "chosen": "Yes.", "rejected": "No."} for number in range(3)]
     words = {"data": str(write(tmp_path / "p.jsonl", pairs)), "verdicts": str(written(tmp_path))}
     with serve(lambda *_: Reply("[[A]]")) as server:

@@ -323,7 +323,7 @@ def test_a_card_stays_whole_on_a_full_disk(run_of: Callable[..., Run], report: C
     [
         ("---\nlicense: mit\n---\nGrün".encode("latin-1"), "README.md is not UTF-8; save it as UTF-8."),
         pytest.param(
-            b"---\na: " + b"[" * 5000 + b"\n---\n",
+            b"---\na: " + b"[" * 1200 + b"\n---\n",
             "README.md cannot be read (maximum recursion depth exceeded",
             marks=pytest.mark.heavy,
         ),

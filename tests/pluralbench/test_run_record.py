@@ -1,7 +1,7 @@
 """The record of a run: typed, read back as it was written, and refused in a sentence where it is not of its shape."""
 
 import json
-import subprocess
+import runpy
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -26,6 +26,7 @@ from pluralbench.metrics.frame import (
 )
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.metrics.table import METRICS as TABLE
+from pluralbench.results import schemas as schemas_module
 from pluralbench.results.evaluations import WithoutPersona
 from pluralbench.results.run_files import ANY_FILE, FILES
 from pluralbench.results.schemas import json_schemas
@@ -78,8 +79,9 @@ def test_a_run_is_read_as_it_was_written(tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.mark.heavy
-def test_a_run_is_of_the_schemas_that_a_command_makes(tmp_path: Path) -> None:
-    subprocess.run([sys.executable, "-m", "pluralbench.results.schemas", tmp_path], check=True)
+def test_a_run_is_of_the_schemas_that_a_command_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["schemas", str(tmp_path)])
+    runpy.run_path(str(schemas_module.__file__), run_name="__main__")
     schemas = {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()}
     assert schemas == json_schemas()
     bare = WithoutPersona(items=1, ids=("x",))

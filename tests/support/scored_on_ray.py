@@ -11,5 +11,5 @@ if __name__ == "__main__":
     address, data, out, log, pause = sys.argv[1:]
     function = by_bytes(Path(log), pause=float(pause))
     pluralbench.score(
-        function, benchmark="pairs", data=data, out=out, cluster=ClusterConfig(address=address, workers=2)
+        function, benchmark="pairs", data=data, out=out, cluster=ClusterConfig(address=address, workers=1)
     )
