@@ -123,6 +123,10 @@ def test_figures_have_a_row_for_each_group_and_level_of_consensus(runs: list[Run
         for name in ("Ghana", "Peru")
     }
     assert values == expected
+    differ = charts["sides_opinions"].marks
+    assert {str(mark.at).partition(" (")[0] for mark in differ} == {"Ghana, not Peru", "Peru, not Ghana"}
+    # The first model decides as Ghana does on all items on which the two differ.
+    assert {mark.point.value for mark in differ if str(mark.at).startswith("Ghana")} >= {100.0}
     consensus = charts["consensus_opinions"]
     assert {str(mark.at).partition(" ")[0] for mark in consensus.marks} <= {"Unanimous", "Clear", "Split"}
     assert len(charts["shares_opinions"].panels) == len(runs)

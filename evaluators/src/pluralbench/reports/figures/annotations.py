@@ -1,6 +1,7 @@
 """Figures of runs on benchmarks with votes of people: by group of people, by consensus, and predicted shares."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from pluralbench_measures.annotators import CONSENSUS
 from pluralbench_measures.crossed import MIN_PEOPLE
@@ -11,6 +12,8 @@ from pluralbench.reports.figures.chart import EQUAL, Chart, Mark, Panel, Point, 
 from pluralbench.reports.figures.series import RunSeries
 
 MODELS = 4  # panels of predicted shares in a row
+SIDED, SIDING = "agreement_where_groups_differ", "Agreement with the first group (%)"
+SIDES = 12  # rows of two groups in a panel
 AGREEING = "Votes for the preferred response (%)"
 
 
@@ -24,6 +27,30 @@ def groups(models: Sequence[RunSeries]) -> Chart:
         panels.append(Panel(marks_of(models, rows, AGREEMENT), AGREEING, attribute.replace("_", " ").capitalize()))
     note = f"In brackets: people. Groups of fewer than {MIN_PEOPLE} are last, and not ranked."
     return Chart(f"Agreement with groups of people, {which(models)}", panels, note)
+
+
+def sides(models: Sequence[RunSeries]) -> Chart:
+    """Make a panel of each attribute, with a row of each two groups whose majorities differ on some items."""
+    runs = [one.run for one in models]
+    panels = []
+    for attribute in attributes_of(runs):
+        keys = dict.fromkeys(key for run in runs for key in run.keys(SIDED, "other_group", attribute=attribute))
+        items = {key: max(run.at(key).n or 0 for run in runs) for key in keys}
+        rows: dict[str, dict[str, Any]] = {
+            f"{key.group}, not {key.other_group} ({many:,})": {
+                "attribute": attribute,
+                "group": key.group,
+                "other_group": key.other_group,
+            }
+            for key, many in sorted(items.items(), key=lambda pair: -pair[1])[:SIDES]
+        }
+        if rows:
+            panels.append(Panel(marks_of(models, rows, SIDED), SIDING, attribute.replace("_", " ").capitalize()))
+    note = (
+        "In brackets: items on which most of one group and most of the other prefer different responses. At most "
+        f"{SIDES} rows, those with the most items."
+    )
+    return Chart(f"Whose side is taken where groups differ, {which(models)}", panels, note)
 
 
 def consensus(models: Sequence[RunSeries]) -> Chart:
@@ -65,5 +92,5 @@ def reliability(models: Sequence[RunSeries]) -> Chart:
     return Chart(f"Predicted shares of votes, {which(shown)}", panels, note, MODELS)
 
 
-FIGURES = {"groups": groups, "consensus": consensus, "shares": reliability}
+FIGURES = {"groups": groups, "sides": sides, "consensus": consensus, "shares": reliability}
 """Figures of benchmarks with votes of people, by what their files begin with."""
