@@ -21,6 +21,7 @@ from figure_runs import (
     with_references,
 )
 from made_personalize import made_items, made_personalized
+from made_runs import changed
 from pluralbench.downstream.correlate import correlate
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import downstream, verdicts
@@ -35,9 +36,12 @@ Charts = Mapping[str, Chart]
 def of_runs(models: int, folder: Path) -> Charts:
     """All figures of a report of some models on benchmarks of every kind."""
     benchmarks = {1: ("personalized", "pairs"), 4: ("multilingual", "mine"), 12: ("reward-bench", "pandalm")}[models]
-    runs = [with_references(benchmark_run(n, benchmark)) for n in range(models) for benchmark in benchmarks]
-    runs += [persona_run(n, folder) for n in range(models)] if models < 12 else []
-    runs += chinese_runs(models, renamed=LONG_CATEGORIES)
+    own = min(models, 4)
+    runs = [with_references(benchmark_run(n, benchmark)) for n in range(own) for benchmark in benchmarks]
+    runs += [persona_run(n, folder) for n in range(own)] if models < 12 else []
+    runs += chinese_runs(own, renamed=LONG_CATEGORIES)
+    # More models have the numbers of these.
+    runs += [changed(run, model__name=f"{run.name}-{n}") for n in range(1, models // own) for run in [*runs]]
     runs += [places_run("last", 0.3), places_run("even", 0.5)]
     return figures_of(runs)
 

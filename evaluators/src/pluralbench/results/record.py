@@ -4,6 +4,7 @@ import platform
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
@@ -343,6 +344,7 @@ def provenance() -> ProvenanceRecord:
     )
 
 
+@cache  # a process has the code that it began with
 def _git() -> GitRecord | None:
     folder = Path(__file__).parent
     if "site-packages" in folder.parts:
