@@ -79,8 +79,9 @@ def asked(data: Path, out: Path, reply: str = "[[A]]", **options: Any) -> tuple[
 HOWS: list[dict[str, Any]] = [{"orders": "both"}, {"orders": "one"}, {"protocol": "pointwise", "reply": "[[5]]"}]
 
 
-@pytest.mark.parametrize("profile", ["none", "raw", "plan"])
-@pytest.mark.parametrize("how", HOWS)
+@pytest.mark.parametrize(
+    ("profile", "how"), [*(("raw", how) for how in HOWS), ("none", HOWS[0]), ("plan", HOWS[1]), ("plan", HOWS[2])]
+)
 def test_judging_never_shows_rubrics_or_narratives(
     data: Path, tmp_path: Path, profile: str, how: dict[str, Any]
 ) -> None:
@@ -89,8 +90,7 @@ def test_judging_never_shows_rubrics_or_narratives(
     assert not [request for request in requests if MARKER in request]
 
 
-@pytest.mark.parametrize("how", HOWS[1:])
-@pytest.mark.parametrize("oracle", ["titles", "reasons"])
+@pytest.mark.parametrize(("oracle", "how"), [("titles", HOWS[1]), ("reasons", HOWS[2])])
 def test_an_oracle_is_shown_the_aspects_but_not_the_narrative(
     data: Path, tmp_path: Path, oracle: Any, how: dict[str, Any]
 ) -> None:
@@ -102,7 +102,7 @@ def test_an_oracle_is_shown_the_aspects_but_not_the_narrative(
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("how", HOWS[1:])
+@pytest.mark.parametrize("how", HOWS[2:])
 def test_the_papers_oracle_is_shown_the_posts_too_and_goes_by_what_this_person_expects(
     data: Path, tmp_path: Path, how: dict[str, Any]
 ) -> None:

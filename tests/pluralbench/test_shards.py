@@ -171,7 +171,7 @@ def test_merged_shards_of_a_judge_are_the_whole_run(how: dict[str, Any], tmp_pat
             return verbs.judge("judge-1", benchmark="pairs", data=data, **asked, **how, **options)
 
         whole = make(out=tmp_path / "whole")
-        merged = pluralbench.merge(in_shards(make, tmp_path, 3))
+        merged = pluralbench.merge(in_shards(make, tmp_path, 2))
     same(merged, whole)
     assert judging(whole).invalid_reasons or how.get("protocol")
     mine, theirs = (read_ledger(run.path / "ledger.parquet").drop("recorded_at") for run in (merged, whole))
@@ -188,15 +188,15 @@ def test_merged_shards_of_a_judge_are_the_whole_run(how: dict[str, Any], tmp_pat
 )
 def test_merged_shards_of_a_judge_of_personas_are_the_whole_run(how: dict[str, Any], tmp_path: Path) -> None:
     alike = {"context": "What?", "option_a": "a", "option_b": "b"}  # which without a persona all read the same
-    prism = [row | alike for row in rows("prism", 9, ties=2)]
-    data = release(tmp_path / "data", prism=prism, opinion_qa=rows("opinion_qa", 7))
+    prism = [row | alike for row in rows("prism", 6, ties=1)]
+    data = release(tmp_path / "data", prism=prism, opinion_qa=rows("opinion_qa", 5))
     with serve(by_its_words) as server:
 
         def make(**options: Any) -> Run:
             return verbs.judge_personas("judge-1", data=data, base_url=server.base_url, **how, **options)
 
         whole = make(out=tmp_path / "whole")
-        shards = in_shards(make, tmp_path, 3)
+        shards = in_shards(make, tmp_path, 2)
         merged = pluralbench.merge(shards)
     same(merged, whole)
     assert (merged.path / "verdicts.csv").read_bytes() == (whole.path / "verdicts.csv").read_bytes()

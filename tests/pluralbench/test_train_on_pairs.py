@@ -20,7 +20,7 @@ from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
 Row = dict[str, Any]
-STUDIES = ("cheems-sets", "cheems-scaling", "cheems-models")
+STUDIES = ("cheems-sets", "cheems-scaling")
 QUICK = {"batch_size": 8, "gradient_accumulation_steps": 1, "max_length": 1024, "head_init": "large", "epochs": 1}
 
 
@@ -175,6 +175,15 @@ def test_a_study_of_preference_sets_runs_to_its_end(study: str, run: Command, tm
     assert scores.null_count().sum_horizontal().item() == 0
     drawn = "axis" in values
     assert drawn == ("figures/axis.png" in page) == (tmp_path / "out/figures/axis.png").exists()
+
+
+def test_the_study_of_bases_differs_from_that_of_sizes_in_its_models_alone() -> None:
+    texts = ((FOLDER / f"{name}.toml").read_text(encoding="utf-8") for name in ("cheems-scaling", "cheems-models"))
+    sizes, bases = map(tomllib.loads, texts)
+    assert bases["benchmarks"] == sizes["benchmarks"]
+    for model in bases["models"]:
+        like_any = sizes["models"][0]["train"] | {"base": model["train"]["base"]}
+        assert model["train"] | {"pairs": like_any["pairs"]} == like_any
 
 
 def test_more_items_than_there_are_is_refused_before_anything_is_made(run: Command, tmp_path: Path) -> None:
