@@ -262,9 +262,9 @@ def test_verdicts_have_figures_by_setting_and_set_of_variables() -> None:
 @pytest.mark.heavy
 def test_the_curves_of_best_of_n_are_its_numbers(sample: Path, tmp_path: Path) -> None:
     with serve(World()) as server:
-        judged = sampled(server, sample, tmp_path / "two", MODELS, limit=2, n=8, k=())
+        judged = sampled(server, sample, tmp_path / "two", MODELS, limit=1, n=4, k=())
         promised = sampled(
-            server, sample, tmp_path / "promised", MODELS, judge=None, limit=2, n=8, k=(), reuse=judged.path
+            server, sample, tmp_path / "promised", MODELS, judge=None, limit=1, n=4, k=(), reuse=judged.path
         )
         alone = sampled(server, sample, tmp_path / "alone", {}, limit=1)
     left, right = best_of_n(judged)["best_of_n"].panels
