@@ -21,6 +21,7 @@ from children import ended
 from pluralbench_calls import Answer, Ledger, read_ledger
 from published_rows import published_files
 from reward_models import save_classifier
+from session_folder import made_once
 from written_tables import write
 
 BUILDERS = ("build-chinese", "build-multilingual", "build-persona-judge", "build-personalized")
@@ -56,10 +57,15 @@ def _done(folder: Path, line: str) -> None:
     assert result.status == 0, result.said
 
 
+def released(builder: str) -> Path:
+    """The release of a builder's sample, made once: it is copied, not changed."""
+    return made_once(f"{builder}'s release", lambda folder: _done(folder, f"{builder} --out release")) / "release"
+
+
 def _release(builder: str) -> Callable[[Path], object]:
     def make(folder: Path) -> None:
-        _done(folder, f"{builder} --out release")
-        shutil.copytree(folder / "release", folder / "other")
+        for name in ("release", "other"):
+            shutil.copytree(released(builder), folder / name)
 
     return make
 
