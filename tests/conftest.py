@@ -12,6 +12,7 @@ from shutil import which
 from typing import Any
 
 import pytest
+from _pytest.mark.expression import Expression
 from case_seconds import CALL, cpu_seconds, record
 from hypothesis import settings
 from printed_tables import print_tables
@@ -35,6 +36,8 @@ READ = (
     "RAY_",
     "PLURALBENCH_",
 )
+WHOLE = {"cuda": "heavy", "engines": "engines", "faults": "faults"}
+"""Folders all of whose cases have a mark."""
 OWN = ("PLURALBENCH_TEST_SESSION", "PLURALBENCH_ENGINES")  # what the tests themselves say to their processes
 for name in [*os.environ]:
     if name.startswith(READ) and name not in OWN:
@@ -55,6 +58,14 @@ def pytest_configure() -> None:
     make_session_folder()
     if find_spec("certifi"):  # not with the members that ask no server
         os.environ["SSL_CERT_FILE"] = one_certificate()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import nothing of a folder none of whose cases is asked for; what the caller names is collected anyway."""
+    mark, asked = WHOLE.get(collection_path.name), config.option.markexpr
+    if mark and asked and not Expression.compile(asked).evaluate(lambda name, /, **_: name == mark):
+        return True
+    return None
 
 
 @pytest.hookimpl(wrapper=True)
