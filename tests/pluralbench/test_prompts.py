@@ -35,7 +35,7 @@ def data(people: Callable[..., Rows], tmp_path: Path) -> Path:
     return write(tmp_path / "people.jsonl", rows)
 
 
-def shown(data: Path, benchmark: str = "personalized", **options: Any) -> list[Group]:
+def shown(data: Path, benchmark: str = "personalized", **options: Any) -> Sequence[Group]:
     """What a model is given with these options."""
     return load_benchmark(benchmark, data, PromptConfig(**options)).groups()
 

@@ -1,6 +1,6 @@
 """`--profile persona`: whose persona an item gets, what a model and a judge are told, and what is refused."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ Rows = list[dict[str, Any]]
 SHOWN = {"prompt": "Tea or coffee?", "chosen": "Tea, since you sleep badly.", "rejected": "Coffee."}
 
 
-def groups(data: Path, benchmark: str = "personalized", **options: Any) -> list[Group]:
+def groups(data: Path, benchmark: str = "personalized", **options: Any) -> Sequence[Group]:
     return load_benchmark(benchmark, str(data), PromptConfig(profile="persona", **options)).groups()
 
 

@@ -3,12 +3,12 @@
 Rubric aspects and narratives define the right answer, so only a judge with `oracle` sees aspects.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 import polars as pl
 from pluralbench_rewards import Group, Person
@@ -23,6 +23,7 @@ from pluralbench.config.judges import AnswerLanguage, Oracle
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.history import History
 from pluralbench.data.personas import UserPersona, json_lines, read_personas
+from pluralbench.data.rows_to_items import BATCH_ITEMS
 from pluralbench.errors import DataError
 
 KNOWN = ("profile", "persona", "earlier")
@@ -76,14 +77,43 @@ class UserContext:
         return item["profile"] or self.history.questions(item)
 
 
+class ItemGroups(Sequence[Group]):
+    """Groups of items, of which a batch at a time are Python objects."""
+
+    def __init__(self, items: pl.DataFrame, make: Callable[[pl.DataFrame], list[Group]]) -> None:
+        self._items, self._make = items, make
+        self._first, self._made = 0, list[Group]()
+
+    def __len__(self) -> int:
+        return self._items.height
+
+    @overload
+    def __getitem__(self, index: int) -> Group: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[Group]: ...
+
+    def __getitem__(self, index: int | slice) -> Group | list[Group]:
+        if isinstance(index, slice):
+            return self._make(self._items[index])
+        place = range(len(self))[index]
+        if not self._first <= place < self._first + len(self._made):
+            follows = place == self._first + len(self._made)
+            self._first, self._made = place, self._make(self._items.slice(place, BATCH_ITEMS if follows else 1))
+        return self._made[place - self._first]
+
+    def __iter__(self) -> Iterator[Group]:
+        return chain.from_iterable(map(self._make, self._items.iter_slices(BATCH_ITEMS)))
+
+
 def items_to_groups(
     items: pl.DataFrame,
     context: UserContext,
     *,
     several_configs: bool,
     full_context: bool = False,
-    blocks: Sequence[int] | None = None,
-) -> list[Group]:
+    blocks: pl.Series | None = None,
+) -> Sequence[Group]:
     """Convert items to groups, with the user context as data and as text.
 
     Args:
@@ -96,19 +126,26 @@ def items_to_groups(
     Raises:
         DataError: If an item lacks the user context that the prompt shows.
     """
-    rows = items.select("config", "id", "person", "responses", *KNOWN).iter_rows(named=True)
-    return [
-        Group(
-            f"{item['config']}/{item['id']}" if several_configs else item["id"],
-            item["prompt"],
-            item["responses"],
-            build_person(item, context, full_context=full_context),
-            context_blocks(item, context),
-            block=block,
-        )
-        for row, prompt, block in zip(rows, _messages(items["prompt"]), blocks or [0] * items.height, strict=True)
-        for item in (row | {"prompt": prompt},)
-    ]
+
+    def make(part: pl.DataFrame) -> list[Group]:
+        rows = part.drop("prompt").iter_rows(named=True)
+        return [
+            Group(
+                f"{item['config']}/{item['id']}" if several_configs else item["id"],
+                prompt,
+                item["responses"],
+                build_person(item, context, full_context=full_context),
+                context_blocks(item, context),
+                block=item["block"],
+            )
+            for row, prompt in zip(rows, _messages(part["prompt"]), strict=True)
+            for item in (row | {"prompt": prompt},)
+        ]
+
+    needed = items.select("config", "id", "person", "prompt", "responses", *KNOWN)
+    groups = ItemGroups(needed.with_columns((pl.lit(0) if blocks is None else blocks).alias("block")), make)
+    # An item without the context that prompts show is refused before any is scored.
+    return groups if context.prompt.profile == "none" else [*groups]
 
 
 def up_to_each_step(group: Group) -> Group:

@@ -1,6 +1,6 @@
 """Load the items of a benchmark for a run, and open the run's directory."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -70,7 +70,7 @@ class LoadedBenchmark(NamedTuple):
         """The user context that prompts show."""
         return self.context.prompt
 
-    def groups(self, *, full_context: bool = False) -> list[Group]:
+    def groups(self, *, full_context: bool = False) -> Sequence[Group]:
         """Convert the items to groups, in their order.
 
         Args:
@@ -84,7 +84,7 @@ class LoadedBenchmark(NamedTuple):
             self.context,
             several_configs=self.items.frame["config"].n_unique() > 1,
             full_context=full_context,
-            blocks=None if self.blocks is None else self.blocks.to_list(),
+            blocks=self.blocks,
         )
         return [*map(up_to_each_step, groups)] if self.benchmark.in_steps else groups
 

@@ -57,9 +57,9 @@ class FunctionModel:
                 results = self._call([groups[index] for index in indices])
                 for index, values in zip(indices, results, strict=True):
                     scores[index] = values
-                    meter.advance()
                     if on_scored is not None:
                         on_scored(index, values)
+                meter.advance(items=len(indices))
         return Scored([scores[index] for index in range(len(groups))], tokens_cut=[0] * len(groups))
 
     def _call(self, groups: Sequence[Group]) -> list[list[float]]:

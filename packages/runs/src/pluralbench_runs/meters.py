@@ -68,18 +68,19 @@ class Meter:
         """The number of finished items, such as "66 of 224 (scoring)"."""
         return f"{self._done:,} of {self._task.total:,.0f} ({self._task.description})"
 
-    def advance(self, cost: float = 0.0, note: str = "") -> None:
-        """Count one more finished item.
+    def advance(self, cost: float = 0.0, note: str = "", *, items: int = 1) -> None:
+        """Count finished items.
 
         Args:
-            cost: Its cost in US dollars.
+            cost: Their cost in US dollars.
             note: Text to show after the numbers.
+            items: Number of newly finished items.
         """
         now = time.monotonic()
         if now - self._newest >= BATCH_SECONDS:
             self._batches = self._done - self._before, self._newest - self._started
         self._newest = now
-        self._done += 1
+        self._done += items
         self._cost += cost
         money = f"${self._cost:.2f}" if self._cost else ""
         self._bar.update(self._task.id, completed=self._done, cost=money, note=note)
