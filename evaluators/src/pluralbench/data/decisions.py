@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from itertools import chain
 from math import inf, nan
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -39,7 +40,6 @@ SCORED_PAIRED = (*BASE, "score_chosen", "score_rejected", "tokens_chosen", "toke
 SCORED_RANKED = (*BASE, "response", "rank", "score", "tokens", *_LENGTH, "outcome")
 SCORED = "scored"
 """Outcome of a ranking's response with a finite score."""
-_SIZES = pl.List(pl.Int64)
 NO_PAIR = (0, 0)
 """Placeholder for the pairs of a ranking whose responses all share a rank."""
 
@@ -58,7 +58,7 @@ def decide(
         A frame with the columns `DECISIONS`.
     """
     of, better, worse = _compared_pairs(items["compared"]) if lists_pairs(items) else _pairs(items["rank"])
-    values = scores if isinstance(scores, pl.Series) else float_lists(scores)
+    values = scores if isinstance(scores, pl.Series) else number_lists(scores)
     equal, dropped = better == worse, (values.list.len() == 0).to_numpy()[of]
     margin, scored = np.full(len(of), np.nan), ~(equal | dropped)
     right, wrong = _values_at(values, of[scored], better[scored], worse[scored])
@@ -104,12 +104,12 @@ def _compared_pairs(pairs: pl.Series) -> tuple[NDArray[np.int64], NDArray[np.int
     return of, better, worse
 
 
-def float_lists(lists: Sequence[Sequence[float]]) -> pl.Series:
+def number_lists(lists: Sequence[Sequence[float]], kind: type[np.number[Any]] = np.float64) -> pl.Series:
     """Convert lists of numbers to a column, ten times as fast as polars does."""
     import pyarrow as pa
 
     sizes = np.fromiter(map(len, lists), np.int64, len(lists))
-    flat = np.fromiter(chain.from_iterable(lists), np.float64, int(sizes.sum()))
+    flat = np.fromiter(chain.from_iterable(lists), kind, int(sizes.sum()))
     ends = np.concatenate([[0], np.cumsum(sizes)])
     return pl.Series(pl.from_arrow(pa.LargeListArray.from_arrays(ends, flat)))
 
@@ -180,18 +180,21 @@ def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decis
         scored: Scores of the items.
         decisions: Decisions from `decide`.
     """
-    lists = scored.scores
-    sizes = [len(ranks) for ranks in items["rank"]]
-    nulls = [[None] * size for size in sizes]
     own = items.select(pl.col(BASE).cast(pl.String)).with_columns(
-        dropped=pl.Series([not values for values in lists], dtype=pl.Boolean),
         tokens_cut=pl.Series(scored.tokens_cut or [0] * items.height, dtype=pl.Int64),
         reason=pl.Series([scored.dropped.get(place) for place in range(items.height)], dtype=pl.String),
-        score=float_lists([values or [nan] * size for values, size in zip(lists, sizes, strict=True)]),
-        tokens=pl.Series([one or none for one, none in zip(scored.tokens or nulls, nulls, strict=True)], dtype=_SIZES),
+        score=number_lists(scored.scores),
+        tokens=number_lists(scored.tokens or [()] * items.height, np.int64),
+        size=items["rank"].list.len(),
+    )
+    has_scores, has_tokens = (pl.col(name).list.len() > 0 for name in ("score", "tokens"))
+    own = own.with_columns(
+        dropped=~has_scores,
+        truncated=pl.col("tokens_cut") > 0,
+        score=pl.when(has_scores).then("score").otherwise(pl.lit(nan).repeat_by("size")),
+        tokens=pl.when(has_tokens).then("tokens").otherwise(pl.lit(None, pl.Int64).repeat_by("size")),
     )
     score = pl.when("dropped").then(None).otherwise("score")
-    own = own.with_columns(truncated=pl.col("tokens_cut") > 0)
     if not records_responses(benchmark):
         sides = {
             f"{name}_{side}": pl.col(name).list.get(place)

@@ -44,9 +44,10 @@ def _of_responses(benchmark: Benchmark, items: pl.DataFrame) -> Numbers:
     yield from _by_decisions(Decided(benchmark, _by_length(items, 1)), LONGER)
     shorter = Decided(benchmark, _by_length(items, -1))
     yield from _by_decisions(shorter, SHORTER)
-    ranks = items["rank"].to_list()
+    rankings = items.select("config", "id", "rank") if benchmark.by_category else items.clear()  # else none is counted
+    ranks = rankings["rank"].to_list()
     chances = {rank: chance_of_match(rank) for rank in {*map(tuple, ranks)}}
-    places = items.select("config", "id").iter_rows()
+    places = rankings.select("config", "id").iter_rows()
     matched = {place: chances[tuple(rank)] for place, rank in zip(places, ranks, strict=True)}
     yield from _coin(shorter, 0.5, matched)  # only the number of decisions matters
 
