@@ -6,11 +6,13 @@ Intervals, tests and held-out splits treat a cluster as one draw.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from hashlib import sha256
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from pluralbench_release.audit import normalized
 from pluralbench_runs import FrozenModel, digest, one_line, plural
 from pydantic import Field
@@ -18,7 +20,6 @@ from pydantic import Field
 from pluralbench.data.rows_to_items import BATCH_ITEMS
 from pluralbench.errors import EvaluationError
 
-PLACE = "#place"
 NUM_BLOCKS = 64
 """Number of blocks of a benchmark; fewer if they would be smaller than `MIN_BLOCK`, more if larger than `MAX_BLOCK`."""
 MIN_BLOCK, MAX_BLOCK = 4, 128  # items; a larger group is a block by itself
@@ -76,25 +77,27 @@ def assign_clusters(items: pl.DataFrame, columns: Mapping[str, str | None]) -> t
     Returns:
         The items, and the counts.
     """
-    texts = pl.concat(map(_normalized_prompts, items.iter_slices(BATCH_ITEMS)))
-    prompts = items.select("config", prompt=texts.rank("dense"))  # numbers take less memory and time than texts
-    by_prompt = items["config"].is_in([config for config, column in columns.items() if column is None]) & (texts != "")
-    keys = items.select("cluster", prompt=pl.when(by_prompt).then(prompts["prompt"]))
+    by_prompt = items["config"].is_in([config for config, column in columns.items() if column is None])
+    digests = pl.concat(map(_prompt_digests, items.iter_slices(BATCH_ITEMS)))
+    prompts = items.select("config", prompt=digests.rank("dense").fill_null(0))
+    keys = items.select("cluster", prompt=pl.when(by_prompt & (prompts["prompt"] > 0)).then(prompts["prompt"]))
     pairs = Counter(_repeated_pairs(items, prompts))
     names = items["cluster"][connected_groups(keys)]
     clusters = Clusters(
         column=", ".join(sorted({column for column in columns.values() if column is not None})) or None,
         clusters=names.n_unique(),
-        repeated_prompts=prompts.height - prompts.n_unique(),
+        repeated_prompts=prompts.height - prompts.group_by("config").agg(pl.col("prompt").n_unique())["prompt"].sum(),
         repeated_pairs=pairs.total() - len(pairs),
         mirrored_pairs=sum((config, prompt, b, a) in pairs for config, prompt, a, b in pairs) // 2,
     )
     return items.with_columns(cluster=names), clusters
 
 
-def _normalized_prompts(items: pl.DataFrame) -> pl.Series:
+def _prompt_digests(items: pl.DataFrame) -> pl.Series:
+    """Return digests of the normalized prompts, which take less memory than the texts; null for an empty prompt."""
     contents = items["prompt"].list.eval(pl.element().struct.field("content"))
-    return pl.Series("text", map(normalized, contents.list.join("\n\n")), pl.String)
+    texts = map(normalized, contents.list.join("\n\n"))
+    return pl.Series([sha256(text.encode()).hexdigest()[:32] if text else None for text in texts], dtype=pl.String)
 
 
 def connected_groups(keys: pl.DataFrame) -> pl.Series:
@@ -106,19 +109,27 @@ def connected_groups(keys: pl.DataFrame) -> pl.Series:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    places = keys.with_row_index(PLACE)
-    edges = pl.concat(
-        places.drop_nulls(name).select(PLACE, head=pl.col(PLACE).first().over(name)) for name in keys.columns
-    )
-    ends = (edges[PLACE].to_numpy(), edges["head"].to_numpy())
-    graph = coo_array((np.ones(edges.height, bool), ends), shape=(keys.height, keys.height))
-    groups = places.with_columns(group=pl.Series(connected_components(graph, directed=False)[1]))
-    return groups.select(pl.col(PLACE).first().over("group")).to_series()
+    places = [values.is_not_null().arg_true().to_numpy() for values in keys]
+    heads = [
+        own[_first_places(values.drop_nulls().rank("dense").to_numpy())]
+        for own, values in zip(places, keys, strict=True)
+    ]
+    ends = (np.concatenate(places), np.concatenate(heads))
+    graph = coo_array((np.ones(len(ends[0]), bool), ends), shape=(keys.height, keys.height))
+    return pl.Series(_first_places(connected_components(graph, directed=False)[1]))
+
+
+def _first_places(numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """Return for each number the place of the first equal one."""
+    firsts = np.zeros(numbers.max(initial=0) + 1, np.int64)
+    firsts[numbers[::-1]] = np.arange(len(numbers))[::-1]  # the last assignment stays
+    places: NDArray[np.int64] = firsts[numbers]
+    return places
 
 
 def _repeated_pairs(items: pl.DataFrame, prompts: pl.DataFrame) -> Iterator[Pair]:
     """Yield the pairs of the items whose prompt occurs more than once in their config."""
-    repeated = prompts.is_duplicated()
+    repeated = prompts.select(pl.col("prompt").is_duplicated().over("config")).to_series()
     rows = items.filter(repeated).select("rank", "responses").iter_rows()
     for place, (ranks, responses) in zip(prompts.filter(repeated).iter_rows(), rows, strict=True):
         ranked = [(rank, normalized(text)) for rank, text in zip(ranks, responses, strict=True) if rank is not None]

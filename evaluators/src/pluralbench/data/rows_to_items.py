@@ -87,7 +87,8 @@ def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, column
         }
         items = typed_frame(values, ITEMS)
         parts.append(items.with_columns(digest=_digests(items)))
-    return pl.concat(parts, rechunk=True)
+    # A column at a time, so that the items are in memory once.
+    return pl.DataFrame([pl.concat([part.drop_in_place(name) for part in parts], rechunk=True) for name in ITEMS])
 
 
 def with_ids(frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:

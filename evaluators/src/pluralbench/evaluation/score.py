@@ -109,21 +109,25 @@ def write_scores(
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:
-                record, scored, frames, resumed = _score_items(output.work, loaded, open_model, config.model)
-                result = result_of_scores(record, scored, frames[0], resumed, CostRecord(seconds=seconds()))
-                write_run(
-                    output, config, result, loaded.compute_metrics(*frames), {"items": frames[1]} | loaded.frames()
-                )
+                result, frames = _score_items(output.work, loaded, open_model, config.model, seconds)
+                metrics = loaded.compute_metrics(*frames)
+                write_run(output, config, result, metrics, {"items": frames[1]} | loaded.frames())
+                del frames  # of as much memory as those that are read below
     return load_run(target, ScoreRunConfig, part=True)
 
 
 def _score_items(
-    work: Path, loaded: LoadedBenchmark, open_model: Callable[[], AnyRewardModel], model_record: ModelRecord
-) -> tuple[ModelRecord, Scored, DecidedItems, int]:
-    """Return the loaded model's record, its scores, what they decide, and how many items were scored before."""
+    work: Path,
+    loaded: LoadedBenchmark,
+    open_model: Callable[[], AnyRewardModel],
+    model_record: ModelRecord,
+    seconds: Callable[[], float],
+) -> tuple[ScoreResult, DecidedItems]:
+    """Return the result of the loaded model, and what its scores decide."""
     items, benchmark = loaded.frame, loaded.benchmark
     if items.is_empty():  # an empty shard needs no model
-        return model_record, Scored([]), scored_items(benchmark, items, Scored([])), 0
+        frames = scored_items(benchmark, items, Scored([]))
+        return result_of_scores(model_record, Scored([]), frames[0], 0, CostRecord(seconds=seconds())), frames
     groups, model = loaded.groups(), open_model()
     compares = not isinstance(model, RewardModel)
     if compares:
@@ -143,7 +147,8 @@ def _score_items(
             else compare_items(model, groups, compared_pairs(items), journaled, record)
         )
     del groups  # their texts take as much memory as the data
-    return model.record(), scored, scored_items(benchmark, items, scored, compares=compares), resumed
+    frames = scored_items(benchmark, items, scored, compares=compares)
+    return result_of_scores(model.record(), scored, frames[0], resumed, CostRecord(seconds=seconds())), frames
 
 
 def scored_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, *, compares: bool = False) -> DecidedItems:
