@@ -60,7 +60,11 @@ def test_a_missing_value_is_a_dash_and_one_of_few_is_hollow(upright: bool) -> No
     assert "–: missing." in shown
     assert "Hollow: fewer than 10 prompts or users." in shown
     assert "Whiskers: 95% intervals." in shown
-    assert sorted(dot.get_markerfacecolor() == PAPER for dot in markers(*figure.axes)) == [False, True]
+    at = int(upright)
+    values = {dots.get_markerfacecolor() == PAPER: [*dots.get_data()[at]] for dots in markers(*figure.axes)}
+    assert values == {False: [50.0], True: [70.0]}
+    [whisker] = [path.vertices[:, at].tolist() for one in figure.axes[0].collections for path in one.get_paths()]
+    assert whisker == [40.0, 60.0]
     check_texts(figure, "chart")
 
 
