@@ -4,7 +4,7 @@ M-RewardBench, section 5. A drop is a section's accuracy in a language minus tha
 consistency is Cohen's kappa between a model's own labels in a language and in English.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -48,7 +48,7 @@ def language_numbers(decided: Decided) -> Numbers:
         return
     codes, counted = _languages(benchmark, decisions)
     yield from _drops(benchmark, codes, counted, original)
-    yield from _consistency({code: decisions.filter(config=code) for code in codes}, original)
+    yield from _consistency(codes, decisions, original)
 
 
 def language_accuracies(decided: Decided) -> Numbers:
@@ -111,21 +111,20 @@ def _sums(rows: pl.DataFrame, cells: list[Cell], every: pl.DataFrame) -> Sums:
     return sums_by_cell(rows, cells, rows["outcome"] == "win", clusters=every["cluster"])
 
 
-def _shared(language: pl.DataFrame, original: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the decisions in a language and in English on their shared ids, both under the language's name."""
+def _shared(others: pl.DataFrame, original: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the decisions in each language and in English on their shared ids, both under the language's name."""
     counted = original.filter(pl.col("outcome").is_in(COUNTED))
-    ours = language.join(counted.select("id").unique(), on="id", how="semi")
+    ours = others.join(counted.select("id").unique(), on="id", how="semi")
     # Both sides get the language's subset: English data may lack it or name it differently.
-    places = ours.select("id", "config", "subset").unique(subset="id")
+    places = ours.select("id", "config", "subset").unique(subset=["id", "config"])
     return ours, counted.drop("config", "subset").join(places, on="id").select(ours.columns)
 
 
 def _drops(benchmark: Benchmark, codes: Sequence[str], counted: pl.DataFrame, original: pl.DataFrame) -> Numbers:
     # A drop is computed on shared ids, so English is needed once for each language.
-    shared = [_shared(counted.filter(config=code), original) for code in codes]
-    rows, cells = [pl.concat(side) for side in zip(*shared, strict=True)], cells_of(counted)
+    rows, cells = _shared(counted, original), cells_of(counted)
     linearized = linearize(*(_sums(own, cells, pl.concat(rows)) for own in rows))
-    del shared, rows  # twice as large as all decisions
+    del rows  # twice as large as all decisions
     ours, theirs = (_accuracies(benchmark, codes, cells, source) for source in linearized.sources)
     for name, parts in ours.items():
         for code, one in parts.items():
@@ -139,14 +138,16 @@ def _drops(benchmark: Benchmark, codes: Sequence[str], counted: pl.DataFrame, or
         yield mean.key, linearized.difference(mean.values, mean.strata, len(codes), mean.clusters)
 
 
-def _consistency(languages: Mapping[str, pl.DataFrame], original: pl.DataFrame) -> Numbers:
+def _consistency(codes: Sequence[str], decisions: pl.DataFrame, original: pl.DataFrame) -> Numbers:
     """Yield Cohen's kappa between the labels (chosen, rejected, tie) of shared ids in a language and in English.
 
     It is missing if undefined, for example for a model that gives all ids the same label.
     """
     kappas = []
-    for code, decisions in languages.items():
-        both = _join_english(decisions.select("id", "outcome", "cluster"), original)
+    shared = _join_english(decisions.select("config", "id", "outcome", "cluster"), original)
+    by_code = shared.partition_by("config", as_dict=True)
+    for code in codes:
+        both = by_code.get((code,), shared.clear())
         valid = both.filter(ARE_LABELS)
         kappa = cohens_kappa(*(valid[name].to_list() for name in ("outcome", "outcome_english", "cluster")))
         yield MetricKey("kappa", code), kappa
