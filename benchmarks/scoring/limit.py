@@ -4,8 +4,8 @@ All unique tokens go through every part, which is timed separately: tokenizing; 
 (a prompt over itself, its responses over it and over themselves); the gated blocks; norms and rotations; sums. In the
 first round of a workload each part runs with every method (the library's operators, fused ones, each attention kernel,
 float32 without the time of converting) and several slice sizes; later only the fastest is timed. There is no padding,
-no repeated computation and no Python code of a model between the parts. The last layer is computed in full, like the
-others.
+no repeated computation and no Python code of a model between the parts. Of the last layer, only its keys and values
+count: of the rest, a classifier needs a token of each conversation.
 """
 
 import time
@@ -79,8 +79,7 @@ Work = Callable[[list[Any], Tensor], None]  # of all layers on the states of som
 
 def _ways(network: Any, work: Work, tokens: int) -> list[Callable[[], None]]:
     """The work on all tokens with the model's operators and the fast ones, in slices of each size."""
-    # The last layer is patched to compute only the tokens that are read, so the first one replaces it.
-    layers = [*network.body.layers[:-1], network.body.layers[0]]
+    layers = list(network.body.layers)
     like = layers[0].mlp.gate_proj.weight
     states = torch.randn(1, tokens, like.shape[1]).to(like.dtype)
 
@@ -96,14 +95,16 @@ def _ways(network: Any, work: Work, tokens: int) -> list[Callable[[], None]]:
 
 
 def _projections(layers: list[Any], states: Tensor) -> None:
-    for layer in layers:
+    for layer in layers[:-1]:
         attention = layer.self_attn
         for projection in (attention.q_proj, attention.k_proj, attention.v_proj, attention.o_proj):
             projection(states)
+    for projection in (layers[-1].self_attn.k_proj, layers[-1].self_attn.v_proj):
+        projection(states)
 
 
 def _gated(layers: list[Any], states: Tensor) -> None:
-    for layer in layers:
+    for layer in layers[:-1]:
         layer.mlp(states)
 
 
@@ -112,14 +113,14 @@ def _norms(layers: list[Any], states: Tensor) -> None:
     rotate = type(attention).forward.__globals__["apply_rotary_pos_emb"]
     heads = states.view(1, states.shape[1], -1, attention.head_dim).transpose(1, 2)
     angles = states[..., : attention.head_dim].contiguous()
-    for layer in layers:
+    for layer in layers[:-1]:
         layer.input_layernorm(states)
         rotate(heads, heads, angles, angles)
         layer.post_attention_layernorm(states)
 
 
 def _sums(layers: list[Any], states: Tensor) -> None:
-    for _ in layers:
+    for _ in layers[:-1]:
         torch.add(states, states)
         torch.add(states, states)
 
@@ -150,7 +151,7 @@ def _attention(network: Any, batches: list[Packed], kernel: Callable[..., Tensor
 
     def attend() -> None:
         for packed, (query, key, value) in zip(batches, of_batches, strict=True):
-            for _ in range(config.num_hidden_layers):
+            for _ in range(config.num_hidden_layers - 1):
                 kernel(packed, query, key, value, width**-0.5, last=False)
 
     return attend
