@@ -36,10 +36,10 @@ from transformers import AutoTokenizer
 FAST, EXACT, IMPLICIT = "ours:fast", "ours:exact", "ours:implicit"
 LOOP, ONE_AT_A_TIME, FULL_LOGITS = "peers:personalized_loop", "peers:one_at_a_time", "peers:full_logits"
 REWARD_BENCH, REWARD_BENCH_2 = "reward_bench:classifier", "reward_bench:best_of_n"
-VLLM, VLLM_UNCACHED = "vllm:prefix_caching", "vllm:no_prefix_caching"
+VLLM, VLLM_UNCACHED, VLLM_FLOAT32 = "vllm:prefix_caching", "vllm:no_prefix_caching", "vllm:float32"
 LIMIT = "limit:operators"
 PUBLISHED = (LOOP, REWARD_BENCH, REWARD_BENCH_2)
-ENGINES = (VLLM, VLLM_UNCACHED)
+ENGINES = (VLLM, VLLM_UNCACHED, VLLM_FLOAT32)
 # Packages in environments of their own, by their names for `--without`.
 OTHER_ENVIRONMENTS = {
     "reward-bench": (
@@ -57,6 +57,7 @@ TITLES = {
     REWARD_BENCH_2: f"reward-bench {reward_bench.VERSION}, best of n",
     VLLM: f"vLLM {vllm.VERSION}, prefix cache",
     VLLM_UNCACHED: f"vLLM {vllm.VERSION}",
+    VLLM_FLOAT32: f"vLLM {vllm.VERSION}, prefix cache, float32",
     ONE_AT_A_TIME: "one at a time",
     IMPLICIT: "ours, fast",
     FULL_LOGITS: "full-logits batch",
@@ -115,6 +116,8 @@ def command(
     selected = [name for name in WORKLOADS if not workload or name in workload]
     files = dict(_data_file(text) for text in data or ())
     skipped = set().union(*(OTHER_ENVIRONMENTS[name][0] for name in without or ()))
+    if dtype == "float32":
+        skipped.add(VLLM_FLOAT32)  # the same as VLLM
     if device == "cuda":
         skipped |= {LIMIT, *ENGINES}  # counted in CPU seconds; a build for CPUs
     strategies = [s for s in dict.fromkeys(s for name in selected for s in WORKLOADS[name][1]) if s not in skipped]
@@ -203,9 +206,11 @@ def _speeds(answers: dict[str, dict[str, list[Answer]]], clock: Clock) -> dict[s
     for name, of in answers.items():
         if FAST in of:
             row = {TITLES[s]: times_faster(of[s], of[FAST], clock) for s in (*PUBLISHED, *ENGINES) if s in of}
-            if LIMIT in of and VLLM in of:
+            engines = [strategy for strategy in ENGINES if strategy in of]
+            if LIMIT in of and engines:
                 least = limit(of[LIMIT], of[FAST]).operators
-                row["vLLM, if products and attention were all"] = median(answer.cpu for answer in of[VLLM]) / least
+                seconds = median(answer.cpu for answer in of[fastest(of, engines, clock)])
+                row["the fastest vLLM, if products and attention were all"] = seconds / least
             speeds[SHAPES[WORKLOADS[name][0]].title] = row
     return speeds
 

@@ -7,6 +7,7 @@ the fastest is used (`--vllm-tokens`).
 """
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ OVERRIDES = ("torch==2.13.0", "torchaudio ; sys_platform == 'never'", "torchcode
 MAX_LENGTH = 8192
 TOKENS = 2048  # of a step
 BLOCK = 32  # tokens that are cached together; the least that its attention on a CPU takes
-# One process, so that its CPU seconds are those of the engine. The cache holds 65,536 tokens of the model.
+# One process, so that its CPU seconds are those of the engine. The cache holds 65,536 tokens of the model
+# in bfloat16.
 VARIABLES = {
     "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
     "VLLM_CPU_KVCACHE_SPACE": "1",
@@ -36,6 +38,11 @@ def prefix_caching(settings: Settings) -> Score:
 def no_prefix_caching(settings: Settings) -> Score:
     """Score without the prefix cache."""
     return _scorer(settings, caching=False)
+
+
+def float32(settings: Settings) -> Score:
+    """Score with the prefix cache in float32, which is faster than bfloat16 on some processors."""
+    return _scorer(replace(settings, dtype="float32"), caching=True)
 
 
 def _scorer(settings: Settings, *, caching: bool) -> Score:
