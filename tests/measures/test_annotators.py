@@ -1,9 +1,9 @@
 """Votes of people: agreement by listing all pairs, shares with known truth, and PandaLM's votes by a plain count."""
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable
-from itertools import permutations
+from itertools import combinations, permutations
 from pathlib import Path
 
 import krippendorff
@@ -29,8 +29,9 @@ from pluralbench_measures.annotators import (
     predicted_shares,
     rank_correlation,
     vote_influence,
+    vote_interaction,
 )
-from pluralbench_measures.crossed import Votes, share_of_votes
+from pluralbench_measures.crossed import Votes, share_of_votes, variance_of_pairs
 from scipy.optimize import minimize_scalar
 from scipy.spatial.distance import jensenshannon
 from scipy.stats import multinomial, norm, spearmanr
@@ -57,6 +58,32 @@ def test_agreements_are_what_listing_people_gives(votes: list[int]) -> None:
     assert agreement_with_others(counts)[0, votes] == pytest.approx(with_others)
     for agreement, expected in ((agreement_of_two, of_two), (agreement_with_others, with_others)):
         assert vote_influence(counts, agreement)[0, votes].sum() == pytest.approx(sum(expected))
+
+
+@pytest.mark.parametrize("agreement", [agreement_of_two, agreement_with_others])
+def test_pairs_of_people_are_what_leaving_both_out_gives(agreement: Callable[[np.ndarray], np.ndarray]) -> None:
+    rng, items = np.random.default_rng(6), 30
+    votes = {item: {int(one): int(one % 2) for one in rng.permutation(7)[: 3 + item % 3]} for item in range(items)}
+
+    def agreeing(item: int, *without: int) -> float:
+        left = [int(vote) for person, vote in votes[item].items() if person not in without]
+        return float(np.nan_to_num(agreement(counts_of(left))[0, left]).sum()) if left else 0.0
+
+    seen = [(item, pair) for item in votes for pair in combinations(sorted(votes[item]), 2)]
+    added = [agreeing(item) - agreeing(item, a) - agreeing(item, b) + agreeing(item, a, b) for item, (a, b) in seen]
+    mean, sums = sum(added) / len(added), defaultdict[tuple[int, int], float](float)
+    for (_, pair), value in zip(seen, added, strict=True):
+        sums[pair] += value - mean
+    expected = sum(one**2 for one in sums.values()) - sum((value - mean) ** 2 for value in added)
+    assert expected > 0
+    item, person, vote = np.array(
+        [(item, person, vote) for item, own in votes.items() for person, vote in own.items()]
+    ).T
+    interaction = vote_interaction(count_votes(item, vote, (items, 4)), agreement)
+    assert variance_of_pairs(interaction, item, vote, person) == pytest.approx(expected)
+    order = rng.permutation(len(item))
+    again = variance_of_pairs(interaction, item[order], vote[order], 6 - person[order])
+    assert again == pytest.approx(expected)
 
 
 def test_a_single_vote_agrees_with_nobody() -> None:
@@ -93,13 +120,21 @@ def test_people_bracket_what_always_the_likeliest_answer_would_reach() -> None:
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize("agreement", [agreement_of_two, agreement_with_others])
-@pytest.mark.parametrize(("reliability", "votes"), [(0.0, 2), (0.7, 3), (0.7, 6)])
+@pytest.mark.parametrize(
+    ("agreement", "reliability", "number", "votes", "least"),
+    [
+        (agreement_of_two, 0.0, 60, 2, 0.915),  # of up to three votes, both agreements are the same
+        (agreement_of_two, 0.7, 60, 3, 0.915),
+        (agreement_of_two, 0.7, 60, 6, 0.915),
+        (agreement_with_others, 0.7, 60, 6, 0.915),
+        (agreement_with_others, 3.0, 40, 6, 0.9),  # nearly always right or wrong; 0.83 without pairs of people
+    ],
+)
 def test_the_interval_of_a_ceiling_covers(
-    agreement: Callable[[np.ndarray], np.ndarray], reliability: float, votes: int
+    agreement: Callable[[np.ndarray], np.ndarray], reliability: float, number: int, votes: int, least: float
 ) -> None:
     """People differ in how often they see what most see; the truth is the mean over many draws."""
-    rng, items, number, draws = np.random.default_rng(5), 200, 60, 200
+    rng, items, draws = np.random.default_rng(5), 200, 200
     values, bounds = list[float](), list[tuple[float, float]]()
     for _ in range(draws):
         person = np.concatenate([rng.choice(number, votes, replace=False) for _ in range(items)])
@@ -108,11 +143,12 @@ def test_the_interval_of_a_ceiling_covers(
         counts = count_votes(item, right.astype(np.int64), (items, 2))
         own, influence = agreement(counts), vote_influence(counts, agreement)
         place = item, right.astype(np.int64)
-        found = share_of_votes(own[place], Votes(item, person), influence[place])
+        pairs = variance_of_pairs(vote_interaction(counts, agreement), *place, person)
+        found = share_of_votes(own[place], Votes(item, person), influence[place], pairs)
         values.append(found.value or 0.0)
         bounds.append((found.low or 0.0, found.high or 1.0))
     truth = float(np.mean(values))
-    assert np.mean([low <= truth <= high for low, high in bounds]) >= 0.915
+    assert np.mean([low <= truth <= high for low, high in bounds]) >= least
 
 
 def test_the_temperature_is_that_of_maximum_likelihood() -> None:

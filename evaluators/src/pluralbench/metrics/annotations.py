@@ -4,7 +4,7 @@ Every vote has the same weight; `annotated` says which ones count. Intervals are
 least `pluralbench_measures.crossed.MIN_PEOPLE` are known and some voted on several prompts.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import permutations
 from math import inf
 
@@ -29,8 +29,9 @@ from pluralbench_measures.annotators import (
     predicted_shares,
     rank_correlation,
     vote_influence,
+    vote_interaction,
 )
-from pluralbench_measures.bootstrap import Estimate, ratio
+from pluralbench_measures.bootstrap import Array, Estimate, ratio
 from pluralbench_measures.crossed import (
     MIN_PEOPLE,
     UNKNOWN,
@@ -40,6 +41,7 @@ from pluralbench_measures.crossed import (
     mean_of_votes,
     ratio_of_votes,
     share_of_votes,
+    variance_of_pairs,
 )
 
 from pluralbench.metrics.annotated import NONE, Annotated, annotated, numbered
@@ -96,11 +98,17 @@ def _agreement(own: Annotated, chosen: Mask, config: str | None) -> Numbers:
     if not several.any():
         return
     place, votes = (own.item[several], own.response[several]), own.votes.of(several)
-    others, influence = agreement_with_others(counts)[place], vote_influence(counts, agreement_with_others)[place]
-    yield key._replace(baseline=PEOPLE), share_of_votes(others, votes, influence)
-    yield MetricKey("share_of_reachable", config), ratio_of_votes(own.credit[several], others, votes, influence)
-    of_two, influence = agreement_of_two(counts)[place], vote_influence(counts, agreement_of_two)[place]
-    yield MetricKey("agreement_of_two_annotators", config), share_of_votes(of_two, votes, influence)
+
+    def changes(agreement: Callable[[Array], Array]) -> tuple[Array, float]:
+        """What each vote and each two people add to the agreement of people."""
+        pairs = variance_of_pairs(vote_interaction(counts, agreement), *place, votes.person)
+        return vote_influence(counts, agreement)[place], pairs
+
+    others, added = agreement_with_others(counts)[place], changes(agreement_with_others)
+    yield key._replace(baseline=PEOPLE), share_of_votes(others, votes, *added)
+    yield MetricKey("share_of_reachable", config), ratio_of_votes(own.credit[several], others, votes, *added)
+    of_two, added = agreement_of_two(counts)[place], changes(agreement_of_two)
+    yield MetricKey("agreement_of_two_annotators", config), share_of_votes(of_two, votes, *added)
     most = (counts.max(1) / counts.sum(1).clip(1))[own.item[several]]
     yield MetricKey("share_of_most_frequent", config), share_of_votes(most, _over_prompts(votes.prompt))
 

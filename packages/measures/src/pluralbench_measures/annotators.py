@@ -81,6 +81,32 @@ def vote_influence(counts: Array, agreement: Callable[[Array], Array]) -> Array:
     return np.where(number > 1, added + shift, np.nan)
 
 
+def vote_interaction(counts: Array, agreement: Callable[[Array], Array]) -> Array:
+    """Compute how much less two votes add to their item's sum of agreements together than each alone.
+
+    Args:
+        counts: Votes by item and response.
+        agreement: `agreement_of_two` or `agreement_with_others`.
+
+    Returns:
+        The second difference of the sum, by item and the responses of the two votes. Shape (items, responses,
+        responses). It means nothing for responses that an item's votes are not for.
+    """
+    responses = counts.shape[1]
+    remove = np.eye(responses)
+
+    def total(votes: Array) -> Array:
+        return np.asarray((votes * np.nan_to_num(agreement(votes))).sum(1))
+
+    whole, single = total(counts), [total(counts - one) for one in remove]
+    found = np.empty((len(counts), responses, responses))
+    for first in range(responses):
+        for second in range(first, responses):
+            both = whole - single[first] - single[second] + total(counts - remove[first] - remove[second])
+            found[:, first, second] = found[:, second, first] = both
+    return found
+
+
 def consensus_of(counts: Array, ties: Array) -> Ints:
     """Return the place of each item in `CONSENSUS`, -1 for items with fewer than two votes.
 

@@ -13,7 +13,7 @@ interval is over prompts alone: for the people who voted.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import inf
+from math import fsum, inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,8 @@ TWO_WAY = "two-way"
 """The method of intervals over prompts and people."""
 UNKNOWN = -1
 """Number of a person who is not known."""
+MOST_PAIRED = 100
+"""Largest number of votes on an item of which pairs are counted. With more, two people matter little."""
 PERMUTED_AT_ONCE = 10_000_000  # people times permutations in memory at a time
 Ints = NDArray[np.int64]
 
@@ -60,7 +62,37 @@ class Votes:
         return self.people >= MIN_PEOPLE and len(known) > self.people
 
 
-def share_of_votes(credit: Array, votes: Votes, influence: Array | None = None) -> Estimate:
+def variance_of_pairs(interaction: Array, item: Ints, response: Ints, person: Ints) -> float:
+    """Estimate the variance of a sum over items because of which people vote together: that of pairs of people.
+
+    The influences of single votes are its first-order terms. Where people agree as little as they can, these are about
+    0, and which people are drawn matters by pairs alone. As in a two-way variance, squares of single items are
+    subtracted, since they are part of the variance over votes.
+
+    Args:
+        interaction: What two votes on an item add together, of shape (items, responses, responses).
+        item: Item of each vote. Shape (votes,).
+        response: Response that it is for. Shape (votes,).
+        person: Its person. Shape (votes,).
+    """
+    known = np.flatnonzero(person != UNKNOWN)
+    known = known[np.argsort(item[known], kind="stable")]
+    starts, sizes = np.unique(item[known], return_index=True, return_counts=True)[1:]
+    keys, parts = [np.zeros(0, dtype=np.int64)], [np.zeros(0)]
+    for size in np.unique(sizes[(sizes > 1) & (sizes <= MOST_PAIRED)]).tolist():
+        rows = known[starts[sizes == size][:, None] + np.arange(size)]
+        first, second = (rows[:, side].ravel() for side in np.triu_indices(size, 1))
+        parts.append(interaction[item[first], response[first], response[second]])
+        people = np.sort(person[[first, second]], axis=0)
+        keys.append(people[0] * (int(person.max()) + 1) + people[1])
+    values, pairs = np.concatenate(parts), np.unique(np.concatenate(keys), return_inverse=True)[1]
+    if not len(values):
+        return 0.0
+    values = values - fsum(values) / len(values)  # exact sums, which the order of people does not change
+    return max(0.0, fsum(np.bincount(pairs, values) ** 2) - fsum(values**2))
+
+
+def share_of_votes(credit: Array, votes: Votes, influence: Array | None = None, pairs: float = 0.0) -> Estimate:
     """Estimate a mean of credits from 0 to 1 over votes, each with the same weight.
 
     Args:
@@ -68,11 +100,12 @@ def share_of_votes(credit: Array, votes: Votes, influence: Array | None = None) 
         votes: Their prompts and people.
         influence: What each vote adds to the sum of credits, if it also changes the credits of others. Default: its
             own credit. Shape (votes,).
+        pairs: What `variance_of_pairs` adds to the variance of the sum over people.
     """
     sums, own = _sums(credit, votes), credit if influence is None else influence
     linearized = linearize(sums)
     estimate = linearized.share(linearized.sources[0].pooled([0]), [[0]], len(credit), len(sums.won))
-    return two_way(estimate, own - (estimate.value or 0.0), votes, (0.0, 1.0))
+    return two_way(estimate, own - (estimate.value or 0.0), votes, (0.0, 1.0), pairs)
 
 
 def mean_of_votes(values: Array, votes: Votes, within: tuple[float, float] = (-inf, inf)) -> Estimate:
@@ -83,7 +116,9 @@ def mean_of_votes(values: Array, votes: Votes, within: tuple[float, float] = (-i
     return two_way(estimate, values - (estimate.value or 0.0), votes, within)
 
 
-def ratio_of_votes(first: Array, second: Array, votes: Votes, influence: Array | None = None) -> Estimate:
+def ratio_of_votes(
+    first: Array, second: Array, votes: Votes, influence: Array | None = None, pairs: float = 0.0
+) -> Estimate:
     """Estimate the ratio of two means over the same votes, such as of a model's agreement to that of people.
 
     Args:
@@ -91,14 +126,16 @@ def ratio_of_votes(first: Array, second: Array, votes: Votes, influence: Array |
         second: Credits below the line. Shape (votes,).
         votes: Their prompts and people.
         influence: As in `share_of_votes`, of the credits below the line.
+        pairs: Likewise.
     """
     tables = [_sums(credit, votes) for credit in (first, second)]
     linearized = linearize(*tables)
     above, below = (source.pooled([0]) for source in linearized.sources)
     clusters = len(tables[0].won)
     estimate = linearized.estimate(ratio(above, below), [[0]], len(first), clusters, (0.0, inf))
-    own = first - (estimate.value or 0.0) * (second if influence is None else influence)
-    return two_way(estimate, own, votes, (0.0, inf))
+    value = estimate.value or 0.0
+    own = first - value * (second if influence is None else influence)
+    return two_way(estimate, own, votes, (0.0, inf), pairs * value**2)
 
 
 def difference_of_votes(credit: Array, others: Array, votes: Votes) -> Estimate:
@@ -112,7 +149,13 @@ def difference_of_votes(credit: Array, others: Array, votes: Votes) -> Estimate:
     return two_way(estimate, others - credit - (estimate.value or 0.0), votes, (-1.0, 1.0))
 
 
-def two_way(estimate: Estimate, influence: Array, votes: Votes, within: tuple[float, float] = (-inf, inf)) -> Estimate:
+def two_way(
+    estimate: Estimate,
+    influence: Array,
+    votes: Votes,
+    within: tuple[float, float] = (-inf, inf),
+    pairs: float = 0.0,
+) -> Estimate:
     """Widen an interval over prompts to one over prompts and people, if intervals of these votes are over people.
 
     Args:
@@ -120,10 +163,11 @@ def two_way(estimate: Estimate, influence: Array, votes: Votes, within: tuple[fl
         influence: Influence of each vote on the value, up to a common factor. Its sum is 0. Shape (votes,).
         votes: The votes.
         within: Limits of the bounds.
+        pairs: Variance by `variance_of_pairs`, in the unit of the squared influence.
     """
     if estimate.low is None or not votes.crossed:
         return estimate
-    factor = _widening(influence, votes)
+    factor = _widening(influence, votes, pairs)
     return replace(widened(estimate, factor, within), method=TWO_WAY)
 
 
@@ -136,7 +180,7 @@ def widened(estimate: Estimate, factor: float, within: tuple[float, float] = (-i
     return replace(estimate, low=max(bounds[0], min(within[0], low)), high=min(bounds[1], max(within[1], high)))
 
 
-def _widening(influence: Array, votes: Votes) -> float:
+def _widening(influence: Array, votes: Votes, pairs: float = 0.0) -> float:
     """The width of a two-way interval relative to that over prompts."""
     from scipy.special import stdtrit
 
@@ -147,7 +191,7 @@ def _widening(influence: Array, votes: Votes) -> float:
     )
     if over_prompts <= ROUNDING**2:
         return 1.0
-    variance = max(over_prompts + over_people - over_both, over_prompts, over_people)
+    variance = max(over_prompts + over_people - over_both, over_prompts, over_people) + pairs
     tail = (1 + CONFIDENCE) / 2
     quantiles = [stdtrit(max(clusters - 1, 1), tail) for clusters in (min(prompts, people), prompts)]
     return float((variance / over_prompts) ** 0.5 * quantiles[0] / quantiles[1])
