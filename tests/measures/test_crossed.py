@@ -21,6 +21,8 @@ from pluralbench_measures.crossed import (
 from scipy.stats import norm, t
 
 BASE = 0.8
+DRAWS, COVERED = 200, 0.915
+"""How often intervals of 95 % are drawn, and the share that has to hold the truth: 2.3 standard errors below."""
 
 
 def bounds(estimate: Estimate) -> tuple[float, float]:
@@ -34,6 +36,11 @@ def holds(estimate: Estimate, truth: float) -> bool:
     return low <= truth <= high
 
 
+def drawn_without(rng: np.random.Generator, rows: int, among: int, each: int) -> np.ndarray:
+    """Draw `each` different numbers below `among` for each row."""
+    return rng.random((rows, among)).argpartition(each - 1, axis=1)[:, :each].ravel()
+
+
 def simulate(
     rng: np.random.Generator,
     prompts: int,
@@ -45,7 +52,7 @@ def simulate(
 ) -> tuple[np.ndarray, Votes]:
     """Draw votes of `each` people on each prompt, which agree by a probit of prompt and person."""
     prompt = np.repeat(np.arange(prompts), each)
-    person = np.concatenate([rng.choice(people, each, replace=False) for _ in range(prompts)])
+    person = drawn_without(rng, prompts, people, each)
     effects = BASE + prompt_sd * rng.standard_normal(prompts)[prompt] + person_sd * rng.standard_normal(people)[person]
     return (effects + rng.standard_normal(len(prompt)) > 0).astype(np.float64), Votes(prompt, person)
 
@@ -97,27 +104,26 @@ def test_intervals_are_over_prompts_alone_with_few_people_or_one_vote_each(peopl
     ],
 )
 def test_the_two_way_interval_covers(prompts: int, people: int, each: int, prompt_sd: float, person_sd: float) -> None:
-    rng, truth, draws = np.random.default_rng(7), true_share(prompt_sd, person_sd), 300
-    held = {"two-way": 0, "one-way": 0}
-    for _ in range(draws):
+    rng, truth = np.random.default_rng(7), true_share(prompt_sd, person_sd)
+    held = dict.fromkeys(("two-way", *(["one-way"] if person_sd >= 0.7 else [])), 0)
+    for _ in range(DRAWS):
         credit, votes = simulate(rng, prompts, people, each, prompt_sd, person_sd)
-        for name, own in (("two-way", votes), ("one-way", Votes(votes.prompt, np.full(len(credit), UNKNOWN)))):
-            found = share_of_votes(credit, own)
-            held[name] += holds(found, truth)
-    assert held["two-way"] / draws >= 0.925
-    if person_sd >= 0.7:
-        assert held["one-way"] / draws < 0.85  # what ignoring people would do
+        unknown = Votes(votes.prompt, np.full(len(credit), UNKNOWN))
+        for name in held:
+            held[name] += holds(share_of_votes(credit, votes if name == "two-way" else unknown), truth)
+    assert held["two-way"] / DRAWS >= COVERED
+    assert held.get("one-way", 0) / DRAWS < 0.85  # what ignoring people would do
 
 
 @pytest.mark.heavy
 def test_intervals_of_ratios_and_differences_of_models_cover() -> None:
     """Two models on the same votes; what people of one group lose is the same for both, so it cancels."""
-    rng, draws, held = np.random.default_rng(11), 200, np.zeros(3)
+    rng, held = np.random.default_rng(11), np.zeros(3)
     prompts, people, each = 250, 40, 4
     sd = 0.6
-    for _ in range(draws):
+    for _ in range(DRAWS):
         prompt = np.repeat(np.arange(prompts), each)
-        person = np.concatenate([rng.choice(people, each, replace=False) for _ in range(prompts)])
+        person = drawn_without(rng, prompts, people, each)
         common = sd * rng.standard_normal(people)[person]
         first, second = (
             (base + common + 0.5 * rng.standard_normal(prompts)[prompt] + rng.standard_normal(len(prompt)) > 0) * 1.0
@@ -133,7 +139,7 @@ def test_intervals_of_ratios_and_differences_of_models_cover() -> None:
             ]
         ):
             held[place] += holds(found, truth)
-    assert (held / draws >= 0.925).all()
+    assert (held / DRAWS >= COVERED).all()
 
 
 Drawn = tuple[np.ndarray, np.ndarray, Votes, np.ndarray]
@@ -142,7 +148,7 @@ Drawn = tuple[np.ndarray, np.ndarray, Votes, np.ndarray]
 def served(rng: np.random.Generator, accuracies: list[float], people: int = 40, prompts: int = 150) -> Drawn:
     """Draw votes of groups with these accuracies, each person on 20 of the prompts."""
     person = np.repeat(np.arange(len(accuracies) * people), 20)
-    prompt = np.concatenate([rng.choice(prompts, 20, replace=False) for _ in range(len(accuracies) * people)])
+    prompt = drawn_without(rng, len(accuracies) * people, prompts, 20)
     group = person // people
     credit = (rng.random(len(person)) < np.array(accuracies)[group]).astype(np.float64)
     return credit, group, Votes(prompt, person), np.zeros_like(group)
@@ -201,7 +207,7 @@ def test_people_are_compared_within_strata() -> None:
 @pytest.mark.heavy
 def test_the_gap_covers_the_true_gap_and_its_test_keeps_its_level(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(crossed, "PERMUTATIONS", 199)
-    rng, draws = np.random.default_rng(13), 200
+    rng, draws = np.random.default_rng(13), 120
     held, rejected, signs = 0, 0, 0
     for _ in range(draws):
         credit, group, votes, stratum = served(rng, [0.7] * 5, people=20, prompts=100)
@@ -209,14 +215,14 @@ def test_the_gap_covers_the_true_gap_and_its_test_keeps_its_level(monkeypatch: p
         held += holds(found.gap, 0)
         rejected += (found.p_value or 0) <= 0.05
         signs += (found.gap.value or 0) > 0
-    assert held / draws >= 0.93
-    assert rejected / draws <= 0.08
+    assert held / draws >= 0.92  # 1.5 standard errors below 0.95, as those of Bonferroni hold more often
+    assert rejected / draws <= 0.09  # two above 0.05
     assert signs == draws  # the observed gap alone always looks like one
     covered = 0
     for _ in range(draws):
         credit, group, votes, stratum = served(rng, [0.75, 0.7, 0.6], people=20, prompts=100)
         covered += holds(group_accuracies(credit, group, votes, stratum).gap, 0.15)
-    assert covered / draws >= 0.93
+    assert covered / draws >= 0.92
 
 
 def test_the_gaps_bounds_hold_jointly_for_all_pairs() -> None:
@@ -239,7 +245,7 @@ def test_the_gaps_bounds_hold_jointly_for_all_pairs() -> None:
 )
 def test_the_difference_of_two_gaps_covers(first: list[float], second: list[float]) -> None:
     """Two models whose answers to half of the votes are drawn together."""
-    rng, draws, held = np.random.default_rng(17), 150, 0
+    rng, draws, held = np.random.default_rng(17), 100, 0
     truth = np.ptp(second) - np.ptp(first)
     for _ in range(draws):
         _, group, votes, _ = served(rng, first)

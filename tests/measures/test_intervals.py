@@ -170,7 +170,7 @@ def program() -> ModuleType:
 
 
 # Few clusters come out in few ways, and of differences only those that differ count.
-MOST = {10: 0.985, 100: 0.97}
+MOST = {10: 0.985, 100: 0.975}
 
 
 @pytest.mark.heavy
@@ -180,7 +180,7 @@ MOST = {10: 0.985, 100: 0.97}
 )
 @pytest.mark.parametrize("clusters", [3, *MOST])
 def test_intervals_hold_the_truth_as_often_as_they_say(program: ModuleType, design: str, clusters: int) -> None:
-    draws = 400
+    draws = 200  # for each share, so that the least is 2.2 standard errors below 0.95
     held, printed = np.sum(
         [program.coverage(design, clusters, share, draws, program.AFTER) for share in program.SHARES], axis=0
     )

@@ -185,7 +185,7 @@ def _widening(influence: Array, votes: Votes, pairs: float = 0.0) -> float:
     from scipy.special import stdtrit
 
     person = _distinct(votes.person)
-    both = np.unique(np.stack([votes.prompt, person]), axis=1, return_inverse=True)[1].ravel()
+    both = np.unique(votes.prompt * (int(person.max()) + 1) + person, return_inverse=True)[1]
     (over_prompts, prompts), (over_people, people), (over_both, _) = (
         _variance(influence, cluster) for cluster in (votes.prompt, person, both)
     )
@@ -208,11 +208,17 @@ def _distinct(person: Ints) -> Ints:
     """Number each person who is not known as one more person."""
     known = person != UNKNOWN
     numbers = np.arange(len(person)) + int(person.max(initial=0)) + 1
-    return np.unique(np.where(known, person, numbers), return_inverse=True)[1].astype(np.int64)
+    return _renumbered(np.where(known, person, numbers))
+
+
+def _renumbered(numbers: Ints) -> Ints:
+    """Number what occurs without gaps, in the same order: `np.unique` without its sort."""
+    occurs = np.bincount(numbers) > 0
+    return (np.cumsum(occurs) - 1)[numbers]
 
 
 def _sums(values: Array, votes: Votes) -> Sums:
-    cluster = np.unique(votes.prompt, return_inverse=True)[1].astype(np.int64)
+    cluster = _renumbered(votes.prompt)
     return sums_of(np.zeros_like(cluster), cluster, np.asarray(values, dtype=np.float64), np.ones(len(cluster)))
 
 
@@ -258,7 +264,7 @@ def group_accuracies(credit: Array, group: Ints, votes: Votes, stratum: Ints, se
 def _gap(credit: Array, group: Ints, votes: Votes, large: Sequence[int]) -> Estimate:
     from scipy.special import ndtri
 
-    cluster = np.unique(votes.prompt, return_inverse=True)[1].astype(np.int64)
+    cluster = _renumbered(votes.prompt)
     place = np.searchsorted(large, group).astype(np.int64)
     sums = sums_of(place, cluster, credit, np.ones(len(credit)), shape=(int(cluster.max()) + 1, len(large)))
     linearized = linearize(sums)
@@ -308,7 +314,7 @@ def gap_difference(first: Array, second: Array, group: Ints, votes: Votes) -> tu
     chosen = np.isin(group, large)
     votes, place = votes.of(chosen), np.searchsorted(large, group[chosen]).astype(np.int64)
     credits_of = [credit[chosen] for credit in (first, second)]
-    cluster = np.unique(votes.prompt, return_inverse=True)[1].astype(np.int64)
+    cluster = _renumbered(votes.prompt)
     shape, ones, sizes = (int(cluster.max()) + 1, len(large)), np.ones(len(place)), np.bincount(place)
     linearized = linearize(*(sums_of(place, cluster, credit, ones, shape=shape) for credit in credits_of))
     gaps, influences, used = list[Array](), list[Array](), set[int]()

@@ -105,7 +105,9 @@ class StatisticDistributions:
 
     def _above(self, name: str, value: float, index: int) -> float:
         values = self.at(index)[name]
-        return float((values > value + ROUNDING).mean() + (np.abs(values - value) <= ROUNDING).mean() / 2)
+        above = np.count_nonzero(values > value + ROUNDING)
+        equal = np.count_nonzero(np.abs(values - value) <= ROUNDING)
+        return above / len(values) + equal / len(values) / 2
 
 
 @lru_cache(maxsize=16)
@@ -254,9 +256,10 @@ def _exchanged_differences(first: Array, second: Array, downstream: Array, seed:
 
 def _statistic_correlations(sides: Sequence[Array], seed: int) -> dict[str, float]:
     """The correlation of each statistic between the two benchmarks, over draws of models."""
-    models = len(sides[0])
-    spearman = [[float(rank_statistics(row, column)["spearman"][0]) for column in sides] for row in sides]
-    pearson = 2 * np.sin(pi / 6 * np.nan_to_num(np.array(spearman)))
+    models, scores = len(sides[0]), np.stack(sides)
+    rows, columns = np.repeat(scores, len(sides), axis=0), np.tile(scores, (len(sides), 1))
+    spearman = rank_statistics(rows, columns)["spearman"].reshape(len(sides), len(sides))
+    pearson = 2 * np.sin(pi / 6 * np.nan_to_num(spearman))
     values, vectors = np.linalg.eigh(pearson)
     root = vectors * np.sqrt(np.clip(values, 0.0, None))
     draws = np.random.default_rng([seed, models]).standard_normal((RESAMPLES, models, 3)) @ root.T
