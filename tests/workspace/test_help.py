@@ -51,7 +51,8 @@ def ask(*words):
         except SystemExit as exit_:
             return [exit_.code, said.getvalue()]
 
-for words in [["--help"], ["--hepl"], *([verb, word] for verb in verbs for word in ("--help", "--hepl"))]:
+mistyped = [["--hepl"], *([verb, "--hepl"] for verb in verbs[:1])]
+for words in [["--help"], *([verb, "--help"] for verb in verbs), *mistyped]:
     answers[" ".join(words)] = ask(*words)
 told = ask("--version")
 os.environ |= {f"_{name}_COMPLETE".replace("-", "_").upper(): "complete_bash", "COMP_CWORD": "1"}

@@ -10,7 +10,7 @@ from urllib.parse import quote, quote_plus, unquote, urlsplit
 MIN_LENGTH = 8  # characters; a shorter value may be an ordinary word
 REPLACEMENT = "[key]"
 
-SECRET = re.compile(r".*_(KEY|TOKEN|SECRET|PASSWORD)", re.IGNORECASE)  # names of environment variables
+SECRET = re.compile(r"_(KEY|TOKEN|SECRET|PASSWORD)\Z", re.IGNORECASE)  # ends of names of environment variables
 PROXY = re.compile(r"(https?|all|ftp|wss?|socks5?)_proxy", re.IGNORECASE)
 
 
@@ -62,11 +62,11 @@ def first_secret(texts: Iterable[str], *variables: str) -> tuple[int, str] | Non
 def _owners(*variables: str) -> dict[str, str]:
     """Map each secret to its origin, in words."""
     owners = {_hub_token().strip(): "the token file of the Hub's client"}
-    for name, value in os.environ.items():
-        if name in variables or SECRET.fullmatch(name):
-            owners[value.strip()] = f"the environment variable {name}"
+    for name in os.environ:
+        if name in variables or SECRET.search(name):
+            owners[os.environ[name].strip()] = f"the environment variable {name}"
         elif PROXY.fullmatch(name):
-            owners |= {part.strip(): f"the environment variable {name}" for part in _credentials(value)}
+            owners |= {part.strip(): f"the environment variable {name}" for part in _credentials(os.environ[name])}
     return {value: owner for value, owner in owners.items() if len(value) >= MIN_LENGTH}
 
 
