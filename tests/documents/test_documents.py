@@ -7,7 +7,8 @@ every file and model they name, small (`project_files.py`). What is otherwise th
   README's commands, and those of the installed wheels, in processes of their own.
 - `uv run --group NAME ...` is the command behind it: the tests' environment has all groups. That the group, package or
   extra exists is checked.
-- A command that stands in several places runs once, with whatever numbers and folder to write.
+- A command that stands in several places runs once, with whatever numbers and folder to write, and not by itself if
+  another has all of its words.
 - What installs and what checks this repository are not run (`NOT_RUN`), each for the reason given there.
 - Words in capitals, and a model on the Hub, are filled in (`FILLED_IN`), and words in brackets are given.
 - What needs a key, the Hub or a cloud asks a server on loopback instead: `ELSEWHERE` says which words are added, the
@@ -200,6 +201,8 @@ FILLED_IN = {
     "runs/community-alignment-my-model-sample": "runs/a",
     "runs/community-alignment-my-model-sample-persona": "runs/b",
     "runs/persona-judge-MODEL-certainty-all/verdicts.csv": "verdicts.csv",
+    "runs/persona-judge-gpt-5-mini-certainty-all/verdicts.csv": "verdicts.csv",
+    "recorded_verdicts.csv": "verdicts.csv",
 }
 ELSEWHERE = {
     "--llm gpt-5-mini": f"--base-url {CHAT}",
@@ -223,7 +226,7 @@ ELSEWHERE = {
     "my-model --benchmark multilingual": "--limit 2",
     "my-model --benchmark community-alignment --data": "--limit 2",
     "pluralbench train ./base": "--limit 8",
-    "pluralbench personalize": "--epochs 1",
+    "pluralbench personalize": "--epochs 1 --methods bt",
     "pluralbench train-planner": "--max-steps 1 --warmup-steps 0 --batch-size 1 --profile-size 1",
     "pluralbench plan": "--max-tokens 8 --limit 1 --profile-size 1",
     "pluralbench judge-personas": f"--base-url {CHAT} --limit 5",
@@ -361,7 +364,9 @@ def run() -> dict[str, str]:
     """The commands of the console blocks that run here, and their places."""
     elsewhere = {*NOT_RUN, *BUILDS, *(shlex.join(words) for page in PAGES for words in of_tutorial(page))}
     first = {shape(line): line for line in reversed(lines()) if line not in elsewhere}
-    return {line: where for line, where in lines().items() if first.get(shape(line)) == line}
+    words = {line: {*shlex.split(form)} for form, line in first.items()}
+    alone = {line for line, own in words.items() if not any(own < others for others in words.values())}
+    return {line: where for line, where in lines().items() if line in alone}
 
 
 def shape(line: str) -> str:

@@ -189,8 +189,7 @@ def write_runs(folder: Path) -> None:
         out = folder / "runs/persona-judge-gpt-5-mini-certainty-all"
         data = folder / "dist/persona-judge"
         verbs.judge_personas("gpt-5-mini", data=data, out=out, base_url=server.base_url, api_key_env="", limit=5)
-    for name in ("verdicts.csv", "recorded_verdicts.csv"):
-        shutil.copy(out / "verdicts.csv", folder / name)
+    shutil.copy(out / "verdicts.csv", folder)
 
 
 def scores(step: int, groups: Sequence[Group]) -> list[list[float]]:
