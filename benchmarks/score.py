@@ -39,7 +39,7 @@ REWARD_BENCH, REWARD_BENCH_2 = "reward_bench:classifier", "reward_bench:best_of_
 VLLM, VLLM_UNCACHED, VLLM_FLOAT32 = "vllm:prefix_caching", "vllm:no_prefix_caching", "vllm:float32"
 LIMIT = "limit:operators"
 PUBLISHED = (LOOP, REWARD_BENCH, REWARD_BENCH_2)
-ENGINES = (VLLM, VLLM_UNCACHED, VLLM_FLOAT32)
+ENGINES = (VLLM, VLLM_FLOAT32, VLLM_UNCACHED)
 # Packages in environments of their own, by their names for `--without`.
 OTHER_ENVIRONMENTS = {
     "reward-bench": (
