@@ -1,5 +1,6 @@
 """`--device all`: a process for each device, and the files of one process."""
 
+import re
 from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
@@ -41,6 +42,7 @@ def test_the_files_of_a_run_are_those_of_one_process(
     """
     monkeypatch.setattr("pluralbench_runs.workers.get_context", lambda _: get_context("fork"))
     monkeypatch.setattr("pluralbench_local.loading.all_gpus", lambda: ["cpu:0", "cpu:1"])
+    monkeypatch.setattr("pluralbench_local.config.DEVICE", re.compile("cpu:0|all"))
     data = write(tmp_path / "pairs.jsonl", pairs(40))
     given: dict[str, Any] = {"benchmark": "pairs", "data": data, "scoring": ScoringConfig(mode="exact")}
     runs = {

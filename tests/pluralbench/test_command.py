@@ -59,7 +59,7 @@ def left(folder: Path) -> list[str]:
 
 
 FITTING: dict[Any, dict[str, Any]] = {
-    LocalModel: {"kind": "token", "token_position": "reply"},
+    LocalModel: {"kind": "token", "token_position": "reply", "device": "cpu"},
     JudgeConfig: {"protocol": "pairwise"},
 }
 """What all fields of a configuration fit, but those of `WITHOUT`."""
