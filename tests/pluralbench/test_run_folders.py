@@ -52,8 +52,14 @@ def test_a_name_says_what_is_not_the_default(words: str) -> None:
     assert found == Path("runs") / "-".join(["personalized-m", *([words] if words else [])])
 
 
-def test_some_items_first_and_all_of_them_after(run: Any, pairs: Callable[..., Rows], monkeypatch: Any) -> None:
+def load_nothing(monkeypatch: Any) -> None:
+    """Score by the text, with any name of a model."""
     monkeypatch.setattr("pluralbench_local.loading.load_to_score", lambda *_: FunctionModel(by_text))
+    monkeypatch.setattr("pluralbench_local.config.LocalModel.check_on_hub", lambda _: None)
+
+
+def test_some_items_first_and_all_of_them_after(run: Any, pairs: Callable[..., Rows], monkeypatch: Any) -> None:
+    load_nothing(monkeypatch)
     words = ["score", "models/m", "--benchmark", "pairs", "--data", write(Path("p.jsonl"), pairs(6))]
     for further in (["--limit", "2"], [], ["--mode", "exact"], ["--limit", "2"]):
         status, _, error = run(*words, *further)
@@ -71,7 +77,7 @@ def test_some_items_first_and_all_of_them_after(run: Any, pairs: Callable[..., R
 def test_other_data_and_another_model_of_one_name_have_folders_of_their_own(
     run: Any, pairs: Callable[..., Rows], monkeypatch: Any
 ) -> None:
-    monkeypatch.setattr("pluralbench_local.loading.load_to_score", lambda *_: FunctionModel(by_text))
+    load_nothing(monkeypatch)
     for seed in (0, 1):
         write(Path(f"{seed}.jsonl"), pairs(4, seed=seed))
     cases = [("a/m", "0.jsonl"), ("b/m", "0.jsonl"), ("a/m", "1.jsonl")]
