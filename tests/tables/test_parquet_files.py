@@ -122,3 +122,12 @@ def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
             said.append(str(error))
     assert len(said) > 100
     assert all(sentence.startswith(str(path)) and "\n" not in sentence for sentence in said)
+
+
+def test_columns_that_are_not_needed_are_null(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"a": [["x"], None], "b": ["y", "z"], "c": [1, 2]})
+    frame.write_parquet(tmp_path / "t.parquet")
+    read = read_parquet(tmp_path / "t.parquet", needed={"b"}.__contains__)
+    assert read.columns == ["a", "b", "c"]
+    assert read["b"].to_list() == ["y", "z"]
+    assert read.select("a", "c").null_count().row(0) == (2, 2)
