@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pluralbench
@@ -79,11 +80,25 @@ def test_shares_are_disjoint_cover_all_and_keep_together_what_belongs_together(
             assert len({holder[place] for place, item in enumerate(items) if item[column] == name}) == 1
 
 
-def test_blocks_are_of_about_the_same_size_and_follow_each_other() -> None:
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.sampled_from("uvwxyz")), max_size=30), st.randoms())
+def test_neither_the_order_of_items_nor_names_of_clusters_change_the_blocks(
+    items: list[tuple[str, str]], random: Random
+) -> None:
+    names = [*"abcdef"]
+    random.shuffle(names)
+    order = random.sample(range(len(items)), len(items))
+    renamed = [(names[ord(items[place][0]) - ord("a")], items[place][1]) for place in order]
+    first, second = (
+        assign_blocks(pl.DataFrame(rows, schema={"cluster": pl.String, "digest": pl.String}, orient="row")).to_list()
+        for rows in (items, renamed)
+    )
+    assert second == [first[place] for place in order]
+
+
+def test_blocks_are_of_about_the_same_size() -> None:
     for count in (1, 3, 4, 100, 2_000, 20_000):
-        frame = pl.DataFrame({"cluster": map(str, range(count)), "digest": map(str, range(count))})
+        frame = pl.DataFrame({"cluster": map(str, range(count)), "digest": map("{:05}".format, range(count))})
         blocks = assign_blocks(frame)
-        assert blocks.is_sorted()
         sizes = blocks.value_counts(sort=True)["count"].to_list()
         assert all(MIN_BLOCK <= size <= MAX_BLOCK for size in sizes[:-1])
         assert len(set(sizes[:-1])) <= 1

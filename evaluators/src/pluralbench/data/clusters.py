@@ -181,16 +181,16 @@ def parse_shard(text: str) -> Shard:
 def assign_blocks(items: pl.DataFrame) -> pl.Series:
     """Return the number of each item's block; the items of a block are in one shard, and share batches of a model.
 
-    A block has items that follow each other in the data, and whole groups. Items of one cluster (a prompt or a user)
-    are a group. So are items with the same texts: a judge's call about them is then recorded once, as in a run without
-    shards.
+    A block has whole groups, in the order of their texts' digests: neither the ids nor the order of the data change
+    which items share batches. Items of one cluster (a prompt or a user) are a group. So are items with the same texts:
+    a judge's call about them is then recorded once, as in a run without shards.
 
     Args:
         items: All items, with the columns `cluster` and `digest`.
     """
     size = min(max(items.height // NUM_BLOCKS, MIN_BLOCK), MAX_BLOCK)
-    groups = pl.DataFrame({"group": connected_groups(items.select("cluster", "digest"))})
-    first_items = groups.group_by("group").len().sort("group")
-    blocks = first_items.select("group", block=(pl.col("len").cum_sum() - pl.col("len")) // size)
-    numbered = blocks.with_columns(pl.col("block").rank("dense").cast(pl.Int64) - 1)
-    return groups.join(numbered, on="group", how="left", maintain_order="left")["block"]
+    keys = items.select("cluster", "digest")
+    grouped = keys.select("digest", group=connected_groups(keys))
+    groups = grouped.group_by("group").agg(pl.len(), pl.col("digest").min()).sort("digest")
+    blocks = groups.select("group", block=((pl.col("len").cum_sum() - pl.col("len")) // size).rle_id().cast(pl.Int64))
+    return grouped.join(blocks, on="group", how="left", maintain_order="left")["block"]
