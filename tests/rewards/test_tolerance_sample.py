@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_rewards import Group, Scored, tolerance_sample
-from pluralbench_rewards.contract import check_spread
 from pluralbench_rewards.errors import RewardsError
+from pluralbench_rewards.tolerance import check_spread
 
 SIZES = st.lists(st.integers(1, 4000), min_size=1, max_size=400)
 

@@ -1,4 +1,4 @@
-from .ask import Limits, Price, ask
+from .ask import ask
 from .backends.canned import CannedBackend, Replay
 from .backends.endpoint import provider_of
 from .backends.local import LOCAL_MODEL, EmbeddedModel, embedded_weights
@@ -18,6 +18,7 @@ from .chat import (
 from .errors import CallsError, CallsPending, Interrupted, LedgerError, PermanentError
 from .ledger import Ledger, Recording, recording, working_ledger
 from .ledger_files import read_ledger
+from .limits import Limits, Price
 from .records import Answer, Backend, Outcome, PackingBackend, Request
 from .retry import InvalidAnswer, ParsedReply, ask_until_valid, strip_thinking
 from .verdicts import (

@@ -1,12 +1,9 @@
 """Answer requests from the ledger or a backend, and record each new answer as it arrives."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
-from aiolimiter import AsyncLimiter
-from pluralbench_runs import FrozenModel, Json, Meter, log_status, one_line, progress
-from pydantic import Field
+from pluralbench_runs import Meter, log_status, one_line, progress
 
 from pluralbench_calls.backends.canned import ExternalBackend, Unanswered
 from pluralbench_calls.batches.backend import OpenAIBatches
@@ -15,6 +12,7 @@ from pluralbench_calls.batches.files import BatchStore
 from pluralbench_calls.errors import CallsError, Interrupted
 from pluralbench_calls.first_replies import FirstReplies
 from pluralbench_calls.ledger import Ledger
+from pluralbench_calls.limits import Limits, Price, Throttle, max_completion_tokens
 from pluralbench_calls.loops import run
 from pluralbench_calls.prefixes import PrefixQueue
 from pluralbench_calls.records import (
@@ -27,46 +25,11 @@ from pluralbench_calls.records import (
     prompt_texts,
 )
 
-BYTES_PER_TOKEN = 4  # on average, for rate limits; the spending ceiling assumes one byte per token
 MAX_MESSAGE_LENGTH = 300  # characters of a server's message
 MAX_REJECTIONS = 3  # rejections without any answer that stop a run, because all requests share the problem
 TOO_LARGE = "413"  # HTTP status for a request that is too long for the server
 FEW_CUTS, SHARE_OF_CUTS = 4, 0.05  # more answers than both of them that end at the token limit are noticed
 BAD_REQUEST = {"400", "422", TOO_LARGE}  # HTTP statuses that reject the content of a request
-
-
-class Price(FrozenModel):
-    """Price in US dollars per million tokens."""
-
-    input: float = Field(0.0, ge=0, allow_inf_nan=False, description="US dollars per million prompt tokens.")
-    output: float = Field(0.0, ge=0, allow_inf_nan=False, description="US dollars per million completion tokens.")
-
-    def cost(self, prompt_tokens: int, completion_tokens: int) -> float:
-        """Compute the cost of these tokens in US dollars."""
-        return (prompt_tokens * self.input + completion_tokens * self.output) / 1e6
-
-
-FREE = Price()
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits on the rate and the cost of requests.
-
-    Attributes:
-        concurrency: Maximum number of requests in flight.
-        requests_per_minute: Maximum number of requests per minute. None: no limit.
-        tokens_per_minute: Maximum number of prompt and completion tokens per minute, estimated. None: no limit.
-        price: Price of tokens.
-        max_cost: Maximum cost in US dollars of all answers in the ledger and all requests that are sent. None: no
-            limit. During a run, an answer without token counts is charged the maximum that it can cost.
-    """
-
-    concurrency: int = 8
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    price: Price = FREE
-    max_cost: float | None = None
 
 
 def ask(
@@ -114,7 +77,7 @@ def ask(
         first = first_replies or FirstReplies(lambda _: True, lambda _: None)
         received: Callable[[Sequence[Answer]], None] = first.receive
         if not answered:
-            received = _notice_cuts(received, label, max(_max_completion_tokens(request.body) for request in missing))
+            received = _notice_cuts(received, label, max(max_completion_tokens(request.body) for request in missing))
         try:
             with progress(label, len(unique), done=len(unique) - len(missing)) as meter:
                 answered = answered or any(outcome != "error" for outcome in outcomes.values())
@@ -201,7 +164,7 @@ async def _send_all(
     missing: list[Request], ledger: Ledger, backend: Backend, limits: Limits, meter: Meter, guard: "_RejectionGuard"
 ) -> None:
     size = backend.size if isinstance(backend, PackingBackend) else max_prompt_tokens
-    throttle = _Throttle(limits, size, spent=limits.price.cost(*ledger.usage()))
+    throttle = Throttle(limits, size, spent=limits.price.cost(*ledger.usage()))
     failures: list[CallsError] = []
     waiting: set[asyncio.Task[float]] = set()
 
@@ -325,96 +288,3 @@ class _RejectionGuard:
             first = self._withheld[0]
             message = one_line(first.text, MAX_MESSAGE_LENGTH)
             raise CallsError(f"{first.provider} rejects these requests: {message}.")
-
-
-class _Throttle:
-    """Delays messages to keep the rate limits, and refuses those that could exceed the spending ceiling."""
-
-    def __init__(self, limits: Limits, size: Callable[[Request], int], spent: float) -> None:
-        self._limits, self._size, self._spent = limits, size, spent
-        self._reserved, self._in_flight = 0.0, 0
-        self._changed = asyncio.Condition()
-        self._requests = _limiter(limits.requests_per_minute)
-        self._tokens = _limiter(limits.tokens_per_minute)
-
-    async def enter(self, message: Sequence[Request]) -> float:
-        """Wait for the rate limits; reserve and return the maximum cost of the message in US dollars."""
-        prompt, completion = self._max_tokens(message)
-        cost = self._max_cost(message)
-        await self._reserve(cost, unbounded=completion == 0 and self._limits.price.output > 0)
-        try:
-            if self._requests is not None:
-                await self._requests.acquire()
-            if self._tokens is not None:
-                tokens = prompt / BYTES_PER_TOKEN + completion
-                while tokens > 0:
-                    await self._tokens.acquire(min(tokens, self._tokens.max_rate))
-                    tokens -= self._tokens.max_rate
-        except BaseException:
-            await self.leave(cost)
-            raise
-        return cost
-
-    async def leave(self, reserved: float) -> None:
-        """Release a reserved cost, after `spend` counted the real one."""
-        async with self._changed:
-            self._reserved -= reserved
-            self._in_flight -= 1
-            self._changed.notify_all()
-
-    async def _reserve(self, cost: float, *, unbounded: bool) -> None:
-        ceiling = self._limits.max_cost
-        async with self._changed:
-            if ceiling is not None:
-                if unbounded:
-                    raise CallsError(
-                        "A request without a token limit may cost any amount, so the spending ceiling of "
-                        f"${ceiling:.2f} cannot be kept; set `max_tokens`."
-                    )
-                # Requests in flight may release part of their reserve, so the ceiling is reached only when none is.
-                await self._changed.wait_for(
-                    lambda: self._spent + self._reserved + cost <= ceiling or self._in_flight == 0
-                )
-                if self._spent + cost > ceiling:
-                    raise CallsError(
-                        f"The spending ceiling of ${ceiling:.2f} is reached: ${self._spent:.4f} is spent, and the next "
-                        f"call could cost ${cost:.4f}; raise `connection.max_cost=...` to resume."
-                    )
-            self._reserved += cost
-            self._in_flight += 1
-
-    def spend(self, answer: Answer, request: Request) -> float:
-        """Add the cost of an answer in US dollars, and return it.
-
-        Under a ceiling, an answer without token counts is charged the maximum that it can cost.
-        """
-        is_known = answer.outcome == "error" or answer.prompt_tokens or answer.completion_tokens
-        tokens = answer.prompt_tokens, answer.completion_tokens
-        cost = self._limits.price.cost(*tokens) if is_known else self._max_cost([request])
-        self._spent += cost
-        return cost
-
-    def _max_tokens(self, message: Sequence[Request]) -> tuple[int, int]:
-        """Bound the tokens (or other billed units) of a message and of its answers."""
-        return sum(map(self._size, message)), sum(_max_completion_tokens(request.body) for request in message)
-
-    def _max_cost(self, message: Sequence[Request]) -> float:
-        """Bound the cost of a message in US dollars; 0 without a ceiling."""
-        return 0.0 if self._limits.max_cost is None else self._limits.price.cost(*self._max_tokens(message))
-
-
-def _limiter(per_minute: float | None) -> AsyncLimiter | None:
-    if per_minute is None:
-        return None
-    # A burst may use a tenth of a minute's allowance, and at least one; the rest is spread evenly.
-    burst = max(1.0, per_minute / 10)
-    return AsyncLimiter(burst, 60 * burst / per_minute)
-
-
-def _max_completion_tokens(body: Mapping[str, Json]) -> int:
-    """Return the maximum number of completion tokens; 0 if the request does not limit them."""
-    limits = [body.get(name) for name in ("max_tokens", "max_completion_tokens")]
-    samples = body.get("n")
-    return max((limit for limit in limits if isinstance(limit, int)), default=0) * (
-        samples if isinstance(samples, int) else 1
-    )

@@ -9,13 +9,13 @@ from pluralbench_runs import FrozenModel, RecipeError, rng_for
 from pluralbench_runs.recipe_options import Overrides
 from pydantic import AfterValidator, Field, field_validator
 
-from pluralbench_calls.ask import Limits, Price
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES, provider_of
 from pluralbench_calls.backends.local import LOCAL_MODEL, EmbeddedModel
 from pluralbench_calls.backends.openai import OpenAIChat
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.errors import CallsError
+from pluralbench_calls.limits import Limits, Price
 from pluralbench_calls.logprobs import TOP
 from pluralbench_calls.records import Backend, Request
 

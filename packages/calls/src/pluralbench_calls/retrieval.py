@@ -14,8 +14,9 @@ from typing import Any, cast
 
 from pluralbench_runs import UserError, install_command, one_line, public_location
 
-from pluralbench_calls.ask import Limits, ask
+from pluralbench_calls.ask import ask
 from pluralbench_calls.ledger import Ledger
+from pluralbench_calls.limits import Limits
 from pluralbench_calls.model_checks import check_model, unreachable_errors
 from pluralbench_calls.records import Answer, Backend, Request
 

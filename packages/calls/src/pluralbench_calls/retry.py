@@ -6,10 +6,11 @@ from typing import Generic, TypeVar
 
 from pluralbench_runs import one_line
 
-from pluralbench_calls.ask import Limits, ask
+from pluralbench_calls.ask import ask
 from pluralbench_calls.errors import PermanentError
 from pluralbench_calls.first_replies import FirstReplies
 from pluralbench_calls.ledger import Ledger
+from pluralbench_calls.limits import Limits
 from pluralbench_calls.logprobs import SoftVerdict, soft_verdict
 from pluralbench_calls.records import PROMPT_TOO_LONG, TOO_LONG, Answer, Backend, Request
 

@@ -24,9 +24,7 @@ from .contract import (
     ScoringConfig,
     ServedRecord,
     Work,
-    measured_tolerance,
     sum_work,
-    tolerance_sample,
 )
 from .errors import RewardsError
 from .functions import FunctionModel, as_resumable, model_commit, model_digest
@@ -34,6 +32,7 @@ from .judge import Judge, scores_of
 from .judge_prompts import Reply
 from .prompts.prompt import Question
 from .rubric import RubricCase, mean_score, overlap, parse_scores, score_aspects
+from .tolerance import measured_tolerance, tolerance_sample
 
 __all__ = [
     "MISSING_CONTEXT",

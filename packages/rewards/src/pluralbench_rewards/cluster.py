@@ -21,11 +21,10 @@ from pluralbench_rewards.contract import (
     RewardModel,
     Scored,
     ScoringConfig,
-    check_spread,
     sum_work,
-    tolerance_sample,
 )
 from pluralbench_rewards.errors import RewardsError
+from pluralbench_rewards.tolerance import check_spread, tolerance_sample
 
 GROUPS_PER_CALL = 64
 MIN_CALLS = 4  # per worker, so that all workers finish at about the same time
