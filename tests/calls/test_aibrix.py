@@ -26,6 +26,11 @@ pytestmark = [
 ]
 SERVING = """
 import sys
+from unittest.mock import MagicMock
+
+# A dry run asks no cluster, and the client of one has 700 modules.
+sys.modules |= {name: MagicMock() for name in ("kubernetes", "kubernetes.client", "kubernetes.client.rest")}
+
 import aibrix.metadata.app as app
 from aibrix.batch.client.sources.static import StaticEndpointSource
 
