@@ -108,17 +108,15 @@ def logs(server: ChatServer, data: Path, tmp_path_factory: pytest.TempPathFactor
             }
             for name, arguments in JUDGED.items()
         },
-        "first": sample | {"limit": 5},
         "mock": sample | {"model": "mock", "model_base_url": None, "temperature": 0.25, "limit": 5},
         "failed": own | {"fail_on_error": False},
-        "error": own,
         "epochs": own | {"epochs": 2},
     }
     common = {"model": "openai-api/here/judge-1", "model_base_url": server.base_url, "log_dir": str(folder)}
     with inspect_evals.own_settings():
         made = {name: inspect_evals.evaluate(**common | own) for name, own in evaluations.items()}
     statuses = [log.status for log in made.values()]
-    assert statuses == ["success"] * (len(made) - 2) + ["error"] * 2
+    assert statuses == ["success"] * (len(made) - 1) + ["error"]
     return Logs({name: Path(log.location) for name, log in made.items()}, {*map(sent, server.requests)})
 
 
@@ -161,20 +159,17 @@ def test_a_log_becomes_the_run_of_judge(name: str, logs: Logs, server: ChatServe
 
 
 @pytest.mark.heavy
-def test_a_mocked_judge_with_the_options_of_inspect(logs: Logs, server: ChatServer, tmp_path: Path) -> None:
+def test_a_mocked_judge_of_the_first_samples_with_the_options_of_inspect(
+    logs: Logs, server: ChatServer, tmp_path: Path
+) -> None:
     run = import_inspect(logs.files["mock"], out=tmp_path / "run")
     config = run.items["config"][0]
     other = judged(server, "personalized", tmp_path / "judge", configs=[config], limit=5, temperature=0.25)
     assert_frame_equal(run.metrics, other.metrics, check_exact=True)
+    assert_frame_equal(run.items.select(NOT_CALLS), other.items.select(NOT_CALLS), check_exact=True)
+    assert run.config.data == other.config.data
     assert (run.config.model.provider, run.config.model.model) == ("mockllm", "judge-1")
     assert run.config.judging.temperature == run.config.model.temperature == 0.25
-
-
-@pytest.mark.heavy
-def test_the_first_samples_are_a_run_with_a_limit(logs: Logs, server: ChatServer, tmp_path: Path) -> None:
-    run = import_inspect(logs.files["first"], out=tmp_path / "run")
-    config = run.items["config"][0]
-    same_run(run, judged(server, "personalized", tmp_path / "judge", configs=[config], limit=5))
     assert check_submission(run).state == "checked"
 
 
@@ -265,10 +260,9 @@ def test_a_log_that_is_not_of_a_run_is_refused_in_a_sentence(case: str, logs: Lo
 
 
 @pytest.mark.heavy
-@pytest.mark.parametrize(("name", "sentence"), [("error", "is error .*not allowed"), ("epochs", "leave out --epochs")])
-def test_an_evaluation_that_failed_is_refused_with_its_error(name: str, sentence: str, logs: Logs) -> None:
-    with pytest.raises(UserError, match=sentence):
-        import_inspect(logs.files[name])
+def test_an_evaluation_that_failed_is_refused_with_its_error(logs: Logs) -> None:
+    with pytest.raises(UserError, match=r"is error .*leave out --epochs"):
+        import_inspect(logs.files["epochs"])
 
 
 @pytest.mark.heavy
