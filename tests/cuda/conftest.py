@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from pluralbench_local import network
+from pluralbench_local.attention import PACKED
 from reward_models import Folders, one_quiet_thread, save_classifier, save_language_model
 
 
@@ -27,3 +30,27 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Folders:
         return made[name]
 
     return folder
+
+
+@pytest.fixture(scope="session")
+def packable() -> set[Any]:
+    """The kinds of models of which is known that a card packs them."""
+    return set()
+
+
+@pytest.fixture(autouse=True)
+def _found_out_once(packable: set[Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether models can be packed is found out when the first of a kind is loaded."""
+    find_out = network._packing_problem
+
+    def once(model: Any, body: Any, default_attention: str) -> str:
+        kind = type(model), model.dtype, torch.cuda.get_device_capability()
+        if kind in packable:
+            model.set_attn_implementation(PACKED)
+            return ""
+        why = find_out(model, body, default_attention)
+        if not why:
+            packable.add(kind)
+        return why
+
+    monkeypatch.setattr(network, "_packing_problem", once)

@@ -196,7 +196,8 @@ def test_embeddings(folders: Folders) -> None:
     assert corpus.vectors.shape[1] == 64
 
 
-def test_loading_waits_before_the_first_batch_only(folders: Folders) -> None:
+def test_loading_waits_before_the_first_batch_only(folders: Folders, packable: set[Any]) -> None:
+    packable.clear()
     with pretended_card() as card:
         load(folders(), device="cuda", dtype="bfloat16")
         assert set(WAITS["load"]) == set(card.waits)

@@ -254,7 +254,7 @@ def _packing_problem(model: "PreTrainedModel", body: nn.Module, default_attentio
         last = to_device([rows[-1] for rows in packed.rows], device)
         packed_states = _packed_states(body, packed, device)[last].float()
         model.set_attn_implementation(default_attention)
-        outputs = [body(input_ids=to_device([list(run)], device), use_cache=False) for run in [*ids, ids[0]]]
+        outputs = [body(input_ids=to_device([list(run)], device), use_cache=False) for run in ids]
         model.set_attn_implementation(PACKED)
     except NotPackable as reason:
         return str(reason)
@@ -262,6 +262,6 @@ def _packing_problem(model: "PreTrainedModel", body: nn.Module, default_attentio
         return f"its attention cannot be replaced ({' '.join(str(error).split())[:120]})"
     if packed.attended_layers != model.config.get_text_config().num_hidden_layers:
         return "not all of its layers let their attention be replaced"
-    states = torch.stack([output.last_hidden_state[0, -1] for output in outputs]).float()
+    states = torch.stack([output.last_hidden_state[0, -1] for output in [*outputs, outputs[0]]]).float()
     limit = AGREEMENT.get(model.dtype, 0.15) * states.abs().max()
     return "" if (packed_states - states).abs().max() <= limit else "its hidden states change when it is packed"
