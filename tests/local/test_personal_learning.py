@@ -29,7 +29,7 @@ GAIN_OF_PAIRS = 0.15  # of a possible 0.26 with two earlier pairs, and 0.28 with
 NONE = 0.05  # three standard errors of a difference
 SETTINGS: dict[Method, dict[str, Any]] = {
     "bt": {"hidden_size": 64},
-    "gpo": {"hidden_size": 32, "num_layers": 2, "learning_rate": 6e-3, "epochs": 4},
+    "gpo": {"hidden_size": 32, "num_layers": 2, "learning_rate": 6e-3, "epochs": 2},
     "vpl": {"hidden_size": 64, "latent_size": 16},
     "pal": {"hidden_size": 32},
     "synthesizeme": {"hidden_size": 64},
@@ -43,9 +43,9 @@ def options(method: Method, **given: Any) -> PersonalConfig:
 
 
 @cache
-def worlds(groups: int = 2, told: float = 6.0) -> "tuple[Simulated, Simulated]":
+def worlds(told: float = 6.0) -> "tuple[Simulated, Simulated]":
     """Users to train on, and others with the same tastes."""
-    return simulated(200, 12, groups=groups, told=told, seed=1), simulated(200, 10, groups=groups, told=told, seed=2)
+    return simulated(200, 12, width=8, told=told, seed=1), simulated(200, 10, width=8, told=told, seed=2)
 
 
 @pytest.mark.parametrize("method", [method for method in METHODS if method != "synthesizeme"])  # which is bt here
@@ -71,7 +71,6 @@ def test_a_profile_helps_and_another_persons_does_not(method: Method, tmp_path: 
 
 
 def test_gpo_improves_with_earlier_pairs(tmp_path: Path, record_property: Record) -> None:
-    # Vectors of 8 numbers, since with 32 it was not seen to learn in the minutes that a test may take.
     train = simulated(400, 12, width=8, told=0.0, seed=1)
     test = simulated(200, 10, width=8, told=0.0, seed=2)
     saved = learned(tmp_path / "gpo", train.corpus, options("gpo", epochs=5, learning_rate=7e-3))

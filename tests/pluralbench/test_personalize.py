@@ -1,6 +1,6 @@
 """`personalize`: models with and without a profile decide what `score` decides, and interrupted work goes on."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -18,6 +18,7 @@ from pluralbench.personalizing.users import load_users
 from pluralbench.results import Personalized
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder
+from undrawn import undrawn
 from written_tables import write
 
 QUICKLY = PersonalConfig(epochs=2, hidden_size=16, num_layers=1, latent_size=8)
@@ -31,6 +32,12 @@ def carried_out(
     chosen = {name: changes.pop(name) for name in [*changes] if name in PersonalizeConfig.model_fields}
     personalizing = PersonalizeConfig(**{"methods": ("bt", "gpo"), "seeds": 1} | chosen)
     return personalize(backbone, data=data, personalizing=personalizing, options=options, out=out, **changes)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _undrawn() -> Iterator[None]:
+    with undrawn():
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ from pluralbench.studying import study
 from pluralbench_policies import PolicyError
 from pluralbench_runs import OutputError
 from small_world import PPO, people_file, write_study
+from undrawn import undrawn
 
 Command = Callable[..., tuple[int, str, str]]
 STEPS = [
@@ -186,7 +187,7 @@ def test_stopped_after_a_step_of_each_kind_it_ends_in_the_same_scores(
     def at_the_page(_: Study) -> None:
         raise EOFError
 
-    with monkeypatch.context() as patch:
+    with undrawn(), monkeypatch.context() as patch:
         for module, name in STEPS:
             patch.setattr(module, name, stopping(name, getattr(module, name)))
         patch.setattr("pluralbench.studying.write_study_page", at_the_page)
@@ -200,7 +201,8 @@ def test_stopped_after_a_step_of_each_kind_it_ends_in_the_same_scores(
             assert not (out / "README.md").exists()
     assert sorted(stops) == sorted(name for _, name in STEPS)
     before = made_in(out)
-    study(recipe, out=out)
+    with undrawn():
+        study(recipe, out=out)
     assert made_in(out) == before
     scores, whole = (pl.read_csv(folder / "scores.csv") for folder in (out, done.path))
     assert scores.equals(whole.filter(pl.col("model").is_in([model["name"] for model in trained])))
@@ -311,7 +313,8 @@ def test_the_papers_study_correlates_beside_its_baselines(
     values |= {"outcome": {"judge": "rubric-overlap"}, "runtime": {"device": "cpu", "dtype": "float32"}}
     values |= {"policy": talker, "models": [{"name": str(seed), "path": classifiers(seed=seed)} for seed in (1, 2)]}
     out = tmp_path / "out"
-    status, _, error = run("study", write_study(tmp_path / "paper.toml", values), "--out", out)
+    with undrawn():
+        status, _, error = run("study", write_study(tmp_path / "paper.toml", values), "--out", out)
     assert status == 0, error
     names = ["Chatbot Arena-Personalized", "PRISM-Personalized", "RewardBench"]
     found = json.loads((out / "correlations.json").read_text(encoding="utf-8"))

@@ -16,6 +16,7 @@ from pluralbench.evaluation.train import items_to_rankings
 from pluralbench_local import LocalModel
 from samples import sample
 from small_world import write_study
+from undrawn import undrawn
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
@@ -166,7 +167,8 @@ def test_a_study_of_preference_sets_runs_to_its_end(study: str, run: Command, tm
 
     values = on_the_sample(study, save_language_model(tmp_path / "base", **SMALL))
     values["models"] = values["models"][1:]
-    status, _, error = run("study", write_study(tmp_path / "mine.toml", values), "--out", tmp_path / "out")
+    with undrawn():
+        status, _, error = run("study", write_study(tmp_path / "mine.toml", values), "--out", tmp_path / "out")
     assert status == 0, error
     page = (tmp_path / "out/README.md").read_text(encoding="utf-8")
     assert f"- {values['models'][-1]['name']}: trained on 201 pairs of 35 items.\n" in page

@@ -237,12 +237,11 @@ def test_the_embedded_model_answers(tmp_path: Path) -> None:
         embedded_folder(folder, dtype="float32")
     policy = LocalModel(name=str(folder), dtype="float32")
     question = user("What is the capital of France? Answer in one sentence.")
-    greedy = chat_model_of(policy, temperature=0.0, max_tokens=8)
-    [answer] = answered(tmp_path, requests_for(greedy, [question], 1), Generation(policy))
+    requests = requests_for(chat_model_of(policy, temperature=0.0, max_tokens=8), [question], 1)
+    requests += requests_for(chat_model_of(policy, temperature=1.5, max_tokens=4), [question], 3)
+    answer, *samples = answered(tmp_path, requests, Generation(policy))
     assert "Paris" in answer.text
     assert answer.text == greedily(str(folder), question, 8)
-    requests = requests_for(chat_model_of(policy, temperature=1.5, max_tokens=4), [question], 3)
-    samples = answered(tmp_path, requests, Generation(policy))
     assert len({sample.text for sample in samples}) > 1
     assert {sample.outcome for sample in samples} <= {"answer", "length"}
 
