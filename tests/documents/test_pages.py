@@ -164,7 +164,6 @@ class Silent(SimpleHTTPRequestHandler):
     ("name", "width", "scheme"),
     [
         ("", 400, "dark"),
-        ("", 1400, "light"),
         ("tutorials/first-look/", 400, "dark"),
         ("how-to/engine/", 1400, "light"),
         ("reference/metrics/", 400, "dark"),
