@@ -29,7 +29,7 @@ from reward_models import (
 )
 from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
-from value_heads import SAVED, head_of, ids_to_read, published_rewards, save_value_head
+from value_heads import LAYERS, SAVED, head_of, ids_to_read, published_rewards, save_value_head
 
 GROUPS = make_groups(1, number=2, longest=12)
 NO_NEWLINE = TEMPLATE.replace(
@@ -52,7 +52,7 @@ def whole_body(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
 
     @cache
     def body(dtype: str = "float32", architecture: str = "llama") -> Any:
-        folder = save_language_model(tmp_path_factory.mktemp("bodies") / "base", architecture)
+        folder = save_language_model(tmp_path_factory.mktemp("bodies") / "base", architecture, num_hidden_layers=LAYERS)
         auto: Any = AutoModelForCausalLM
         return auto.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
 
@@ -245,8 +245,8 @@ Change = Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]
             r"HERE has no weights for score\.weight, so what it computes would be random; .*",
         ),
         (
-            lambda tensors: {name: tensor for name, tensor in tensors.items() if "layers.2.mlp.down" not in name},
-            r"HERE has no weights for layers\.2\.mlp\.down_proj\.weight, so what it computes would be random\.",
+            lambda tensors: {name: tensor for name, tensor in tensors.items() if "layers.1.mlp.down" not in name},
+            r"HERE has no weights for layers\.1\.mlp\.down_proj\.weight, so what it computes would be random\.",
         ),
         (
             lambda tensors: (

@@ -11,6 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 WIDTH = 64
+LAYERS = 2  # run the code of more
 Weights = dict[str, Tensor]
 Published = Callable[[Tensor, Tensor, Weights, dict[str, Any]], Tensor]
 """Rewards from the hidden states of a padded batch, its mask, the tensors of the head, and the configuration."""
@@ -151,7 +152,7 @@ def save_value_head(
 ) -> str:
     """Save a language model with a value head of a family of `SAVED`; the folder as text."""
     saved, kind = SAVED[family], getattr(torch, dtype)
-    save_language_model(folder, architecture, tokenizer=tokenizer)
+    save_language_model(folder, architecture, tokenizer=tokenizer, num_hidden_layers=LAYERS)
     change_config(str(folder), **({"dtype": dtype} | saved.config))
     body = {
         saved.body + name.removeprefix("model.") if name.startswith("model.") else name: tensor.to(kind)
