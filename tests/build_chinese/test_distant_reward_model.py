@@ -167,6 +167,8 @@ def project(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     """The options of a build with a judge and the base, in a folder where they hold, and the judge's server."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(ablation, "RESAMPLES", 20)
+    # Each build draws a figure, which takes longer than a model here; no test of these looks at it.
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda _, path, **__: path.touch())
     monkeypatch.setenv("JUDGE_KEY", "sk-planted")
     configs = ["open", "human"] * 2 + ["preference"] * 6
     write_rows(tmp_path / "annotated.jsonl", [annotated(number, config) for number, config in enumerate(configs)])
