@@ -9,6 +9,7 @@ from pluralbench_rewards import ModelRecord
 from pluralbench_runs import check_recipe, digest
 
 from pluralbench.config import DataConfig, LocalModel, PromptConfig
+from pluralbench.data.clusters import assign_blocks
 from pluralbench.data.items import Items
 from pluralbench.data.persona_items import PersonaItemSet, SampledItems
 from pluralbench.data.personas import read_personas
@@ -103,7 +104,8 @@ def reload_data(run: Run, files: RunInputs, cache: DataCache | None = None) -> R
     context = UserContext(prompt, plans, personas, read.history)
     data = DataConfig.model_validate({name: getattr(config.data, name) for name in SELECTION})
     description = config.benchmark.description.model_copy(update={"strata": read.strata})
-    loaded = LoadedBenchmark(config.benchmark.name, description, read, data, context, None, read.frame)
+    blocks = assign_blocks(read.frame)
+    loaded = LoadedBenchmark(config.benchmark.name, description, read, data, context, None, read.frame, blocks)
     return RunData(place, read.frame, config.model_copy(update=loaded.records()), loaded)
 
 
