@@ -178,12 +178,15 @@ def test_published_files_are_described(run: Run, tmp_path: Path) -> None:
     marked = write_rows(tmp_path / "marked.jsonl", [annotated(0), annotated(1)])
     # By rank where there is one, whatever annotations say; these have the better one first, so its place says nothing.
     ranks: list[Row] = [{"rank": {"x": 2, "y": 1}}, {"rank": {"x": 1, "y": 1}, "input": "三"}]
+    # A release's own preference set has no rank for a response none of whose votes was kept.
+    unranked = [*TWO["responses"], {"id": "z", "content": "好好好"}]
+    ranks.append({"rank": {"x": 1, "y": 2}, "input": "四", "responses": unranked})
     ranked = write_rows(tmp_path / "ranked.jsonl", [TWO | {"annotations": [["x", "y", "1"]]} | one for one in ranks])
     status, told = run("describe", marked, ranked, "--figure", tmp_path / "deep" / "bias.png")
     assert status == 0, told
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in told.splitlines() if "│" in line]
     [marked_size, ranked_size, marked_marks, ranked_marks] = [row[1:] for row in rows if len(row) == 7 and row[0]]
-    assert ranked_size == ["2", "2.00", "1", "1.50", "1.00", "2.00"]
+    assert ranked_size == ["3", "2.33", "2", "1.33", "1.50", "1.50"]
     strict = [row["annotations"] for row in (annotated(0), annotated(1))]
     better = {(one, two) if mark == "1" else (two, one) for marks in strict for one, two, mark in marks if mark != "s"}
     assert marked_size[:3] == ["2", "5.00", str(len(better))]

@@ -180,12 +180,14 @@ def ranked_pairs(row: Row) -> list[tuple[str, str]]:
 def published_pairs(row: Row, where: str) -> list[tuple[str, str]]:
     """Return the (better, worse) ids of a published row: by `rank` if it has one, else by its annotations.
 
+    A response without a rank is in no pair: `resolve` ranks only those with a judgment.
+
     Args:
         row: The row.
         where: The file, for errors.
 
     Raises:
-        SourceError: `rank` does not have an integer for each response.
+        SourceError: `rank` names none of the responses, or has a rank that is not an integer.
     """
     if row.get("rank") is None:
         strict = {(a, b) if mark == "1" else (b, a) for a, b, mark in row["annotations"] if mark != "s"}
@@ -195,13 +197,14 @@ def published_pairs(row: Row, where: str) -> list[tuple[str, str]]:
         value = {entry.get("id"): entry.get("rank") for entry in value if isinstance(entry, dict)}
     names = [response["id"] for response in row["responses"]]
     rank = {str(name): level for name, level in value.items()} if isinstance(value, dict) else {}
-    for name in names:
-        if type(rank.get(name)) is not int:
-            raise SourceError(
-                f"{where}: the prompt {row['input'].strip()[:30]!r} has no integer rank for the response {name[:60]}; "
-                "rank each response, or remove `rank`."
-            )
-    return [(a, b) for a in names for b in names if rank[a] < rank[b]]
+    ranked = [name for name in names if name in rank]
+    wrong = next((name for name in ranked or names if type(rank.get(name)) is not int), None)
+    if wrong is not None:
+        raise SourceError(
+            f"{where}: the prompt {row['input'].strip()[:30]!r} has no integer rank for the response {wrong[:60]}; "
+            "correct `rank`, or remove it."
+        )
+    return [(a, b) for a in ranked for b in ranked if rank[a] < rank[b]]
 
 
 def prompt_id(text: str) -> str:
