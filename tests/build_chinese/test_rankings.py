@@ -150,6 +150,10 @@ BEGINNING = "下雨了，现在出门吗？"
         ({"input": None}, "row 2: `input` is missing or empty."),
         ({"responses": [{"id": "r1"}]}, "row 2: a response is not an object with `id` and `content`."),
         ({"responses": [*RESPONSES, OTHER]}, "row 2: two responses have the id r1."),
+        (
+            {"input": "第一个问题", "responses": [OTHER]},
+            "row 2: an earlier row has the same input, and another response r1; rename one.",
+        ),
         ({"annotations": [["r1", "r2"]]}, "row 2: the annotation ['r1', 'r2'] is not [id, id, mark]."),
         (
             {"annotations": [["r1", "r2", "A"]]},

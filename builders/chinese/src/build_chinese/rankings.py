@@ -336,7 +336,7 @@ def _merge(earlier: Row, row: Row) -> Row:
     responses = {response["id"]: response for response in earlier["responses"]}
     for response in row["responses"]:
         if responses.setdefault(response["id"], response)["content"] != response["content"]:
-            raise RowError(f"two responses have the id {response['id']}")
+            raise RowError(f"an earlier row has the same input, and another response {response['id']}; rename one")
     both = {key: value for key, value in earlier.items() if key in row}
     joined = {name: earlier.get(name, []) + row.get(name, []) for name in ("annotations", "votes")}
     return both | {"responses": list(responses.values())} | {name: own for name, own in joined.items() if own}
