@@ -166,7 +166,7 @@ def test_what_is_left_out_is_counted(tmp_path: Path) -> None:
         "repeated translation": 1,
     }
     assert result.frame.select("system", "translation", "score", "raw_score").rows() == [
-        ("sample1", "It rained today.", 5.0, 5.0),  # the mean of 5.5 and 4.5
+        ("beam", "It rained today.", 5.0, 5.0),  # the first of its systems by name, the mean of 5.5 and 4.5
         ("sample1", "It rains.", 5.5, 5.5),
     ]
 

@@ -9,6 +9,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any
 
 import polars as pl
@@ -118,10 +119,11 @@ def read(table: RatedTable) -> RatedTranslations:
 
 
 def merge_repeated(rated: pl.DataFrame) -> pl.DataFrame:
-    """Keep the first of equal translations of a source, with the mean of their scores."""
+    """Keep one of equal translations of a source: the first by system, with the mean of their scores."""
     groups = rated.rows_by_key(["direction", "source", "translation"], named=True, include_key=True)
     means = (
-        rows[0] | {name: math.fsum(row[name] for row in rows) / len(rows) for name in ("score", "raw_score")}
+        min(rows, key=itemgetter("system"))
+        | {name: math.fsum(row[name] for row in rows) / len(rows) for name in ("score", "raw_score")}
         for rows in groups.values()
     )
     return pl.DataFrame(list(means), schema=RATED)
