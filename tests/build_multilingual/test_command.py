@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import polars as pl
 import pytest
+import tomli_w
 from build_multilingual.recipe import ChecksTable, ConnectionTable, SourceTable, TranslatorTable
 from build_multilingual.source import load
 from build_multilingual.translate import TranslationContext, mask_all, translate
@@ -115,6 +116,18 @@ def test_a_build_from_any_table(run: Run, words: list[str | Path], tmp_path: Pat
 
 
 @pytest.mark.heavy
+def test_the_share_of_drops_is_of_all_rows_of_the_source(run: Run, recorded: Path, tmp_path: Path) -> None:
+    equal = {"id": 20, "prompt": "Which?", "chosen": "Both.", "rejected": "Both. ", "subset": "donotanswer"}
+    source = write(tmp_path / "more.jsonl", [*PAIRS, equal])
+    recipe = tmp_path / "recipe.toml"
+    values = {"languages": ["spa_Latn", "deu_Latn"], "audit": {"max_drop_share": 0.5}}
+    tables = {"source": {"location": str(source)}, "translator": {"name": "apertium"}}
+    recipe.write_text(tomli_w.dumps(values | tables), encoding="utf-8")
+    status, output = run("--recipe", recipe, "--replay", recorded, "--out", tmp_path / "out")
+    assert status == 0, output
+    assert list(rows(tmp_path / "out", "spa_Latn")) == [3, 5, 9]
+
+
 def test_people_decide(run: Run, words: list[str | Path], tmp_path: Path) -> None:
     path = decisions(tmp_path / "d.csv", "8,spa_Latn,keep,fine", "5,,drop,English grammar", "12,deu_Latn,keep,", "9,,,")
     out = tmp_path / "out"

@@ -96,7 +96,7 @@ def build(
 
         figures = language_figures(frames, set_aside, dropped, None if english is None else english.pairs)
         figures |= translation_figures(pairs, rated_tables) | {"audit": audits, "review": review_figures(reviewed)}
-        drop_share = figures["ids_dropped"] / (figures["source_rows"] or 1)
+        drop_share = 0.0 if english is None else figures["ids_dropped"] / english.source.rows
         check_audits({entry["config"]: entry for entry in audits}, recipe.audit, max_drop_share=drop_share)
         human_records = {"decisions": decisions, "preferred": reviewed}
         records = {"set_aside": set_aside, "dropped": dropped}
