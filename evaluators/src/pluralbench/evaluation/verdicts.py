@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 from pluralbench_calls import Backend, Ledger, ParsedReply, working_ledger
 from pluralbench_calls.chat import ChatModel, ConnectionConfig
 from pluralbench_rewards import ModelRecord
-from pluralbench_rewards.judge import TEMPERATURE_STEP, Judge
+from pluralbench_rewards.chat_client import TEMPERATURE_STEP
+from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import prompts_digest
 from pluralbench_runs import Output, digest
 
@@ -105,16 +106,15 @@ def judges_of(
     """
     assert isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig)  # noqa: S101 - only a judge has calls
     judging = config.judging
-    own: dict[str, Any] = (
-        {"criterion": judging.criterion, "rule": judging.verdict_parsing}
-        if isinstance(judging, JudgeConfig)
-        else {"seed": config.seed, "temperature_step": 0.0}  # a retry samples again at the same temperature
-    )
+    own: dict[str, Any] = {"attempts": judging.attempts, "reply": judging.chosen_format}
+    if isinstance(judging, JudgeConfig):
+        own |= {"criterion": judging.criterion, "rule": judging.verdict_parsing}
+    else:  # a retry samples again at the same temperature
+        own |= {"seed": config.seed, "temperature_step": 0.0}
     reached = connection or config.connection
-    form = (judging.attempts, judging.chosen_format)
     here, judges = here or {}, []
     for model in config.judges.values() if isinstance(config, JudgeRunConfig) else [config.model]:
-        judge = Judge(model, reached, ledger, *form, **own, backend=backend or here.get(model.model))
+        judge = Judge(model, reached, ledger, **own, backend=backend or here.get(model.model))
         if isinstance(judging, JudgeConfig) and judging.prompt is not None:
             judge = replace(judge, prompt=judging.prompt, temperature_step=_step(model))
         writer = config.rubric_model if isinstance(config, JudgeRunConfig) else None

@@ -1,33 +1,16 @@
 """Language models as judges that compare responses, rate them or pick the best of a list, with recorded calls."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
-from pathlib import Path
-from typing import TypeVar
 
-from pluralbench_calls import (
-    Backend,
-    CallsError,
-    ChatModel,
-    ConnectionConfig,
-    Ledger,
-    ParsedReply,
-    Request,
-    Rule,
-    ask_until_valid,
-    chat_backend,
-    chat_request,
-    check_connection,
-    working_ledger,
-)
-from pluralbench_calls.chat import MAX_ATTEMPTS
-from pluralbench_calls.retry import KEEP_TO_FORM, InvalidAnswer
+from pluralbench_calls import ParsedReply, Request, Rule, chat_request
+from pluralbench_calls.retry import InvalidAnswer
 from pluralbench_calls.verdicts import Verdict, parse_choice, parse_pick, parse_rating
 from pluralbench_runs import Json
 
+from pluralbench_rewards.chat_client import ChatClient
 from pluralbench_rewards.contract import Cached, Group, Message, ModelRecord, OnScored, Scored
 from pluralbench_rewards.judge_prompts import (
     LANGUAGE,
@@ -52,81 +35,52 @@ from pluralbench_rewards.prompts.asking import ask_prompt
 from pluralbench_rewards.prompts.prompt import JudgePrompt, Question
 from pluralbench_rewards.prompts.reading import read_list, read_pair, read_score
 
-Item = TypeVar("Item")
-Value = TypeVar("Value")
-
 PROMPT_REPLIES = "choose the prompt that belongs to this model"
 JSON_REPLIES = ', or let the server enforce it with `reply_format="structured"`'
-TEMPERATURE_STEP = 0.2  # added at each retry, because the same request at 0 would get the same reply
 
 
 @dataclass(frozen=True)
-class Judge:
+class Judge(ChatClient):
     """A language model as a judge. `score` rates responses one by one; `compare` decides between two, and
     `pick` among a list.
 
-    No file or connection is opened before the first call.
-
     Attributes:
-        model: The model.
-        connection: The connection to its endpoint.
-        ledger: SQLite file of recorded calls, or an open ledger.
-        attempts: Maximum number of requests per item until a reply can be parsed.
         reply: Form of the replies (see `Reply`).
         criterion: Criterion of the judge (see `Criterion`).
         rule: Rule for parsing replies (see `pluralbench_calls.verdicts`).
-        seed: Seed in the requests, if the model is `seeded`.
-        temperature_step: Increase of the temperature at each retry.
-        backend: Backend that answers instead of the connection, such as `Replay`.
         prompt: Prompt from a file, in place of ours; `reply`, `criterion` and `rule` then have no effect.
         rubric_writer: Second model, which writes the rubrics of the prompt.
-
-    Raises:
-        CallsError: The connection does not fit the model.
     """
 
-    model: ChatModel
-    connection: ConnectionConfig
-    ledger: Path | Ledger
-    attempts: int = 4
     reply: Reply = "reasoned"
     criterion: Criterion = "quality"
     rule: Rule = "lenient"
-    seed: int = 0
-    temperature_step: float = TEMPERATURE_STEP
-    backend: Backend | None = None
     prompt: JudgePrompt | None = None
-    rubric_writer: "Judge | None" = None
+    rubric_writer: ChatClient | None = None
     kind = "generative"
-
-    def __post_init__(self) -> None:
-        if self.backend is not None:
-            return
-        try:
-            check_connection(self.model, self.connection)
-        except ValueError as error:
-            raise CallsError(f"The judge {self.model.model} is not usable: {error}.") from None
 
     @property
     def name(self) -> str:
         """The name of the model."""
         return self.model.model
 
-    @cached_property
-    def _backend(self) -> Backend:  # one for all calls: it remembers which parameters the endpoint refuses
-        return self.backend or chat_backend(self.model, self.connection)
-
     def compare(self, questions: Sequence[Question], *, samples: int = 1) -> list[ParsedReply[Verdict]]:
         """Decide which of two responses is better, "A" or "B"; a prompt may allow a tie, "C".
 
         Args:
             questions: The questions, with two responses each.
-            samples: Number of replies to each: first one to each, then the second ones, and so on.
+            samples: Number of replies to each; see `ask`.
         """
         if self.prompt is not None:
             verdict = self.prompt.verdict
             return ask_prompt(
-                self, self.prompt, questions, lambda _, reply: read_pair(verdict, reply).verdict, "verdicts", samples
+                self,
+                self.prompt,
+                questions,
+                lambda _, reply: read_pair(verdict, reply).verdict,
+                "verdicts",
+                samples,
+                self.rubric_writer,
             )
 
         def request(question: Question, attempt: int) -> Request:
@@ -159,7 +113,13 @@ class Judge:
             verdict = self.prompt.verdict
             shown = [question for question, _ in single]
             ratings = ask_prompt(
-                self, self.prompt, shown, lambda _, reply: read_score(verdict, reply), "ratings", samples
+                self,
+                self.prompt,
+                shown,
+                lambda _, reply: read_score(verdict, reply),
+                "ratings",
+                samples,
+                self.rubric_writer,
             )
         else:
 
@@ -206,6 +166,7 @@ class Judge:
                 lambda question, reply: read_list(verdict, reply, len(question.responses)),
                 "lists",
                 samples,
+                self.rubric_writer,
             )
         picks = self.pick(questions, samples=samples)
         counts = [len(question.responses) for question in questions] * samples
@@ -246,41 +207,11 @@ class Judge:
                 on_scored(index, values)
         return scored
 
-    def ask(
-        self,
-        items: Sequence[Item],
-        request: Callable[[Item, int], Request],
-        parse: Callable[[Item, str], Value],
-        label: str,
-        samples: int = 1,
-    ) -> list[ParsedReply[Value]]:
-        """Send requests to the model until `parse` accepts the replies; see `ask_until_valid`.
-
-        Args:
-            items: The items.
-            request: Makes the request of an item and an attempt; see `chat_request`.
-            parse: Turns the text of a reply to an item into a value.
-            label: Name of the requests in messages, in the plural.
-            samples: Number of replies to each item; see `compare`.
-        """
-        with working_ledger(self.ledger) as ledger:
-            return ask_until_valid(
-                [(item, MAX_ATTEMPTS * sample) for sample in range(samples) for item in items],
-                lambda one, attempt: request(one[0], one[1] + attempt),
-                lambda one, reply: parse(one[0], reply),
-                ledger,
-                self._backend,
-                attempts=self.attempts,
-                limits=self.connection.limits(),
-                label=label,
-                fix=self._fix(),
-            )
-
-    def _fix(self) -> str:
-        """What to do if no reply can be read."""
+    def fix(self) -> str:
+        """Return what to do if no reply can be parsed, for messages."""
         if self.prompt is not None:
             return PROMPT_REPLIES
-        return KEEP_TO_FORM + ("" if self.reply == "structured" or not self.model.structured_output else JSON_REPLIES)
+        return super().fix() + ("" if self.reply == "structured" or not self.model.structured_output else JSON_REPLIES)
 
     def request(
         self,

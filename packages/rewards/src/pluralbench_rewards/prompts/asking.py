@@ -2,18 +2,16 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from pluralbench_calls import ParsedReply, Request, chat_request
 from pluralbench_calls.chat import MAX_ATTEMPTS
 from pluralbench_calls.retry import InvalidAnswer, strip_thinking
 
+from pluralbench_rewards.chat_client import ChatClient
 from pluralbench_rewards.contract import Message
 from pluralbench_rewards.errors import RewardsError
 from pluralbench_rewards.prompts.prompt import JudgePrompt, PromptMessage, Question, missing_variables, render
-
-if TYPE_CHECKING:
-    from pluralbench_rewards.judge import Judge
 
 Value = TypeVar("Value")
 
@@ -34,7 +32,7 @@ class _Open(NamedTuple):
 
     Attributes:
         question: The question.
-        attempt: Number of its first attempt; each sample has its own (see `Judge.ask`).
+        attempt: Number of its first attempt; each sample has its own (see `ChatClient.ask`).
         messages: What was sent and replied so far.
         calls: Keys of the calls so far.
     """
@@ -46,35 +44,37 @@ class _Open(NamedTuple):
 
 
 def ask_prompt(
-    judge: "Judge",
+    judge: ChatClient,
     prompt: JudgePrompt,
     questions: Sequence[Question],
     read: Callable[[Question, str], Value],
     label: str,
-    samples: int = 1,
+    samples: int,
+    rubric_writer: ChatClient | None,
 ) -> list[ParsedReply[Value]]:
     """Ask a judge each question.
 
     A turn or rubric that is empty, cut or refused in all attempts makes the reply invalid, with its reason.
 
     Args:
-        judge: The judge.
+        judge: The judge's model.
         prompt: Its prompt.
         questions: The questions.
         read: Reads the last reply to a question, or raises `InvalidAnswer`.
         label: Name of the requests in messages, in the plural.
-        samples: Number of replies to each question; see `Judge.compare`.
+        samples: Number of replies to each question; see `ChatClient.ask`.
+        rubric_writer: The second model, which writes the rubrics.
 
     Returns:
         The replies; `calls` has those of the rubric and of all turns.
 
     Raises:
-        RewardsError: A variable of the prompt has no value.
+        RewardsError: A variable of the prompt has no value, or no model writes its rubrics.
     """
     settled: dict[int, ParsedReply[Value]] = {}
     entries = [_Open(question, MAX_ATTEMPTS * sample, [], ()) for sample in range(samples) for question in questions]
     if prompt.rubric is not None and any("rubric" not in question.variables for question in questions):
-        rubrics = _rubrics(judge, prompt, questions) * samples
+        rubrics = _rubrics(rubric_writer, prompt, questions) * samples
         for index, (entry, rubric) in enumerate(zip(entries, rubrics, strict=True)):
             if rubric.value is None:
                 settled[index] = ParsedReply(None, rubric.answer, f"no rubric: {rubric.reason}", rubric.calls)
@@ -109,11 +109,11 @@ def ask_prompt(
     return [settled[index] for index in range(len(entries))]
 
 
-def _rubrics(judge: "Judge", prompt: JudgePrompt, questions: Sequence[Question]) -> list[ParsedReply[str]]:
+def _rubrics(writer: ChatClient | None, prompt: JudgePrompt, questions: Sequence[Question]) -> list[ParsedReply[str]]:
     """Let the second model write a rubric for each question; equal questions are asked once."""
-    if judge.rubric_writer is None or prompt.rubric is None:
+    if writer is None or prompt.rubric is None:
         raise RewardsError(f"The prompt {prompt.name} needs a rubric; {FIXES['rubric']}.")
-    writer, messages = judge.rubric_writer, prompt.rubric.messages
+    messages = prompt.rubric.messages
     prefilled = messages[-1].role == "assistant"
     opened = [_sent(prompt, messages, _Open(question, 0, [], ())) for question in questions]
     return writer.ask(
@@ -135,7 +135,7 @@ def _sent(prompt: JudgePrompt, messages: Sequence[PromptMessage], entry: _Open) 
     return entry._replace(messages=[*entry.messages, *render(messages, entry.question, values)])
 
 
-def _request(judge: "Judge", entry: _Open, label: str, attempt: int, *, prefilled: bool = False) -> Request:
+def _request(judge: ChatClient, entry: _Open, label: str, attempt: int, *, prefilled: bool = False) -> Request:
     model = judge.model
     if prefilled:
         model = model.model_copy(update={"extra": PREFILLED | model.extra})
