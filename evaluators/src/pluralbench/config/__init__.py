@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Literal, Self
 
 from pluralbench_calls.chat import ConnectionConfig, ExtraFields
 from pluralbench_local import LocalModel, ServedModel
-from pluralbench_local.config import TrainingConfig
 from pluralbench_local.personal.options import METHODS, PersonalConfig
+from pluralbench_local.training_config import TrainingConfig
 from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.language_models import LIBRARY, Library
 from pluralbench_policies.planner_options import PlannerConfig

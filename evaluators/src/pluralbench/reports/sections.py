@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import polars as pl
-from pluralbench_local.config import TRAINING_FILE
+from pluralbench_local.training_config import TRAINING_FILE
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_release.markdown import escape_markdown
 from pluralbench_runs import plural, write_text

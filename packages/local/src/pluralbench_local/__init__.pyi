@@ -1,4 +1,4 @@
-from .config import Dtype, Kind, LocalModel, LoraOptions, TrainingConfig
+from .config import Dtype, Kind, LocalModel
 from .errors import LocalError, TrainingError
 from .general_preference import GeneralPreferenceModel
 from .kinds import KINDS
@@ -12,6 +12,7 @@ from .scoring import LocalRewardModel, RunOptions, score
 from .served.config import ServedModel
 from .training import train, untrained
 from .training_batches import Ranking
+from .training_config import LoraOptions, TrainingConfig
 from .training_job import Trained
 
 __all__ = [

@@ -19,12 +19,13 @@ from pluralbench_runs import Json, Recipe, digest, make_readable, recipe_values
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from pluralbench_local.config import TRAINING_FILE, LocalModel, TrainingConfig, described
+from pluralbench_local.config import LocalModel, described
 from pluralbench_local.errors import LocalError, TrainingError
 from pluralbench_local.models import silence_transformers
 from pluralbench_local.network import max_positions
 from pluralbench_local.packing import to_device
 from pluralbench_local.training_batches import Batch, Data, Ranking, batches, check, tokenize_rankings
+from pluralbench_local.training_config import TRAINING_FILE, TrainingConfig
 from pluralbench_local.training_job import (
     CheckpointClock,
     Kind,

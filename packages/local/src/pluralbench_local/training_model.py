@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
 
 from pluralbench_local.batches import Read, in_batches
-from pluralbench_local.config import LocalModel, LoraOptions
+from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, Tokenized
 from pluralbench_local.errors import LocalError
 from pluralbench_local.kinds import CLASSIFIER, kind_of
@@ -22,6 +22,7 @@ from pluralbench_local.network import ReadableNetwork, network_of, padding_id, r
 from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.scoring import LocalRewardModel, RunOptions, work_of
 from pluralbench_local.training_batches import Data
+from pluralbench_local.training_config import LoraOptions
 from pluralbench_local.value_heads import heads_of
 from pluralbench_local.weights import ModelFiles
 
