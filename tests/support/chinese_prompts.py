@@ -5,7 +5,7 @@ from pathlib import Path
 
 import build_chinese
 import polars as pl
-from build_chinese.steps import PROMPTS
+from build_chinese.task_folders import PROMPTS
 from chinese_project import read_rows
 
 SAMPLE = Path(build_chinese.__file__).parent / "sample"

@@ -96,11 +96,11 @@ def tasks(
     Examples:
         build-chinese tasks --prompts p.jsonl --responses r.jsonl --annotator an --annotator bo
     """
-    from build_chinese import console_output, steps
+    from build_chinese import console_output, task_folders
 
     config = _load_recipe(recipe, _with_writers(overrides), own=overrides.get("prompts.location"))
     target = out or Path("dist") / f"{config.name}-tasks"
-    prepared = steps.make_tasks(config, target, **building.build_arguments)
+    prepared = task_folders.make_tasks(config, target, **building.build_arguments)
     console_output.print_tasks(console, prepared, target)
 
 
@@ -129,11 +129,11 @@ def annotations(
     Examples:
         build-chinese annotations export.json --tasks dist/tasks --out annotated.jsonl
     """
-    from build_chinese import console_output, steps
+    from build_chinese import console_output, steps, task_folders
 
     result = steps.annotate(
         files,
-        *steps.read_tasks_folder(tasks),
+        *task_folders.read_tasks_folder(tasks),
         again=again,
         review=review,
         accounts=reading.account,
@@ -254,13 +254,13 @@ def _load_recipe(recipe: str | None, overrides: Overrides, *, own: str | None) -
 
 def _sample_steps(config: ChineseRecipe, target: Path, *, fresh: bool) -> None:
     """Run the verbs that precede the release on the sample; their files go next to the release."""
-    from build_chinese import console_output, steps
+    from build_chinese import console_output, steps, task_folders
 
     folder = target.with_name(f"{target.name}-tasks")
     annotated, ranked = (target.with_name(f"{target.name}-{name}.jsonl") for name in ("annotated", "ranked"))
-    prepared = steps.make_tasks(config, folder, fresh=fresh)
+    prepared = task_folders.make_tasks(config, folder, fresh=fresh)
     console_output.print_tasks(console, prepared, folder)
-    result = steps.annotate([steps.SAMPLE_ANNOTATIONS], *steps.read_tasks_folder(folder))
+    result = steps.annotate([steps.SAMPLE_ANNOTATIONS], *task_folders.read_tasks_folder(folder))
     console_output.print_annotated(console, result, annotated, steps.write_annotated(result, annotated))
     console_output.print_resolved(console, steps.resolve_file(annotated, ranked), ranked)
 

@@ -13,7 +13,8 @@ from rich.console import Console
 from build_chinese.annotation.forms import LABEL_STUDIO, SHEETS
 from build_chinese.figures import figures_tables, format_share
 from build_chinese.lengths import draw_lengths
-from build_chinese.steps import AnnotationResult, PreparedTasks, RankedPrompts, next_sheets
+from build_chinese.steps import AnnotationResult, RankedPrompts, next_sheets
+from build_chinese.task_folders import PreparedTasks
 
 
 def print_tasks(console: Console, prepared: PreparedTasks, folder: Path) -> None:
