@@ -18,9 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from importlib.util import find_spec
-from itertools import combinations
 from pathlib import Path
-from statistics import median
 from typing import Annotated, Any
 
 import torch
@@ -35,6 +33,22 @@ from pluralbench_local.personal.texts import BackboneRecord
 from pluralbench_local.scoring import RunOptions
 from pluralbench_rewards import Group
 from pluralbench_runs import UserError, rng_for, run, write_text
+from scoring.gpu_table import (
+    ALONE,
+    EMBEDDING,
+    EXACT,
+    FAST,
+    FLASH,
+    SDPA,
+    TRAINING,
+    VLLM,
+    Row,
+    Scores,
+    Timing,
+    changed_decisions,
+    forward_flops,
+    table,
+)
 from scoring.models import BEGIN, PAD, STOP, byte_level, save_tokenizer
 from scoring.workloads import SHAPES, Writer, groups
 from transformers import (
@@ -56,9 +70,6 @@ WORKLOADS = ("pairs", "best-of-4", "best-of-16", "profile")
 VOCABULARY, FULL_VOCABULARY = 32_000, 128_256
 SMALL = 0.01  # size on a CPU
 PADDED_ROWS = 8
-FAST, EXACT, SDPA, FLASH = "ours, fast", "ours, exact", "padded loop, SDPA", "padded loop, flash attention 2"
-EMBEDDING, TRAINING, VLLM = "ours, embeddings", "ours, training", "vLLM, pooling"
-ALONE = "one at a time"
 DTYPES = {"cuda": torch.bfloat16, "cpu": torch.float32}
 VLLM_SCRIPT = """
 import sys, time
@@ -75,54 +86,10 @@ print("SECONDS", *seconds[1:])
 """
 
 Name = StrEnum("Name", list(MODELS))  # type: ignore[misc]
-Scores = list[list[float]]
 Strategy = Callable[[], tuple[Scores, int]]
 """Returns scores, empty if there are none, and the number of computed tokens."""
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
-GB = 1e9
-# Peak of dense matrix products in half precision, by a part of the GPU's name; the first match counts.
-PEAK_FLOPS = {
-    "B200": 2250e12,
-    "H200": 989e12,
-    "GH200": 989e12,
-    "H100 PCIe": 756e12,
-    "H100 NVL": 835e12,
-    "H100": 989e12,
-    "A100": 312e12,
-    "L40S": 362e12,
-    "RTX 6000 Ada": 364e12,
-    "RTX 4090": 165e12,
-    "RTX A6000": 155e12,
-    "A40": 150e12,
-    "A10": 125e12,
-    "L4": 121e12,
-    "V100": 125e12,
-    "T4": 65e12,
-}
-
-
-@dataclass(frozen=True)
-class Timing:
-    """One run of a strategy: seconds, computed tokens, peak memory in bytes, and scores."""
-
-    seconds: float
-    computed: int
-    memory: int
-    scores: Scores
-
-
-@dataclass(frozen=True)
-class Row:
-    """A row of the table; `flops` are those of a computed token, three times as many in training."""
-
-    model: str
-    workload: str
-    strategy: str
-    tokens: int
-    timings: list[Timing]
-    flops: float
-    changed: str
 
 
 @dataclass(frozen=True)
@@ -203,9 +170,7 @@ def measure(name: str, scratch: Path, device: str, factor: float, rounds: int, d
             total = sum(next(counts) for _ in many)
             seconds = _vllm_seconds(folder, many, rounds)
             timings = [Timing(taken, total, 0, []) for taken in seconds]
-            rows.append(
-                Row(name, workload, VLLM, total, timings, forward_flops(config, 1), "random weights of its own")
-            )
+            rows.append(Row(name, workload, VLLM, total, timings, forward_flops(config), "random weights of its own"))
     return rows
 
 
@@ -256,9 +221,9 @@ def _measure_workload(
             timing = _timed(strategies[strategy], made.device)
             if number:  # the first round warms up
                 timings[strategy].append(timing)
-    flops = forward_flops(made.config, 1)
+    flops = forward_flops(made.config)
     return [
-        Row(name, workload, strategy, tokens, several, flops, _changed(expected, several[0].scores))
+        Row(name, workload, strategy, tokens, several, flops, changed_decisions(expected, several[0].scores))
         for strategy, several in timings.items()
     ]
 
@@ -326,7 +291,7 @@ def _training(name: str, folder: Path, config: LlamaConfig, items: list[Group], 
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     tokens = sum(len(ids) for ids in tokenizer(_strings(tokenizer, items))["input_ids"])
     timing = Timing(trained.record["seconds"], tokens, memory[0], [])
-    return Row(name, "best-of-4", TRAINING, tokens, [timing], 3 * forward_flops(config, 1), "")
+    return Row(name, "best-of-4", TRAINING, tokens, [timing], 3 * forward_flops(config), "")
 
 
 def _vllm_seconds(folder: Path, texts: list[str], rounds: int) -> list[float]:
@@ -340,43 +305,6 @@ def _vllm_seconds(folder: Path, texts: list[str], rounds: int) -> list[float]:
         _note(f"vLLM ended with status {done.returncode}: " + "\n".join(done.stderr.splitlines()[-5:]))
         return []
     return [float(word) for word in seconds.split()[1:]]
-
-
-def forward_flops(config: Any, tokens: int) -> float:
-    """Return the floating-point operations of the matrix products of a decoder's layers, attention left out."""
-    width = config.head_dim or config.hidden_size // config.num_attention_heads
-    projections = 2 * width * (config.num_attention_heads + config.num_key_value_heads)
-    return float(
-        2 * tokens * config.num_hidden_layers * config.hidden_size * (projections + 3 * config.intermediate_size)
-    )
-
-
-def table(made: list[Row], device: str) -> list[str]:
-    """Format rows as lines of a Markdown table."""
-    card = "" if device == "cpu" else torch.cuda.get_device_name(device)
-    peak = next((flops for name, flops in PEAK_FLOPS.items() if name in card), None)
-    clock = "CPU s" if device == "cpu" else "s"
-    lines = [
-        f"| model | workload | strategy | {clock} | tokens a second | times the padded loop | computed / all "
-        "| % of the peak | GB | decisions changed |",
-        "|---|---|---|---:|---:|---:|---:|---:|---:|---:|",
-    ]
-    loops = {(row.model, row.workload): row.timings for row in made if row.strategy == SDPA}
-    for row in made:
-        if not row.timings:
-            continue
-        seconds = median(timing.seconds for timing in row.timings)
-        computed = row.timings[0].computed
-        pairs = zip(loops[row.model, row.workload], row.timings, strict=False)
-        ratio = median(slow.seconds / timing.seconds for slow, timing in pairs)
-        share = "" if peak is None else f"{100 * row.flops * computed / seconds / peak:.0f}"
-        memory = max(timing.memory for timing in row.timings)
-        lines.append(
-            f"| {row.model} | {row.workload} | {row.strategy} | {seconds:.3g} | {row.tokens / seconds:,.0f} "
-            f"| {'' if row.strategy in {TRAINING, EMBEDDING} else f'{ratio:.2f}'} | {computed / row.tokens:.2f} "
-            f"| {share} | {f'{memory / GB:.1f}' if memory else ''} | {row.changed} |"
-        )
-    return lines
 
 
 def describe(device: str, factor: float) -> str:
@@ -408,17 +336,6 @@ def _peak_memory(device: torch.device | str) -> Iterator[list[int]]:
         torch.cuda.reset_peak_memory_stats(device)
     yield memory
     memory.append(torch.cuda.max_memory_allocated(device) if on_gpu else 0)
-
-
-def _changed(expected: Scores, scores: Scores) -> str:
-    """Count the decisions between two responses that differ from the expected ones."""
-    if not scores:
-        return ""
-    decided = [
-        [(row[a] > row[b]) - (row[a] < row[b]) for row in several for a, b in combinations(range(len(row)), 2)]
-        for several in (expected, scores)
-    ]
-    return f"{sum(left != right for left, right in zip(*decided, strict=True))} of {len(decided[0])}"
 
 
 def _draw(kind: Any, config: LlamaConfig, device: str, seed: int) -> Any:
