@@ -74,6 +74,12 @@ def test_one_of_one_is_any_and_one_of_all_is_the_best(rewards: Array) -> None:
     assert weights_of_best(rewards, count).tolist() == pytest.approx(best / best.sum())
 
 
+def test_the_number_of_subsets_may_be_above_the_largest_float() -> None:
+    weights = weights_of_best(np.arange(1100.0), 550)
+    assert weights.sum() == pytest.approx(1.0)
+    assert weights[-1] == pytest.approx(1 / 2)
+
+
 @given(valid_rewards)
 def test_the_expected_reward_never_falls_with_k(rewards: Array) -> None:
     curve = [expected_value(rewards, weights_of_best(rewards, k)) for k in range(1, len(rewards) + 1)]

@@ -320,7 +320,8 @@ def weights_of_best(rewards: Array, k: int) -> Array:
         return weights
     k = min(k, count)
     ascending = valid[np.argsort(rewards[valid], kind="stable")]
-    # A candidate with `below` lower rewards is the best of comb(below, k - 1) subsets.
+    # A candidate with `below` lower rewards is the best of comb(below, k - 1) subsets. Divided as integers, as these
+    # numbers may be above the largest float.
     chances = np.array([comb(below, k - 1) / comb(count, k) for below in range(count)])
     _, ties = np.unique(rewards[ascending], return_inverse=True)
     weights[ascending] = (np.bincount(ties, chances) / np.bincount(ties))[ties]
