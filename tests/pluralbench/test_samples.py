@@ -124,3 +124,9 @@ def test_the_sample_of_persons_has_every_task() -> None:
     personas = load_personas("sample")
     assert set(personas.frame["task"]) == {"prism", "opinion_qa", "empathic_conversations", "personal_reddit"}
     assert personas.license == "apache-2.0"
+
+
+def test_each_item_of_rubric_bench_has_its_rubric() -> None:
+    items = load_items("rubric-bench", "sample")
+    assert items.frame["rubric"].null_count() == 0
+    assert items.frame["rubric"][0].startswith("Does the text have two lines")
