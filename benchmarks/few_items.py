@@ -32,7 +32,8 @@ import typer
 from machine import describe_machine
 from mirt import fit_mirt, fscores
 from numpy.typing import NDArray
-from pluralbench.data.benchmarks import Benchmark, find_benchmark
+from pluralbench.data.benchmark_entries import find_benchmark
+from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.drawing import draw_items, stratum_weights
 from pluralbench.errors import DataError
 from pluralbench.metrics.accuracy import (

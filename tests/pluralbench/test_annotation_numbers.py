@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 import pytest
 from annotated_votes import crossed_votes, decided_pairs
-from pluralbench.data.benchmarks import find_benchmark
+from pluralbench.data.benchmark_entries import find_benchmark
 from pluralbench.metrics.annotations import annotation_numbers
 from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.frame import metrics_frame

@@ -10,7 +10,8 @@ import pytest
 import tomli_w
 from members import ROOT
 from pluralbench import find_benchmark
-from pluralbench.data.benchmarks import Benchmark, BenchmarkCard
+from pluralbench.data.benchmark_entries import BenchmarkCard
+from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import Columns
 from pluralbench.data.labels import Labels
 from pluralbench.errors import BenchmarkError

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 from pluralbench.commands.printing import console
-from pluralbench.data.benchmarks import known_benchmarks
+from pluralbench.data.benchmark_entries import known_benchmarks
 from pluralbench.data.overlap import KINDS
 from pluralbench.errors import BenchmarkError
 from pluralbench.evaluation.contamination import CONTAMINATED, Contamination, contamination, write_contaminated

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pluralbench import known_benchmarks
 from pluralbench.commands.printing import console
-from pluralbench.data.benchmarks import benchmark_entries
+from pluralbench.data.benchmark_entries import benchmark_entries
 from pluralbench.data.suites import known_suites
 
 Command = Callable[..., tuple[int, str, str]]

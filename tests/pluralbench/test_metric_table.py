@@ -7,7 +7,7 @@ from itertools import chain
 import polars as pl
 import pytest
 from made_runs import decision, run_of
-from pluralbench.data.benchmarks import known_benchmarks
+from pluralbench.data.benchmark_entries import known_benchmarks
 from pluralbench.errors import BenchmarkError, RunError
 from pluralbench.metrics.frame import check_metrics, metrics_frame
 from pluralbench.metrics.metric import DIMENSIONS, MetricKey

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from made_runs import decision, run_of
 from pluralbench import find_benchmark, load_run, score
 from pluralbench.config import DataConfig
-from pluralbench.data.benchmarks import known_benchmarks
+from pluralbench.data.benchmark_entries import known_benchmarks
 from pluralbench.data.decisions import decide
 from pluralbench.data.items import load_items
 from pluralbench.metrics.accuracy import accuracy_estimates

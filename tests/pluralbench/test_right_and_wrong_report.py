@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from pluralbench import compare
 from pluralbench.contract import Group
-from pluralbench.data.benchmarks import benchmark_entries
+from pluralbench.data.benchmark_entries import benchmark_entries
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.leaderboard.comparisons import notes_of
 from pluralbench.reports.benchmarks import benchmark_rows

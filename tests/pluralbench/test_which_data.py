@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from defusedxml import ElementTree
 from pluralbench import write_site
-from pluralbench.data.benchmarks import known_benchmarks, title_for
+from pluralbench.data.benchmark_entries import known_benchmarks, title_for
 from pluralbench.data.samples import FOLDER
 from pluralbench.errors import RunError
 from pluralbench.publishing.model_card import eval_results

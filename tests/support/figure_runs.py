@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 from made_runs import changed, decision, for_persons, run_of
 from pluralbench import find_benchmark
-from pluralbench.data.benchmarks import known_benchmarks
+from pluralbench.data.benchmark_entries import known_benchmarks
 from pluralbench.data.decisions import DECISIONS, decide
 from pluralbench.data.persona_items import PERSONA_JUDGE
 from pluralbench.data.rows_to_items import ITEMS

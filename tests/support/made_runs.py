@@ -8,15 +8,16 @@ from typing import Any
 
 import polars as pl
 from pluralbench.config import DataConfig, PersonaJudgeConfig, PromptConfig
-from pluralbench.data.benchmarks import Benchmark, find_benchmark
+from pluralbench.data.benchmark_entries import find_benchmark
+from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import Clusters
 from pluralbench.data.decisions import DECISIONS, decide, score_items
 from pluralbench.data.items import load_items
 from pluralbench.data.prompts import prompts_digest
 from pluralbench.evaluation.loading import benchmark_record, run_directory
 from pluralbench.metrics import measure
-from pluralbench.metrics.accuracy import overall_rule
 from pluralbench.metrics.metric import DIMENSIONS
+from pluralbench.metrics.overall_rule import overall_rule
 from pluralbench.results.evaluations import (
     EvaluationRunConfig,
     PersonaJudgeResult,

@@ -1,5 +1,5 @@
 from .config import ConnectionConfig, DataConfig, JudgeConfig, LocalModel, PromptConfig, ServedModel
-from .data.benchmarks import find_benchmark, known_benchmarks
+from .data.benchmark_entries import find_benchmark, known_benchmarks
 from .data.items import load_items
 from .downstream.best_of_n import best_of_n
 from .downstream.correlate import correlate

@@ -23,7 +23,7 @@ def list_benchmarks(names: Annotated[Sequence[str], Flag(metavar="NAME")] = (), 
         pluralbench list personalized my-benchmark.toml --json
         pluralbench list release
     """
-    from pluralbench.data.benchmarks import benchmark_entries
+    from pluralbench.data.benchmark_entries import benchmark_entries
     from pluralbench.data.suites import known_suites
     from pluralbench.reports.benchmarks import (
         benchmark_lines,

@@ -14,7 +14,8 @@ from pluralbench_tables import release_memory
 from pluralbench.config import DataConfig, OnEmpty, as_data_config
 from pluralbench.data.annotated_rows import read_votes
 from pluralbench.data.annotations import check_people, with_people, with_personas
-from pluralbench.data.benchmarks import Benchmark, find_benchmark
+from pluralbench.data.benchmark_entries import find_benchmark
+from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import Clusters, assign_clusters
 from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, config_columns
 from pluralbench.data.derived import named_columns, needed_columns, with_derived_columns

@@ -10,7 +10,8 @@ import polars as pl
 from pluralbench_runs import did_you_mean
 from pluralbench_tables import TableFileError, frame_from_rows, parse_json, read_json
 
-from pluralbench.data.benchmarks import Benchmark, find_benchmark
+from pluralbench.data.benchmark_entries import find_benchmark
+from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import OUTCOMES
 from pluralbench.data.derived import with_derived_columns
 from pluralbench.data.fields import parse_changes

@@ -18,7 +18,7 @@ from pluralbench_runs import (
 from pydantic import Field, ValidationError, model_validator
 
 from pluralbench.config import DataConfig, PromptConfig
-from pluralbench.data.benchmarks import benchmark_entries
+from pluralbench.data.benchmark_entries import benchmark_entries
 from pluralbench.errors import BenchmarkError
 
 

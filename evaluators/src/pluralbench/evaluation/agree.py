@@ -20,8 +20,8 @@ from pluralbench.errors import RunError
 from pluralbench.evaluation.causes import EXPLAINED, Diagnosis, find_cause
 from pluralbench.evaluation.matching import match_items, scores_of_run
 from pluralbench.metrics import measure
-from pluralbench.metrics.accuracy import mean_over_all, overall_rule
 from pluralbench.metrics.credits import item_credits
+from pluralbench.metrics.overall_rule import mean_over_all, overall_rule
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.run_files import RUN_FILE
 from pluralbench.results.runs import Run, load_run

@@ -14,7 +14,7 @@ from pluralbench_tables import write_jsonl
 from pydantic import Field
 
 from pluralbench.config import DataConfig
-from pluralbench.data.benchmarks import benchmark_entries, find_benchmark, known_benchmarks, title_for
+from pluralbench.data.benchmark_entries import benchmark_entries, find_benchmark, known_benchmarks, title_for
 from pluralbench.data.items import load_items
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.overlap import KINDS, NGRAM, Kind, TextIndex, normalize

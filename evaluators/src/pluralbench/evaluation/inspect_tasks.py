@@ -39,7 +39,7 @@ from rich.markup import escape
 from pluralbench.arguments import OF_STEPS
 from pluralbench.config import DataConfig, JudgeConfig, PromptConfig
 from pluralbench.data.annotations import annotations_of
-from pluralbench.data.benchmarks import known_benchmarks
+from pluralbench.data.benchmark_entries import known_benchmarks
 from pluralbench.data.column_types import schema_of
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.layouts import layout_of

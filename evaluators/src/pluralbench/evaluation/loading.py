@@ -12,7 +12,8 @@ from pluralbench_runs import Output, did_you_mean, digest, log_status, output_di
 
 from pluralbench.config import DataConfig, Profile, PromptConfig, as_data_config, as_prompt_config
 from pluralbench.data.annotations import annotations_of
-from pluralbench.data.benchmarks import Benchmark, known_benchmarks, title_for
+from pluralbench.data.benchmark_entries import known_benchmarks, title_for
+from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import Shard, assign_blocks, parse_shard
 from pluralbench.data.items import Items, described_benchmark, load_items
 from pluralbench.data.personas import personas_digest
@@ -29,8 +30,8 @@ from pluralbench.data.thresholds import check_tuned_config
 from pluralbench.data.votes import Votes
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.metrics import measure
-from pluralbench.metrics.accuracy import overall_rule
 from pluralbench.metrics.frame import metrics_frame
+from pluralbench.metrics.overall_rule import overall_rule
 from pluralbench.metrics.table import named_metrics
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, RunConfig
 from pluralbench.results.run_files import RUN_FILE

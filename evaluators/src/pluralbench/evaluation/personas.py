@@ -24,7 +24,7 @@ from pluralbench_tables import csv_text
 from pluralbench.arguments import ShardText
 from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig
 from pluralbench.config.judges import Setting, Variables
-from pluralbench.data.benchmarks import known_benchmarks
+from pluralbench.data.benchmark_entries import known_benchmarks
 from pluralbench.data.clusters import Shard, parse_shard
 from pluralbench.data.decisions import JUDGED_PERSONAS, SOFT_PERSONAS
 from pluralbench.data.persona_items import (

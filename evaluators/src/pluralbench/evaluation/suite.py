@@ -25,7 +25,7 @@ from pluralbench_runs.options import Flag, Options
 
 from pluralbench.arguments import ShardText
 from pluralbench.config import OF_ONE_BENCHMARK, DataConfig, Profile, PromptConfig, as_prompt_config
-from pluralbench.data.benchmarks import find_benchmark
+from pluralbench.data.benchmark_entries import find_benchmark
 from pluralbench.data.clusters import parse_shard
 from pluralbench.data.samples import SAMPLE
 from pluralbench.data.suites import Suite, SuiteBenchmark, find_suite

@@ -7,7 +7,8 @@ import polars as pl
 from pluralbench_policies.language_models import OWN_FIELDS, Library
 from pluralbench_runs import FrozenModel, plural
 
-from pluralbench.data.benchmarks import Benchmark, known_benchmarks
+from pluralbench.data.benchmark_entries import known_benchmarks
+from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts

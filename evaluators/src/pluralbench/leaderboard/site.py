@@ -9,7 +9,7 @@ from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import Recipe, output_directory, plural
 from pluralbench_runs.meters import progress
 
-from pluralbench.data.benchmarks import is_published_data
+from pluralbench.data.benchmark_entries import is_published_data
 from pluralbench.errors import RunError
 from pluralbench.evaluation.reloading import DataCache, RunInputs
 from pluralbench.leaderboard.checks import check_submission, files_digest, location_override

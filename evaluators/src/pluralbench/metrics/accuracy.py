@@ -22,10 +22,9 @@ from pluralbench_measures.intervals import Linearization, Strata, linearize
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import OUTCOMES
 from pluralbench.data.fields import Cell
-from pluralbench.data.layouts import records_responses
 from pluralbench.data.layouts.steps import CORRECT, ERRONEOUS
 from pluralbench.data.thresholds import harmonic_mean
-from pluralbench.metrics.credits import COUNTED, PHRASES
+from pluralbench.metrics.credits import COUNTED
 from pluralbench.metrics.decided import Decided, in_overall
 from pluralbench.metrics.metric import OUTCOME_COUNTS, Metric, MetricKey, Numbers, computed_by
 
@@ -58,36 +57,6 @@ class ResampledAccuracy:
         """Return the accuracy with its interval."""
         stratified = bool(benchmark.strata)
         return linearized.share(self.values, self.strata, self.n, self.clusters, stratified=stratified)
-
-
-def overall_rule(benchmark: Benchmark) -> str:
-    """Return the rule of the overall number, as a phrase, and how items count, the rule of most subsets first."""
-    rules = {pattern: PHRASES[benchmark.credit[pattern]] for pattern in sorted(benchmark.credit, key="*".__ne__)}
-    counted = [rule if pattern == "*" else f"in {pattern}, {rule}" for pattern, rule in rules.items()]
-    return "; ".join([_mean_rule(benchmark), *counted])
-
-
-def _mean_rule(benchmark: Benchmark) -> str:
-    if benchmark.overall == "items":
-        return mean_over_all(benchmark)
-    if benchmark.in_steps:
-        return (
-            "unweighted mean of the configs, each the F1 (harmonic mean) of the accuracies on erroneous and on correct "
-            "answers, by the first step whose score is below the threshold"
-        )
-    if benchmark.by_category:
-        exact = "exact match" if benchmark.ties_break_exact_match else "exact match by the legacy rules"
-        return f"mean of accuracy and {exact}, each an unweighted mean over categories; unweighted over configs"
-    if benchmark.join_configs and benchmark.sections:
-        return "unweighted mean of the sections"
-    inner = ", each the unweighted mean of its sections" if benchmark.sections else ""
-    return f"unweighted mean of the configs{inner}"
-
-
-def mean_over_all(benchmark: Benchmark) -> str:
-    """Return the words for a mean without weights: over items, or pairs where each pair of a ranking counts."""
-    pairs = records_responses(benchmark) and benchmark.credit_of(None) == "pairs"
-    return f"mean over all {'pairs of responses' if pairs else 'items'}"
 
 
 def count(decided: Decided, cells: Sequence[Cell] | None = None) -> Counts:

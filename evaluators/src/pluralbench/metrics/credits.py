@@ -41,20 +41,10 @@ import polars as pl
 
 from pluralbench.config.judges import Vote
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.fields import Credit
 from pluralbench.data.rules import twin_of
 from pluralbench.data.texts import LETTERS
 
 ITEM = ("config", "subset", "id", "cluster")
-PHRASES: dict[Credit, str] = {
-    "pairs": "each pair counts",
-    "second-on-ties": "equal scores decide for B",
-    "best-of-n": "an item is right if its right response is strictly above every wrong one",
-    "best-of-n-shared": "1/k credit if k responses tie for the highest score",
-    "mean-of-pairs": "an item's number is the share of its pairs that are right",
-    "ties": "the score of each prompt with its twin, at most 1.01",
-}
-"""The rules in words, for reports."""
 TIES_COUNT = {"second-on-ties", "best-of-n-shared", "ties"}
 """Rules by which a tie is not simply wrong."""
 CREDITS = {**dict.fromkeys(ITEM, pl.String), "credit": pl.Float64}

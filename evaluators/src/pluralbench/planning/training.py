@@ -11,7 +11,7 @@ from pluralbench_runs.options import Flag, Options
 
 from pluralbench.arguments import Out, PlannerItems, ProfileSize
 from pluralbench.config import DataConfig, as_data_config
-from pluralbench.data.benchmarks import benchmark_entries
+from pluralbench.data.benchmark_entries import benchmark_entries
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark
 from pluralbench.evaluation.models import base_model

@@ -7,10 +7,10 @@ from typing import Any
 
 from pluralbench_release.tables import HUB_REPOSITORY
 
-from pluralbench.data.benchmarks import BenchmarkEntry
+from pluralbench.data.benchmark_entries import BenchmarkEntry
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.suites import Suite
-from pluralbench.metrics.accuracy import overall_rule
+from pluralbench.metrics.overall_rule import overall_rule
 
 Row = dict[str, Any]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from pluralbench.data.benchmarks import known_benchmarks, legacy_sections
+from pluralbench.data.benchmark_entries import known_benchmarks, legacy_sections
 from pluralbench.metrics.metric import BASELINES, PEOPLE, MetricKey
 from pluralbench.metrics.responses import LEVELS
 from pluralbench.metrics.table import METRICS
