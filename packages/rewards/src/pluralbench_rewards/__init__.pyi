@@ -1,3 +1,4 @@
+from .chat_client import ChatClient
 from .contract import (
     MISSING_CONTEXT,
     AnyRewardModel,
@@ -38,6 +39,7 @@ __all__ = [
     "MISSING_CONTEXT",
     "AnyRewardModel",
     "Cached",
+    "ChatClient",
     "CheckRecord",
     "EarlierPair",
     "FunctionModel",

@@ -94,9 +94,9 @@ class ChatClient:
                 attempts=self.attempts,
                 limits=self.connection.limits(),
                 label=label,
-                fix=self.fix(),
+                fix=self._fix(),
             )
 
-    def fix(self) -> str:
+    def _fix(self) -> str:
         """Return what to do if no reply can be parsed, for messages."""
         return KEEP_TO_FORM

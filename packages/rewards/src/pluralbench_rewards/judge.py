@@ -207,11 +207,11 @@ class Judge(ChatClient):
                 on_scored(index, values)
         return scored
 
-    def fix(self) -> str:
+    def _fix(self) -> str:
         """Return what to do if no reply can be parsed, for messages."""
         if self.prompt is not None:
             return PROMPT_REPLIES
-        return super().fix() + ("" if self.reply == "structured" or not self.model.structured_output else JSON_REPLIES)
+        return super()._fix() + ("" if self.reply == "structured" or not self.model.structured_output else JSON_REPLIES)
 
     def request(
         self,
