@@ -22,7 +22,7 @@ from chinese_project import (
     write_rows,
 )
 from pluralbench_calls import read_ledger
-from pluralbench_release import LEDGER, RECIPE, content_digest
+from pluralbench_release import LEDGER, RECIPE, content_digest, rebuild
 from releases import digests_of
 
 Run = Callable[..., tuple[int, str]]
@@ -225,6 +225,9 @@ def test_a_project_of_ones_own_through_the_four_verbs(run: Run, project: Path) -
         assert {entry["id"]: entry["rank"] for entry in row["rank"]} == ranked_truly(row)
         assert all(quality(texts[better]) > quality(texts[worse]) for better, worse, _ in row["annotations"])
     assert "sk-planted" not in (release / RECIPE).read_text(encoding="utf-8")
+    # The release has the categories, whose criteria are part of each request for a vote.
+    (project / "taxonomy.toml").unlink()
+    assert not any(rebuild(release, project / "again", sources=["annotated.jsonl", "more.jsonl"]))
 
 
 def test_a_judge_whose_votes_cannot_be_read_makes_no_release(run: Run, project: Path) -> None:

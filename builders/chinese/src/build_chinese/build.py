@@ -33,6 +33,7 @@ from build_chinese.votes import NO_RECORDED_VOTE, recorded_votes, votes
 
 BUILDER = Builder("chinese", "build-chinese")
 SAMPLE_LEDGER = source.FOLDER / "ledger.parquet"
+TAXONOMY = "provenance/taxonomy.toml"
 PREFERENCE = "preference"
 PAIRS = "preference_pairs"
 
@@ -84,7 +85,9 @@ def build(
             statistics=figures,
             card=card(recipe, figures),
             records={"dropped": dropped if judged is None else pl.concat([dropped, judged.preferences.dropped])},
-            files=_write_published(tables, workspace.work / "published") | _draw_figure(figures, workspace.work),
+            files=_write_published(tables, workspace.work / "published")
+            | _draw_figure(figures, workspace.work)
+            | _own_taxonomy(recipe, judged),
         )
         return workspace.release(contents, calls)
 
@@ -101,6 +104,8 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     recipe = read_release_recipe(ChineseRecipe, release)
     tables = [name for name in ("annotated", "unlabeled") if getattr(recipe, name) is not None]
     moved = dict(zip((f"{name}.location" for name in tables), sources, strict=False))
+    if (release / TAXONOMY).exists():
+        moved["unlabeled.taxonomy"] = str(release / TAXONOMY)
     build(read_release_recipe(ChineseRecipe, release, moved), out, replay=release / LEDGER)
 
 
@@ -253,3 +258,12 @@ def _draw_figure(figures: Mapping[str, Any], work: Path) -> dict[str, Path]:
         return {}
     draw_lengths(figures["annotators"], work / FIGURE)
     return {FIGURE: work / FIGURE}
+
+
+def _own_taxonomy(recipe: ChineseRecipe, judged: JudgedPart | None) -> dict[str, Path]:
+    """The categories of the judge's prompts by their path in the release, which has them unless they are the sample's.
+
+    The criteria of a category are in each request for a vote, so a rebuild needs them.
+    """
+    table = None if judged is None else recipe.unlabeled
+    return {} if table is None or table.taxonomy == SAMPLE else {TAXONOMY: Path(table.taxonomy)}
