@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,42 @@ def test_a_table_of_any_format_and_any_names_is_the_same_benchmark(tmp_path: Pat
         load_items(find_benchmark("pairs", columns), str(tmp_path / "other" / "mine.parquet"), limit=4).digest
         != items.digest
     )
+
+
+def test_the_digest_of_an_item_is_of_messages_responses_and_ranks(tmp_path: Path) -> None:
+    def item(*prompt: str, roles: Sequence[str] = ("user", "assistant", "user"), **own: object) -> dict[str, object]:
+        messages = [{"role": role, "content": text} for role, text in zip(roles, prompt, strict=False)]
+        responses = [{"id": "a", "content": "yes"}, {"id": "b", "content": "no"}]
+        return {"prompt": messages, "responses": responses, "rank": [1, 2], "subset": "s"} | own
+
+    def responses(**contents: str) -> list[dict[str, str]]:
+        return [{"id": name, "content": text} for name, text in contents.items()]
+
+    rows = [
+        item("a"),
+        item("a", rank=[2, 1]),
+        item("a", rank=[1, 3]),
+        item("a", responses=responses(a="no", b="yes")),
+        item("a", responses=responses(a="yes", c="no")),
+        item("a", responses=responses(a="yes", b="no", c="no"), rank=[1, 2, 2]),
+        item("a", responses=responses(a="yes\n2 no", b="no")),
+        item("a", roles=["system"]),
+        item("a", "b", "c"),
+        item("a\nassistant 1 b", "", "c"),
+        item("a\nassistant 1 b\nuser 1 c"),
+        item("a\n\n1 a\n1 b"),
+    ]
+    load = partial(load_items, find_benchmark("rankings", ["subset=subset"]))
+    items = load(str(write(tmp_path / "p.jsonl", [row | {"id": number} for number, row in enumerate(rows)])))
+    digests = items.frame["digest"]
+    assert digests.n_unique() == len(rows)
+    assert digests.str.contains("^[0-9a-f]{16}$").all()
+    other = [row | {"id": f"x{number}", "subset": "t"} for number, row in enumerate(rows)]
+    again = load(str(write(tmp_path / "other" / "p.parquet", other[::-1])))
+    assert again.frame["digest"].to_list() == digests.to_list()[::-1], "neither of ids, nor of places, nor of context"
+    assert again.digest != items.digest
+    in_order = load(str(write(tmp_path / "in order" / "p.jsonl", other)))
+    assert in_order.digest == again.digest
 
 
 def test_rows_without_ids_are_numbered_and_whole_numbers_are_ids(pairs: Callable[..., Rows], tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from made_runs import scored
 from pluralbench import compare, find_benchmark, load_run
 from pluralbench.data.clusters import connected_groups
 from pluralbench.errors import RunError
+from pluralbench_release.audit import normalized
 from verbs import by_length, load_items, score
 from written_tables import write
 
@@ -97,6 +98,18 @@ def test_items_of_one_prompt_or_one_id_are_one_cluster_in_all_configs(tmp_path: 
     assert items.frame["cluster"].to_list() == ["1", "2", "3", "1", "2", "4", "1", "6"]
     assert items.frame["person"].to_list() == items.frame["id"].to_list(), "who asks the same is another person"
     assert items.clusters.repeated_prompts == 1
+
+
+def test_prompts_that_differ_in_case_space_or_form_of_characters_are_one_cluster(tmp_path: Path) -> None:
+    drawn = random.Random(2)
+    characters = " \t\n\x0b\x0c\r\x1c\x1f\x85\xa0aABß①1İ\x7f"
+    texts = ["".join(drawn.choices(characters, k=drawn.randint(1, 5))) for _ in range(2000)]
+    first: dict[str, int] = {}
+    expected = [first.setdefault(normalized(text) or str(number), number) for number, text in enumerate(texts)]
+    rows = [{"prompt": text, "chosen": f"yes {number}", "rejected": "no"} for number, text in enumerate(texts)]
+    items = load_items(find_benchmark("pairs"), str(write(tmp_path / "p.parquet", rows)), on_empty="keep")
+    assert [int(name.removeprefix("p, row ")) for name in items.frame["cluster"]] == expected
+    assert 100 < items.clusters.clusters < 1000
 
 
 def test_runs_on_other_clusters_are_refused_and_those_with_more_items_are_not(tmp_path: Path) -> None:

@@ -6,7 +6,6 @@ Intervals, tests and held-out splits treat a cluster as one draw.
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from hashlib import sha256
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -23,8 +22,9 @@ from pluralbench.errors import EvaluationError
 NUM_BLOCKS = 64
 """Number of blocks of a benchmark; fewer if they would be smaller than `MIN_BLOCK`, more if larger than `MAX_BLOCK`."""
 MIN_BLOCK, MAX_BLOCK = 4, 128  # items; a larger group is a block by itself
-Pair = tuple[str, int, str, str]
-"""Config of a pair, number of its prompt, and the normalized texts of its better response and worse response."""
+OTHER_SPACE = r"[\t-\r\x1c-\x1f]"
+Pair = tuple[str, int | None, str, str]
+"""Config of a pair, hash of its prompt, and the normalized texts of its better response and worse response."""
 
 
 class Clusters(FrozenModel):
@@ -77,27 +77,42 @@ def assign_clusters(items: pl.DataFrame, columns: Mapping[str, str | None]) -> t
     Returns:
         The items, and the counts.
     """
-    by_prompt = items["config"].is_in([config for config, column in columns.items() if column is None])
-    digests = pl.concat(map(_prompt_digests, items.iter_slices(BATCH_ITEMS)))
-    prompts = items.select("config", prompt=digests.rank("dense").fill_null(0))
-    keys = items.select("cluster", prompt=pl.when(by_prompt & (prompts["prompt"] > 0)).then(prompts["prompt"]))
-    pairs = Counter(_repeated_pairs(items, prompts))
+    by_prompt = pl.col("config").is_in([config for config, column in columns.items() if column is None])
+    hashes = pl.concat(map(_prompt_hashes, items.iter_slices(BATCH_ITEMS)), rechunk=True)
+    keys = items.select("cluster", prompt=pl.when(by_prompt).then(hashes))
+    repeated = items.select("config", "rank", "responses", prompt=hashes).filter(_is_repeated(hashes))
+    pairs = Counter(_repeated_pairs(repeated))
     names = items["cluster"][connected_groups(keys)]
     clusters = Clusters(
         column=", ".join(sorted({column for column in columns.values() if column is not None})) or None,
         clusters=names.n_unique(),
-        repeated_prompts=prompts.height - prompts.group_by("config").agg(pl.col("prompt").n_unique())["prompt"].sum(),
+        repeated_prompts=repeated.height - repeated.select("config", "prompt").n_unique(),
         repeated_pairs=pairs.total() - len(pairs),
         mirrored_pairs=sum((config, prompt, b, a) in pairs for config, prompt, a, b in pairs) // 2,
     )
     return items.with_columns(cluster=names), clusters
 
 
-def _prompt_digests(items: pl.DataFrame) -> pl.Series:
-    """Return digests of the normalized prompts, which take less memory than the texts; null for an empty prompt."""
+def _prompt_hashes(items: pl.DataFrame) -> pl.Series:
+    """Return hashes of the normalized prompts, which take less memory than the texts; null for an empty prompt.
+
+    Two of 1 million different prompts have the same 128 bits with a probability of about 1e-27.
+    """
     contents = items["prompt"].list.eval(pl.element().struct.field("content"))
-    texts = map(normalized, contents.list.join("\n\n"))
-    return pl.Series([sha256(text.encode()).hexdigest()[:32] if text else None for text in texts], dtype=pl.String)
+    texts = pl.col("texts")
+    both = texts.hash(0).cast(pl.UInt128) * 2**64 + texts.hash(1)
+    return pl.select(texts=_normalized(contents.list.join("\n\n"))).select(pl.when(texts != "").then(both)).to_series()
+
+
+def _normalized(texts: pl.Series) -> pl.Series:
+    """Apply `normalized` to texts: to a column at once where they are ASCII, which NFKC does not change."""
+    spaced = texts.str.to_lowercase().str.replace_all(OTHER_SPACE, " ")
+    while spaced.str.contains("  ", literal=True).any():
+        spaced = spaced.str.replace_all("  ", " ", literal=True)
+    others = (texts.str.len_bytes() > texts.str.len_chars()).arg_true()
+    return spaced.str.strip_chars(" ").scatter(
+        others, pl.Series(map(normalized, texts.gather(others)), dtype=pl.String)
+    )
 
 
 def connected_groups(keys: pl.DataFrame) -> pl.Series:
@@ -106,15 +121,17 @@ def connected_groups(keys: pl.DataFrame) -> pl.Series:
     Args:
         keys: One column per kind of key; null if a row has none.
     """
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
-
-    places = [values.is_not_null().arg_true().to_numpy() for values in keys]
+    places = [(_is_repeated(values) & values.is_not_null()).arg_true().to_numpy() for values in keys]
     heads = [
-        own[_first_places(values.drop_nulls().rank("dense").to_numpy())]
+        own[_first_places(values.gather(own).rank("dense").to_numpy())]
         for own, values in zip(places, keys, strict=True)
     ]
     ends = (np.concatenate(places), np.concatenate(heads))
+    if not len(ends[0]):
+        return pl.int_range(keys.height, eager=True)
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     graph = coo_array((np.ones(len(ends[0]), bool), ends), shape=(keys.height, keys.height))
     return pl.Series(_first_places(connected_components(graph, directed=False)[1]))
 
@@ -127,11 +144,17 @@ def _first_places(numbers: NDArray[Any]) -> NDArray[np.int64]:
     return places
 
 
-def _repeated_pairs(items: pl.DataFrame, prompts: pl.DataFrame) -> Iterator[Pair]:
+def _is_repeated(values: pl.Series) -> pl.Series:
+    """Return whether each value occurs more than once; most data have none that does, which is cheaper to see."""
+    if values.n_unique() == len(values):
+        return pl.repeat(value=False, n=len(values), eager=True)
+    return values.is_duplicated()
+
+
+def _repeated_pairs(items: pl.DataFrame) -> Iterator[Pair]:
     """Yield the pairs of the items whose prompt occurs more than once in their config."""
-    repeated = prompts.select(pl.col("prompt").is_duplicated().over("config")).to_series()
-    rows = items.filter(repeated).select("rank", "responses").iter_rows()
-    for place, (ranks, responses) in zip(prompts.filter(repeated).iter_rows(), rows, strict=True):
+    repeated = items.filter(pl.struct("config", "prompt").is_duplicated())
+    for *place, ranks, responses in repeated.select("config", "prompt", "rank", "responses").iter_rows():
         ranked = [(rank, normalized(text)) for rank, text in zip(ranks, responses, strict=True) if rank is not None]
         for (better_rank, better), (worse_rank, worse) in product(ranked, repeat=2):
             if better_rank < worse_rank and better != worse:
@@ -189,8 +212,8 @@ def assign_blocks(items: pl.DataFrame) -> pl.Series:
         items: All items, with the columns `cluster` and `digest`.
     """
     size = min(max(items.height // NUM_BLOCKS, MIN_BLOCK), MAX_BLOCK)
-    keys = items.select("cluster", "digest")
-    grouped = keys.select("digest", group=connected_groups(keys))
-    groups = grouped.group_by("group").agg(pl.len(), pl.col("digest").min()).sort("digest")
-    blocks = groups.select("group", block=((pl.col("len").cum_sum() - pl.col("len")) // size).rle_id().cast(pl.Int64))
-    return grouped.join(blocks, on="group", how="left", maintain_order="left")["block"]
+    places = connected_groups(items.select("cluster", "digest"))
+    content = pl.col("digest").str.to_integer(base=16, dtype=pl.UInt64)
+    groups = items.select(content, group=places).group_by("group").agg(pl.len(), pl.col("digest").min()).sort("digest")
+    blocks = groups.select(((pl.col("len").cum_sum() - pl.col("len")) // size).rle_id().cast(pl.Int64)).to_series()
+    return pl.zeros(items.height, pl.Int64, eager=True).scatter(groups["group"], blocks).gather(places)

@@ -99,7 +99,10 @@ def _check_json_texts(texts: Sequence[str], columns: Columns, frame: pl.DataFram
 
 
 def _are_lists_as_texts(values: pl.Series) -> bool:
-    return values.dtype == pl.String and len(values) > 0 and values.str.contains(LIST_AS_TEXT).all()
+    parts = (values.head(1), values)  # most texts are known by the first
+    return (
+        values.dtype == pl.String and len(values) > 0 and all(part.str.contains(LIST_AS_TEXT).all() for part in parts)
+    )
 
 
 def _response_columns(benchmark: Benchmark, columns: Columns, layout: Layout, where: str) -> Names:
@@ -128,8 +131,10 @@ def answered_prompts(items: pl.DataFrame) -> list[str]:
     they are the whole prompt.
     """
     text = pl.col("prompt").list.eval(pl.element().struct.field("content")).list.join("\n").str.strip_chars()
+    shortest = pl.col("responses").list.eval(pl.element().str.strip_chars().str.len_bytes()).list.min()
+    some = items.select("id", "responses", "rank", text=text).filter(shortest <= pl.col("text").str.len_bytes())
     best = pl.col("rank").list.eval(pl.element() == pl.element().min())
-    each = items.select("id", "responses", text=text, best=best).explode("responses", "best")
+    each = some.with_columns(best=best).explode("responses", "best")
     response, best = pl.col("responses").str.strip_chars(), pl.col("best")
     contained = pl.col("text").str.contains(response, literal=True)
     quoted = contained & (

@@ -27,7 +27,7 @@ from pluralbench.data.labels import label_key
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.merged_rows import group_prompts, group_responses
 from pluralbench.data.originals import with_original
-from pluralbench.data.rows_to_items import BATCH_ITEMS, empty_items, rows_to_items, with_ids
+from pluralbench.data.rows_to_items import BATCH_ITEMS, CONTENT, empty_items, rows_to_items, with_ids
 from pluralbench.data.rules import check_rules
 from pluralbench.data.samples import read_data
 from pluralbench.data.texts import first_ids
@@ -35,6 +35,7 @@ from pluralbench.data.turns import turn_rows
 from pluralbench.errors import BenchmarkError, ColumnMissing, DataError
 
 ALL = "all"
+DIGEST_DIGITS = 16  # of an item's digest in a run
 SOURCE = (
     *("location", "revision", "digest", "license", "reference"),
     *("empty", "on_empty", "answered", "clusters", "left_out"),
@@ -155,17 +156,19 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
         raise DataError(f"{tables.location} has no items.")
     every = pl.concat(part.select("config", "id", "subset") for part in parts.values())
     strata: tuple[Stratum, ...] = ()
+    undrawn: set[tuple[str, str]] = set()
     if data.items is not None:
         parts, strata = draw_items(benchmark.fit_to(every["subset"]), parts, data.items, data.items_seed)
+        undrawn_rows = every.join(pl.concat(parts.values()), on=["config", "id"], how="anti")
+        undrawn.update(undrawn_rows.select("config", "id").iter_rows())
     histories = {config: table.history for config, table in read.items()}
     parts, varying = check_people(benchmark, parts)
     parts = {config: with_personas(benchmark, part) for config, part in parts.items()}
     content = _content_digest(benchmark, parts, histories, drawn=bool(strata))
-    frame = pl.concat(parts.values())
+    frame = pl.concat(parts.values()).with_columns(pl.col("digest").str.head(DIGEST_DIGITS))
     read = {config: table._replace(items=table.items.clear()) for config, table in read.items()}
     parts.clear()
     frame, clusters = assign_clusters(frame, {config: table.cluster for config, table in read.items()})
-    undrawn = set(every.join(frame, on=["config", "id"], how="anti").select("config", "id").iter_rows())
     release_memory()
     if reference is not None and benchmark.reference is not None:
         reference |= {"rows": frame.filter(config=benchmark.reference.config).height}
@@ -327,12 +330,11 @@ def _items_and_history(
 def _content_digest(
     benchmark: Benchmark, items: Mapping[str, pl.DataFrame], histories: Mapping[str, pl.DataFrame], *, drawn: bool
 ) -> str:
-    """Return the SHA-256 of the items and histories, without optional columns that the benchmark lacks."""
+    """Return the SHA-256 of the items and histories; columns without a value count as absent ones."""
     digests = {}
     for config, part in items.items():
-        optional = ("persona", "rubric", "reference", "earlier", "pairs", "compared", "annotations")
-        absent = [name for name in optional if part[name].null_count() == part.height]
-        digests[config] = content_digest(part.drop("person", *absent))
+        nulls = part.drop("config", "person", *CONTENT).null_count()  # the items' digests stand for the content
+        digests[config] = content_digest(part.select(one.name for one in nulls if one[0] < part.height))
     # Items that are their own history contain it, if all are there.
     if benchmark.history is not None and (drawn or benchmark.history.column is not None):
         digests |= {f"before {config}": content_digest(part.with_row_index()) for config, part in histories.items()}

@@ -2,11 +2,9 @@
 
 from collections.abc import Callable
 from functools import partial
-from hashlib import sha256
-from itertools import islice
+from hashlib import blake2b
 from typing import Any
 
-import orjson
 import polars as pl
 from pluralbench_schemas import POST, RUBRIC_ASPECT
 from pluralbench_tables import typed_frame
@@ -37,6 +35,8 @@ ITEMS = pl.Schema(
         "digest": pl.String(),
     }
 )
+CONTENT = ("prompt", "response_ids", "responses", "rank")
+"""Columns that an item's digest covers."""
 CONTEXT: dict[str, Callable[..., Any]] = {
     "profile": parse_posts,
     "aspects": partial(parse_structs, key="aspect"),
@@ -63,19 +63,14 @@ def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, column
         DataError: If a row has another shape; the message names its id.
     """
     layout = layout_of(benchmark, columns)
-    parts = [pl.DataFrame(schema=ITEMS)]
+    # Row numbers, unlike ids, are not shared across configs.
+    own = pl.col("id") if columns.id in frame.columns else pl.format("{}, row {}", pl.lit(config), "id")
+    shared = {name: pl.lit(None, kind) for name, kind in ITEMS.items()} | {"config": pl.lit(config), "cluster": own}
+    parts = []
     for part in frame.iter_slices(BATCH_ITEMS):
         source = SourceRows(part, columns, where, part[ID].to_list())
-        cluster = (
-            part[ID] if columns.cluster not in part.columns else as_texts(part[columns.cluster]).fill_null(str(None))
-        )
-        if columns.cluster not in part.columns and columns.id not in part.columns:
-            cluster = f"{config}, row " + cluster  # row numbers, unlike ids, are not shared across configs
         values = {
-            "config": pl.repeat(config, part.height, dtype=pl.String, eager=True),
             "id": part[ID],
-            "cluster": cluster,
-            "person": cluster,
             "subset": _subsets(part, columns),
             "prompt": _prompts(source, user_turns=benchmark.user_turns),
             **(layout.responses(benchmark, source) if layout.responses else {}),
@@ -85,10 +80,19 @@ def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, column
                 if (name := getattr(columns, field)) in part.columns
             },
         }
-        items = typed_frame(values, ITEMS)
-        parts.append(items.with_columns(digest=_digests(items)))
-    # A column at a time, so that the items are in memory once.
-    return pl.DataFrame([pl.concat([part.drop_in_place(name) for part in parts], rechunk=True) for name in ITEMS])
+        if columns.cluster in part.columns:
+            values["cluster"] = as_texts(part[columns.cluster]).fill_null(str(None))
+        constants = {name: value for name, value in values.items() if isinstance(value, pl.Expr)}
+        shared |= constants
+        kinds = {name: ITEMS[name] for name, value in values.items() if value is not None and name not in constants}
+        items = typed_frame(values, pl.Schema(kinds))
+        parts.append(items.with_columns(digest=_digests(items.with_columns(**constants))))
+    parts = parts or [pl.DataFrame(schema=ITEMS)]
+    names = parts[0].columns
+    # A column at a time, so that the items are in memory once; constants take no memory.
+    items = pl.DataFrame([pl.concat([part.drop_in_place(name) for part in parts], rechunk=True) for name in names])
+    items = items.with_columns(**{name: value for name, value in shared.items() if name not in names})
+    return items.with_columns(person=pl.col("cluster")).select(*ITEMS)
 
 
 def with_ids(frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
@@ -106,10 +110,12 @@ def with_ids(frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
 
 def empty_items(items: pl.DataFrame) -> list[str]:
     """Return the ids of items with an empty response or an empty user message."""
-    user_texts = pl.element().filter(pl.element().struct.field("role") == "user").struct.field("content")
-    texts = pl.col("responses").list.concat(pl.col("prompt").list.eval(user_texts))
-    blank = texts.list.eval(~pl.element().str.contains(VISIBLE)).list.any()
-    return [item_id for part in items.iter_slices(BATCH_ITEMS) for item_id in part.filter(blank)["id"]]
+    user_text = pl.element().filter(pl.element().struct.field("role") == "user").struct.field("content")
+    texts = {"responses": pl.element(), "prompt": user_text}
+    blank = [pl.col(name).list.eval(~text.str.contains(VISIBLE)).list.any() for name, text in texts.items()]
+    return [
+        item_id for part in items.iter_slices(BATCH_ITEMS) for item_id in part.filter(pl.any_horizontal(blank))["id"]
+    ]
 
 
 def _subsets(frame: pl.DataFrame, columns: Columns) -> pl.Series | None:
@@ -142,15 +148,16 @@ def _prompts(source: SourceRows, *, user_turns: bool) -> pl.Series | list[Any]:
 
 
 def _digests(items: pl.DataFrame) -> pl.Series:
-    """Return 16 hex digits of each item's SHA-256 over [[[role, content], ...], [[name, response, rank], ...]]."""
-    messages = _flat(items["prompt"]).struct
-    prompts = zip(messages.field("role").to_list(), messages.field("content").to_list(), strict=True)
-    listed = ("response_ids", "responses", "rank")
-    responses = zip(*(_flat(items[name]).to_list() for name in listed), strict=True)
-    sizes = items.select(pl.col("prompt", "responses").list.len().fill_null(0)).iter_rows()
-    texts = (orjson.dumps([[*islice(prompts, some)], [*islice(responses, many)]]) for some, many in sizes)
-    return pl.Series([sha256(text).hexdigest()[:16] for text in texts], dtype=pl.String)
-
-
-def _flat(lists: pl.Series) -> pl.Series:
-    return lists.explode(empty_as_null=False, keep_nulls=False)
+    """Return 32 hex digits of each item's BLAKE2b over `CONTENT`, in which each text follows its number of bytes."""
+    value = pl.element()
+    message = value.struct.field("content")
+    text = pl.concat_str(value.str.len_bytes(), value, separator=" ")
+    forms = {
+        "prompt": pl.concat_str(value.struct.field("role"), message.str.len_bytes(), message, separator=" "),
+        "response_ids": text,
+        "responses": text,
+        "rank": value.cast(pl.String),
+    }
+    parts = [pl.col(name).list.eval(forms[name].fill_null("-")).list.join("\n").fill_null("") for name in CONTENT]
+    contents = items.select(pl.concat_str(parts, separator="\n\n").cast(pl.Binary)).to_series().to_list()
+    return pl.Series([blake2b(content, digest_size=16).hexdigest() for content in contents], dtype=pl.String)

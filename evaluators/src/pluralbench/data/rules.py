@@ -34,8 +34,8 @@ def check_rules(benchmark: Benchmark, items: pl.DataFrame, where: str, *, comple
                 f"{where} has {plural(len(uneven), 'item')} with more right than wrong responses or "
                 f"fewer (ids {first_ids(uneven)}); the style matrix needs one of each style."
             )
-    rules = {subset: benchmark.credit_of(subset) for subset in items["subset"].unique()}
-    ids = [row_id for row_id, subset in items.select("id", "subset").iter_rows() if rules[subset] == "ties"]
+    of_ties = [subset for subset in items["subset"].unique() if benchmark.credit_of(subset) == "ties"]
+    ids = items.filter(pl.col("subset").is_in(of_ties, nulls_equal=True))["id"].to_list()
     unknown = [row_id for row_id in ids if not TWIN.fullmatch(row_id)]
     if unknown:
         raise DataError(f"{where}: the ids {first_ids(unknown)} of Ties are neither ref:NAME nor tied:NAME.")

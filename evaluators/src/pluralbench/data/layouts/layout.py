@@ -84,7 +84,8 @@ class Layout(NamedTuple):
         fields: Fields of `Columns` that hold the responses and their order.
         fits: Whether items with this description and these columns have the layout.
         responses: Returns the columns `response_ids`, `responses` and `rank` of the items of some rows, and `pairs` and
-            `compared` where the layout has them. None: a command of its own reads the items.
+            `compared` where the layout has them; an expression is the same for all items. None: a command of its own
+            reads the items.
         key: Key of a benchmark file that no table of another layout with responses may have.
         listed: Whether an item has any number of responses, so that runs record each one instead of pairs.
         texts: Those of `fields` of which each cell is one response.

@@ -11,9 +11,9 @@ from pluralbench.data.layouts.layout import Layout, SourceRows, in_lists
 def _responses(benchmark: Benchmark, source: SourceRows) -> dict[str, Any]:
     texts = source.response_texts(source.columns.chosen, source.columns.rejected)
     return {
-        "response_ids": pl.Series([["chosen", "rejected"]]).new_from_index(0, texts.height),
+        "response_ids": pl.lit(["chosen", "rejected"]),
         "responses": in_lists(texts["first"], texts["second"]),
-        "rank": pl.Series([[1, 2]]).new_from_index(0, texts.height),
+        "rank": pl.lit([1, 2]),
     }
 
 
