@@ -34,7 +34,7 @@ def test_ids_that_come_twice_are_named(pairs: Callable[..., Rows], tmp_path: Pat
     rows[3]["id"], rows[5]["id"] = "q0", "q1"
     refused(write(tmp_path / "p.jsonl", rows), "p.jsonl has 2 ids more than once (q0, q1)", '`columns=["id=#"]`')
     clashing = [row | {"id": ident} for row, ident in zip(rows, (1, "1"), strict=False)]
-    refused(write(tmp_path / "q.jsonl", clashing), "1 ids more than once (1)")
+    refused(write(tmp_path / "q.jsonl", clashing), "has 1 id more than once (1)")
 
 
 def test_the_same_id_in_two_configs_is_no_clash(pairs: Callable[..., Rows], tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ PAIR = ["first=a", "second=b"]
             (),
             "has unknown labels ('A>B' in `label` at id v0, 'B>A' in `label` at id v2); expected: 1 (the first "
             "response is better) or 2 (the second is). Define them, such as "
-            '`labels=["first=A>B", "second=B>A"]`, or name a `scale`.',
+            '`labels=["first=A>B", "second=B>A", "tie=A=B"]`, or name a `scale`.',
         ),
         ([1.0000211, 1.0, 1.7], (), "(1.0000211 in `label` at id v0, 1.7 in `label` at id v2)"),
         (
@@ -160,7 +160,7 @@ PAIR = ["first=a", "second=b"]
             "a (the first response is better) or b (the second is) or t, u",
         ),
         ([*"abcdefg"], (), "'e' in `label` at id v4, …)"),
-        ([1, None, None], (), "has 2 pairs without a label in `label` (ids v1, v2); label or remove them."),
+        ([1, None, 2], (), "has 1 pair without a label in `label` (ids v1); label or remove them."),
     ],
 )
 def test_labels_of_no_meaning_are_named(tmp_path: Path, labels: list[Any], meanings: Any, message: str) -> None:

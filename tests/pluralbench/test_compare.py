@@ -271,8 +271,11 @@ def test_runs_of_different_things_are_refused() -> None:
     run = made("a", ["win"] * 3)
     disjoint = made("b", ["win"] * 3)
     disjoint = with_items(disjoint, disjoint.items.with_columns(id=pl.Series(["x", "y", "z"])))
-    with pytest.raises(RunError, match="a and b share no decision"):
+    with pytest.raises(RunError, match="a and b share no decision; compare runs on the same items"):
         compare(run, disjoint)
+    renamed = with_items(run, run.items.with_columns(config=pl.lit("renamed")))
+    with pytest.raises(RunError, match=r"share no decision \(configs c and renamed\);"):
+        compare(run, renamed)
     other = run_of([decision(0)], "personalized", path="b")
     with pytest.raises(RunError, match="a is a run of the benchmark pairs and b of personalized"):
         compare(run, other)

@@ -80,7 +80,7 @@ def test_a_function_of_another_shape_is_one_sentence_and_leaves_nothing(
     with pytest.raises(RewardsError) as caught:
         score("personalized", data, by=single, out=tmp_path / "run")
     name = "test_a_function_of_another_shape_is_one_sentence_and_leaves_nothing.<locals>.single"
-    assert str(caught.value) == f"The function {name} returned 1 scores for the 2 responses of Art/p0-0."
+    assert str(caught.value) == f"The function {name} returned 1 score for the 2 responses of the group Art/p0-0."
     assert [path.name for path in tmp_path.iterdir()] == ["data"]
 
 

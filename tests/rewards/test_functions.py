@@ -44,7 +44,10 @@ def test_every_group_gets_its_own_scores_whatever_is_known_already(
     [
         (lambda _: None, "The function <lambda> returned NoneType instead of a list of scores for each group."),
         (lambda _: [[1.0, 2.0]], "The function <lambda> returned scores of 1 groups for 2 groups."),
-        (lambda _: [[1.0, 2.0], [1.0]], "The function <lambda> returned 1 scores for the 2 responses of second."),
+        (
+            lambda _: [[1.0, 2.0], [1.0]],
+            "The function <lambda> returned 1 score for the 2 responses of the group second.",
+        ),
         (lambda _: [[1.0, 2.0], ["x", 1]], "The function <lambda> returned a score that is not a number (could not"),
         (lambda _: [[1.0, 2.0], [10**400, 1]], "The function <lambda> returned a score that is not a number (int too"),
     ],

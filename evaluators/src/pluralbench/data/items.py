@@ -345,6 +345,6 @@ def _check_ids(ids: pl.Series, where: str) -> None:
     if ids.n_unique() < len(ids):
         duplicates = [item_id for item_id, count in Counter(ids.to_list()).items() if count > 1]
         raise DataError(
-            f"{where} has {len(duplicates):,} ids more than once ({first_ids(duplicates)}); make them unique, or "
-            f'number the rows with `columns=["id={ROW_NUMBER}"]`.'
+            f"{where} has {plural(len(duplicates), 'id')} more than once ({first_ids(duplicates)}); make them unique, "
+            f'or number the rows with `columns=["id={ROW_NUMBER}"]`.'
         )

@@ -7,6 +7,7 @@ import polars as pl
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import connected_groups
 from pluralbench.data.decisions import BASE, decisions_of
+from pluralbench.data.texts import first_ids
 from pluralbench.errors import RunError
 from pluralbench.metrics.credits import COUNTED
 from pluralbench.results.runs import Run
@@ -71,7 +72,9 @@ def shared_decisions(
     both = ours.join(theirs, on=KEYS, how="inner", nulls_equal=True, maintain_order="left")
     both = both.filter((pl.col("outcome") == "equal") == (pl.col("outcome_second") == "equal"))
     if both.filter(pl.col("outcome") != "equal").is_empty():
-        raise RunError(f"{first.path} and {second.path} share no decision; compare runs on the same items.")
+        configs = [one["config"].unique().sort().to_list() for one in (ours, theirs)]
+        named = "" if {*configs[0]} & {*configs[1]} else " (configs {} and {})".format(*map(first_ids, configs))
+        raise RunError(f"{first.path} and {second.path} share no decision{named}; compare runs on the same items.")
     _check_shared(both, first, second, differing_text=differing_text)
     return _with_shared_clusters(both, first, second)
 

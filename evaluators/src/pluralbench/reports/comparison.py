@@ -67,8 +67,9 @@ def comparison_notes(comparison: RunComparison) -> Iterator[str]:
     yield f"Decisions that only A gets right: {comparison.only_first:,}; only B: {comparison.only_second:,}."
     counts = {name: pair for name, pair in (("ties", comparison.ties), ("invalid", comparison.invalid)) if any(pair)}
     if counts:
+        nouns = {"ties": ("tie", "ties"), "invalid": ("invalid", "invalid")}
         sides = (
-            f"{side} {', '.join(f'{pair[at]:,} {name}' for name, pair in counts.items())}"
+            f"{side} {', '.join(plural(pair[at], *nouns[name]) for name, pair in counts.items())}"
             for at, side in enumerate("AB")
         )
         yield f"Without a winner: {'; '.join(sides)}."

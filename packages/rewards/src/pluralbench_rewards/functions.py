@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any
 
 from pluralbench_calls.model_checks import unreachable_errors
-from pluralbench_runs import digest, file_digest, progress
+from pluralbench_runs import digest, file_digest, plural, progress
 
 from pluralbench_rewards.contract import Cached, Group, ModelRecord, OnScored, RewardModel, Scored
 from pluralbench_rewards.errors import RewardsError
@@ -75,8 +75,8 @@ class FunctionModel:
         for group, row in zip(groups, rows, strict=True):
             if len(row) != len(group.responses):
                 raise RewardsError(
-                    f"{self._title} returned {len(row):,} scores for the {len(group.responses):,} responses of "
-                    f"{group.id}."
+                    f"{self._title} returned {plural(len(row), 'score')} for the {len(group.responses):,} responses of "
+                    f"the group {group.id}."
                 )
         try:
             return [[float(value) for value in row] for row in rows]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
+from pluralbench_runs import plural
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import Columns
@@ -63,13 +64,13 @@ def _check_labels(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, w
         examples = [f"{label} in `{name}` at id {row_id}" for (name, label), row_id in unknown.items()]
         raise DataError(
             f"{where} has unknown labels ({first_ids(examples)}); expected: {labels.expected}. Define them, such as "
-            '`labels=["first=A>B", "second=B>A"]`, or name a `scale`.'
+            '`labels=["first=A>B", "second=B>A", "tie=A=B"]`, or name a `scale`.'
         )
     if unlabeled:
         label_columns = " or ".join(f"`{name}`" for name in columns.labels)
         raise DataError(
-            f"{where} has {len(unlabeled):,} pairs without a label in {label_columns} (ids {first_ids(unlabeled)}); "
-            "label or remove them."
+            f"{where} has {plural(len(unlabeled), 'pair')} without a label in {label_columns} (ids "
+            f"{first_ids(unlabeled)}); label or remove them."
         )
 
 
