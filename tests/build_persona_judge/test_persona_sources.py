@@ -245,6 +245,7 @@ PERSON = {"user": "an", "age": "34", "town": "Cork"}
     [
         ("choices", [CHOICE | {"user": "cy"}], ": row 1 names the user 'cy', which is not in people.csv"),
         ("choices", [CHOICE | {"choice": "A"}], ": row 1 has the choice 'A', which is not one of 1, 2, tie"),
+        ("choices", [CHOICE | {"choice": ""}], ": row 1 has the choice '', which is not one of 1, 2, tie"),
         *(
             (table, [row, row | {name: " "}], f": row 2 has no `{name}`; add one, or remove the row.")
             for table, row, name in (("people", PERSON, "user"), ("questions", QUESTION, "question"))

@@ -54,7 +54,9 @@ def load(table: PeopleTable) -> Loaded[Pair]:
             name, file = ("user", "people.csv") if user not in by_user else ("question", "questions.csv")
             raise SourceError(f"{where} names the {name} {row[name]!r}, which is not in {file}.")
         if choice not in CHOICES:
-            raise SourceError(f"{where} has the choice {row['choice']!r}, which is not one of {', '.join(CHOICES)}.")
+            raise SourceError(
+                f"{where} has the choice {row['choice'] or ''!r}, which is not one of {', '.join(CHOICES)}."
+            )
         pair = _pair(questions_by_key[key], user or "", choice)
         if user not in personas:
             dropped.append(("choice", pair.id, "nothing is known of the person"))
