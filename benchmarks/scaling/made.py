@@ -37,7 +37,7 @@ class Texts:
 
 
 def pairs(rows: int, characters: int, language: str, seed: int) -> pl.DataFrame:
-    """Generate rows of `MultilingualPairs` with distinct texts."""
+    """Generate rows of `MULTILINGUAL_PAIRS` with distinct texts."""
     texts = Texts(seed, *language.encode())
     prompt, chosen, rejected = (texts.take(rows, characters * share) for share in PARTS)
     ends = np.array([*accumulate(SUBSETS.values())]) / sum(SUBSETS.values())

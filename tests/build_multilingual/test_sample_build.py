@@ -9,7 +9,7 @@ import pytest
 import samples
 from build_multilingual.masking import mask
 from pluralbench_release import diff, read_card
-from pluralbench_schemas import MultilingualPairs, TranslationPairs, validate
+from pluralbench_schemas import MULTILINGUAL_PAIRS, TRANSLATION_PAIRS, validate
 from releases import digests_of, rows_of
 from samples import Sample
 
@@ -43,12 +43,12 @@ def test_it_says_what_it_made(sample: Sample) -> None:
 def test_every_config_keeps_to_its_schema_and_shares_its_ids(sample: Sample) -> None:
     english = rows_of(sample[0], "eng_Latn")
     for config in CONFIGS[:-1]:
-        frame = validate(rows_of(sample[0], config), MultilingualPairs, file=config)
+        frame = validate(rows_of(sample[0], config), MULTILINGUAL_PAIRS, file=config)
         assert frame["language"].unique().to_list() == [config]
         assert frame.select("id", "source", "category", "chosen_model").equals(
             english.select("id", "source", "category", "chosen_model")
         )
-    pairs = validate(rows_of(sample[0], "translation"), TranslationPairs, file="translation")
+    pairs = validate(rows_of(sample[0], "translation"), TRANSLATION_PAIRS, file="translation")
     assert dict(pairs.group_by("subset").len().iter_rows()) == {
         f"translation-{direction}-{level}": 10 for direction in ("en-es", "es-en") for level in ("easy", "hard")
     }

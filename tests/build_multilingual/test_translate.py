@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_calls import Answer, Backend, Ledger, Limits, Outcome, Request, read_ledger
 from pluralbench_runs import Json
-from pluralbench_schemas import LANGUAGES, Language, MultilingualPairs, validate
+from pluralbench_schemas import LANGUAGES, MULTILINGUAL_PAIRS, Language, validate
 
 SPANISH = LANGUAGES["spa_Latn"]
 # The texts here are too short for their language to be told, or made up.
@@ -141,7 +141,7 @@ def test_a_row_comes_back_with_its_calls(ledger: Ledger) -> None:
         "rejected_calls": [key("Wait for [0] minutes.")],
     }
     assert who.sent == [[("Run [0] now!\n\nYes?", 0), ("The better one.", 0), ("Wait for [0] minutes.", 0)]]
-    validate(pl.DataFrame([row], schema=ROWS), MultilingualPairs, file="x")
+    validate(pl.DataFrame([row], schema=ROWS), MULTILINGUAL_PAIRS, file="x")
 
 
 def test_every_call_is_recorded_under_its_key(ledger: Ledger, tmp_path: Path) -> None:

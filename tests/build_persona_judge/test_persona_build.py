@@ -22,7 +22,7 @@ from pluralbench_release import (
     rebuild,
     verify,
 )
-from pluralbench_schemas import PersonaItems, validate
+from pluralbench_schemas import PERSONA_ITEMS, validate
 from releases import digests_of, rows_of
 from samples import Sample
 from written_tables import write
@@ -65,7 +65,7 @@ def test_its_digests_repeat(sample: Sample) -> None:
 
 @pytest.mark.parametrize("config", DIGESTS)
 def test_a_task_has_thirty_items_that_are_no_tie(sample: Sample, config: str) -> None:
-    frame = validate(rows_of(sample[0], config), PersonaItems, file=config)
+    frame = validate(rows_of(sample[0], config), PERSONA_ITEMS, file=config)
     truths = Counter(frame["truth"])
     assert truths["A"] + truths["B"] == 30
     assert 10 <= truths["A"] <= 20

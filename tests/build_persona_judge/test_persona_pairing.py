@@ -22,7 +22,7 @@ from build_persona_judge.pairing import (
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from pluralbench_release.errors import SourceError
-from pluralbench_schemas import PersonaItems, validate
+from pluralbench_schemas import PERSONA_ITEMS, validate
 
 SCORES = st.integers(1, 100)
 SEEDS = st.integers(0, 50)
@@ -236,7 +236,7 @@ def test_exactly_so_many_are_drawn_and_no_tie_counts(count: int, size: int, seed
 def test_about_half_of_the_truths_are_a_and_each_is_where_its_option_is(seed: int) -> None:
     pairs = pairs_of(500)
     frame = validate(
-        make_items("task", "opinion", pairs, {f"u{n}": PERSONA for n in range(7)}, seed), PersonaItems, file="items"
+        make_items("task", "opinion", pairs, {f"u{n}": PERSONA for n in range(7)}, seed), PERSONA_ITEMS, file="items"
     )
     truths = frame["truth"].to_list()
     assert truths.count("tie") == 100

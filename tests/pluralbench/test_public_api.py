@@ -188,7 +188,8 @@ try:
     pluralbench.score(served, benchmark="pairs", data=data, out="refused")
 except pluralbench.UserError as error:
     assert "No server answers at http://127.0.0.1:9 " in str(error)
-print([name for name in ("torch", "transformers", "datasets", "xllamacpp", "matplotlib") if name in sys.modules])
+heavy = ("torch", "transformers", "datasets", "xllamacpp", "matplotlib", "pandas")
+print([name for name in heavy if name in sys.modules])
 """
 ABSENT = """\
 score ./absent --data sample
@@ -230,7 +231,8 @@ def test_torch_is_imported_for_a_model_that_is_loaded_here_and_matplotlib_for_fi
     for name, text in (("config.json", "{}"), ("model.safetensors", "weights")):
         (model / name).write_text(text, encoding="utf-8")
     commands = ABSENT.format(model=model)
-    pairs = [{"id": f"q{number}", "prompt": "Tea?", "chosen": "Yes.", "rejected": "No."} for number in range(3)]
+    pair = {"prompt": "Tea?", "chosen": "Yes.", "rejected": "No.", "note": "not read"}
+    pairs = [{"id": f"q{number}", **pair} for number in range(3)]
     words = {"data": str(write(tmp_path / "p.jsonl", pairs)), "verdicts": str(written(tmp_path))}
     with serve(lambda *_: Reply("[[A]]")) as server:
         shown = subprocess.run(

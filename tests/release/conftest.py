@@ -46,7 +46,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 
 @pytest.fixture(scope="session")
 def pairs() -> Callable[..., pl.DataFrame]:
-    """`pairs("q1", "q2", chosen="x")`: rows of `PersonalizedPairs` with these ids and changes."""
+    """`pairs("q1", "q2", chosen="x")`: rows of `PERSONALIZED_PAIRS` with these ids and changes."""
 
     def make(*ids: str, **changes: Any) -> pl.DataFrame:
         rows = [_pair(row_id, number, changes) for number, row_id in enumerate(ids)]

@@ -24,7 +24,7 @@ NUMBERS = (2, 10, 1, 33, 4)
 
 
 def rows_of(*ids: int, **changes: Any) -> pl.DataFrame:
-    """Rows of `MultilingualPairs` with these ids and changes."""
+    """Rows of `MULTILINGUAL_PAIRS` with these ids and changes."""
     rows = [
         {
             "id": row_id,

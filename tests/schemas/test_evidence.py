@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_schemas import POST, RUBRIC_ASPECT, VerbatimPersonalizedQuestions, evidence_in_narrative, normalized
+from pluralbench_schemas import POST, RUBRIC_ASPECT, VERBATIM_PERSONALIZED_QUESTIONS, evidence_in_narrative, normalized
 from pluralbench_schemas import validate as validate_table
 
 NARRATIVES = [
@@ -62,7 +62,7 @@ def test_any_script_can_be_quoted(narrative: str) -> None:
         },
         schema_overrides={"rubric_aspects": pl.List(RUBRIC_ASPECT), "profile": pl.List(POST)},
     )
-    assert validate_table(frame, VerbatimPersonalizedQuestions, file="x.parquet", rows=1) is frame
+    assert validate_table(frame, VERBATIM_PERSONALIZED_QUESTIONS, file="x.parquet", rows=1) is frame
 
 
 def test_every_aspect_with_evidence_must_quote() -> None:

@@ -2,23 +2,22 @@
 
 from typing import Any
 
-import pandera.polars as pa
 import polars as pl
 import pytest
 from pluralbench_schemas import (
+    MULTILINGUAL_PAIRS,
+    PERSONALIZED_PAIRS,
+    PERSONALIZED_QUESTIONS,
+    RANKED_RESPONSES,
     SCHEMAS,
-    MultilingualPairs,
-    PersonalizedPairs,
-    PersonalizedQuestions,
-    RankedResponses,
+    TRANSLATION_PAIRS,
+    VERBATIM_PERSONALIZED_PAIRS,
+    VERBATIM_PERSONALIZED_QUESTIONS,
+    Schema,
     TableError,
-    TranslationPairs,
-    VerbatimPersonalizedPairs,
-    VerbatimPersonalizedQuestions,
     validate,
 )
 
-Schema = type[pa.DataFrameModel]
 Values = dict[str, Any]
 FILE = "data/Art/test.parquet"
 KEY = "0123456789abcdef" * 4
@@ -146,14 +145,8 @@ ROWS: dict[str, Values] = {
 }
 NUMBERED = {"MultilingualPairs", "TranslationPairs"}
 every = pytest.mark.parametrize("name", SCHEMAS)
-# A command uses several schemas in turn, so each of these tests runs after all of them were used once.
-TYPES = {name: schema.row_types() for name, schema in SCHEMAS.items()}
-REQUIRED = [
-    (name, column)
-    for name, types in TYPES.items()
-    for column in types
-    if not SCHEMAS[name].to_schema().columns[column].nullable
-]
+TYPES = {name: schema.columns for name, schema in SCHEMAS.items()}
+REQUIRED = [(name, column) for name, types in TYPES.items() for column in types if column not in SCHEMAS[name].nullable]
 
 
 def ids_of(name: str, count: int) -> list[Any]:
@@ -187,7 +180,6 @@ def error(frame: pl.DataFrame, name: str, **options: Any) -> TableError:
 @every
 def test_rows_that_keep_the_rules_come_back(name: str) -> None:
     schema = SCHEMAS[name]
-    assert schema.__name__ == name
     frame = frame_of(name, *ids_of(name, 2))
     assert validate(frame, schema, file="x.parquet", rows=2) is frame
     backwards = frame.select(reversed(frame.columns))
@@ -300,6 +292,8 @@ RULES: list[tuple[list[str], str, Any, str]] = [
     (["PersonaItems"], "task", "opinion_qa", "must be the same in all rows"),
     *((["PersonaItems"], column, " ", TEXT) for column in ("option_a", "user", "origin_b")),
     (["PersonaItems"], "option_b", "A leaf.", "must differ from `option_a`"),
+    (["PersonaItems"], "kind", "taste", "must be one of preference, opinion, authorship"),
+    (["PersonaItems"], "truth", "C", "must be one of A, B, tie"),
     *(
         (["PersonaItems"], "persona", value, RENDERED)
         for value in ([AGE, AGE], [AGE | {"value": None}], [FAITH | {"value": "None"}])
@@ -422,17 +416,17 @@ def test_the_first_row_is_named_and_the_others_are_counted() -> None:
     ("schema", "first"),
     [
         (
-            MultilingualPairs,
+            MULTILINGUAL_PAIRS,
             "id language prompt chosen rejected chosen_model rejected_model source category",
         ),
-        (TranslationPairs, "id prompt chosen rejected source subset"),
-        (PersonalizedQuestions, "id question category narrative rubric_aspects profile"),
-        (PersonalizedPairs, "id question category narrative rubric_aspects profile chosen rejected"),
-        (VerbatimPersonalizedPairs, "id question category narrative rubric_aspects profile chosen rejected"),
-        (VerbatimPersonalizedQuestions, "id question category narrative rubric_aspects profile"),
-        (RankedResponses, "id input sys_prompt responses annotations rank order category"),
+        (TRANSLATION_PAIRS, "id prompt chosen rejected source subset"),
+        (PERSONALIZED_QUESTIONS, "id question category narrative rubric_aspects profile"),
+        (PERSONALIZED_PAIRS, "id question category narrative rubric_aspects profile chosen rejected"),
+        (VERBATIM_PERSONALIZED_PAIRS, "id question category narrative rubric_aspects profile chosen rejected"),
+        (VERBATIM_PERSONALIZED_QUESTIONS, "id question category narrative rubric_aspects profile"),
+        (RANKED_RESPONSES, "id input sys_prompt responses annotations rank order category"),
     ],
 )
 def test_the_columns_are_the_published_ones_first(schema: Schema, first: str) -> None:
     names = first.split()
-    assert list(schema.to_schema().columns)[: len(names)] == names
+    assert list(schema.columns)[: len(names)] == names

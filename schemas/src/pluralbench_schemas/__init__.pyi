@@ -1,20 +1,21 @@
 from .catalogue import SCHEMAS, release_columns
 from .categories import CATEGORIES
-from .chinese import RANK, RANKED_RESPONSES, RESPONSE, RankedResponses
+from .chinese import RANK, RANKED_RESPONSES, RESPONSE
 from .errors import TableError
 from .languages import ENGLISH, LANGUAGES, Language, language_of, similar_languages
-from .multilingual import MultilingualPairs, TranslationPairs
-from .persona import VARIABLE, PersonaItems
+from .multilingual import MULTILINGUAL_PAIRS, TRANSLATION_PAIRS
+from .persona import PERSONA_ITEMS, VARIABLE
 from .personalized import (
-    PersonalizedPairs,
-    PersonalizedQuestions,
-    VerbatimPersonalizedPairs,
-    VerbatimPersonalizedQuestions,
+    PERSONALIZED_PAIRS,
+    PERSONALIZED_QUESTIONS,
+    VERBATIM_PERSONALIZED_PAIRS,
+    VERBATIM_PERSONALIZED_QUESTIONS,
     evidence_in_narrative,
     normalized,
 )
-from .preferences import MESSAGE, RANKED_PAIRS, ROLES, PersonalizedPreferences, RankedPairs
+from .preferences import MESSAGE, PERSONALIZED_PREFERENCES, RANKED_PAIRS, ROLES
 from .profiles import POST, RUBRIC_ASPECT, render_posts, render_profile
+from .rules import Schema
 from .validation import validate
 
 __all__ = [
@@ -22,6 +23,11 @@ __all__ = [
     "ENGLISH",
     "LANGUAGES",
     "MESSAGE",
+    "MULTILINGUAL_PAIRS",
+    "PERSONALIZED_PAIRS",
+    "PERSONALIZED_PREFERENCES",
+    "PERSONALIZED_QUESTIONS",
+    "PERSONA_ITEMS",
     "POST",
     "RANK",
     "RANKED_PAIRS",
@@ -30,19 +36,13 @@ __all__ = [
     "ROLES",
     "RUBRIC_ASPECT",
     "SCHEMAS",
+    "TRANSLATION_PAIRS",
     "VARIABLE",
+    "VERBATIM_PERSONALIZED_PAIRS",
+    "VERBATIM_PERSONALIZED_QUESTIONS",
     "Language",
-    "MultilingualPairs",
-    "PersonaItems",
-    "PersonalizedPairs",
-    "PersonalizedPreferences",
-    "PersonalizedQuestions",
-    "RankedPairs",
-    "RankedResponses",
+    "Schema",
     "TableError",
-    "TranslationPairs",
-    "VerbatimPersonalizedPairs",
-    "VerbatimPersonalizedQuestions",
     "evidence_in_narrative",
     "language_of",
     "normalized",

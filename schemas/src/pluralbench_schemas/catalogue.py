@@ -2,42 +2,34 @@
 
 from collections.abc import Iterable
 
-from pluralbench_schemas.chinese import RankedResponses
-from pluralbench_schemas.multilingual import MultilingualPairs, TranslationPairs
-from pluralbench_schemas.persona import PersonaItems
+from pluralbench_schemas.chinese import RANKED_RESPONSES
+from pluralbench_schemas.multilingual import MULTILINGUAL_PAIRS, TRANSLATION_PAIRS
+from pluralbench_schemas.persona import PERSONA_ITEMS
 from pluralbench_schemas.personalized import (
-    PersonalizedPairs,
-    PersonalizedQuestions,
-    VerbatimPersonalizedPairs,
-    VerbatimPersonalizedQuestions,
+    PERSONALIZED_PAIRS,
+    PERSONALIZED_QUESTIONS,
+    VERBATIM_PERSONALIZED_PAIRS,
+    VERBATIM_PERSONALIZED_QUESTIONS,
 )
-from pluralbench_schemas.preferences import PersonalizedPreferences, RankedPairs
-from pluralbench_schemas.rules import Rows
+from pluralbench_schemas.preferences import PERSONALIZED_PREFERENCES, RANKED_PAIRS
+from pluralbench_schemas.rules import Schema
 
-SCHEMAS: dict[str, type[Rows]] = {
-    schema.__name__: schema
-    for schema in (
-        MultilingualPairs,
-        PersonaItems,
-        PersonalizedPairs,
-        PersonalizedPreferences,
-        PersonalizedQuestions,
-        RankedPairs,
-        RankedResponses,
-        TranslationPairs,
-        VerbatimPersonalizedPairs,
-        VerbatimPersonalizedQuestions,
-    )
+SCHEMAS: dict[str, Schema] = {
+    "MultilingualPairs": MULTILINGUAL_PAIRS,
+    "PersonaItems": PERSONA_ITEMS,
+    "PersonalizedPairs": PERSONALIZED_PAIRS,
+    "PersonalizedPreferences": PERSONALIZED_PREFERENCES,
+    "PersonalizedQuestions": PERSONALIZED_QUESTIONS,
+    "RankedPairs": RANKED_PAIRS,
+    "RankedResponses": RANKED_RESPONSES,
+    "TranslationPairs": TRANSLATION_PAIRS,
+    "VerbatimPersonalizedPairs": VERBATIM_PERSONALIZED_PAIRS,
+    "VerbatimPersonalizedQuestions": VERBATIM_PERSONALIZED_QUESTIONS,
 }
 """All schemas by their name in a release's manifest."""
 
 
 def release_columns(columns: Iterable[str]) -> set[str]:
-    """Return the columns that belong to a schema whose required columns are all in `columns`."""
+    """Return the columns that belong to a schema whose columns are all in `columns`."""
     present = set(columns)
-    known = set()
-    for schema in SCHEMAS.values():
-        parts = schema.to_schema().columns
-        if {name for name, column in parts.items() if column.required} <= present:
-            known |= present & parts.keys()
-    return known
+    return {name for schema in SCHEMAS.values() if schema.columns.keys() <= present for name in schema.columns}

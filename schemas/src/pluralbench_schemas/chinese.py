@@ -4,10 +4,9 @@ Column names are the published ones. There, `rank` is an object with the respons
 because a table cannot represent such objects. Further columns have the provenance of the rows.
 """
 
-import pandera.polars as pa
 import polars as pl
 
-from pluralbench_schemas.rules import Rows, are_call_keys, each, fields, have_fields, non_blank, rule
+from pluralbench_schemas.rules import Schema, are_call_keys, each, fields, have_fields, non_blank, rule
 
 MARKS = ("1", "2", "s")
 RESPONSE = pl.Struct({"id": pl.String, "content": pl.String, "model": pl.String})
@@ -53,72 +52,70 @@ def _categories() -> pl.Expr:
     return (names.len() > 0) & names.eval(pl.element().str.contains(r"\S")).list.all()
 
 
-class RankedResponses(Rows):
-    """Prompts with ranked responses.
+RANKED_RESPONSES = Schema(
+    columns={
+        "id": pl.String,
+        "input": pl.String,
+        "sys_prompt": pl.String,
+        "responses": pl.List(RESPONSE),
+        "annotations": pl.List(pl.List(pl.String)),
+        "rank": pl.List(RANK),
+        "order": pl.List(pl.List(pl.String)),
+        "category": pl.List(pl.String),
+        "judgements": pl.Int64,
+        "conflicts": pl.Int64,
+        "annotated_by": pl.String,
+        "votes": pl.List(VOTE),
+        "vote_calls": pl.List(pl.String),
+        "reward_calls": pl.List(pl.String),
+    },
+    rules=[
+        non_blank("id", "input", "annotated_by"),
+        rule("must be two or more, each with an id of its own", "responses", holds=lambda _: _distinct_responses()),
+        rule(
+            "must be [id, id, mark] of two of the responses",
+            "annotations",
+            holds=lambda name: _begins_with_two_ids(name, 3, pl.element().list.get(2, null_on_oob=True).is_in(MARKS)),
+        ),
+        have_fields("must name the annotator of each vote", "votes", "annotator"),
+        rule(
+            "must have the mark 1, 2 or s in each vote",
+            "votes",
+            holds=lambda name: each(name, pl.element().struct.field("vote").is_in(MARKS)),
+        ),
+        rule("must be on two of the responses, each annotator's once", "votes", holds=lambda _: _votes_on_two()),
+        rule("must rank responses from 1 without a gap, not all alike", "rank", holds=lambda _: _gapless()),
+        rule(
+            "must be [better, worse] of two of the responses", "order", holds=lambda name: _begins_with_two_ids(name, 2)
+        ),
+        rule("must name a main category", "category", holds=lambda _: _categories()),
+        rule(
+            "must be no more than `judgements`",
+            "conflicts",
+            holds=lambda name: (pl.col(name) >= 0) & (pl.col(name) <= pl.col("judgements")),
+        ),
+        are_call_keys("vote_calls", "reward_calls"),
+    ],
+    nullable=("sys_prompt",),
+)
+"""Prompts with ranked responses.
 
-    Attributes:
-        id: Unique id.
-        input: The prompt.
-        sys_prompt: The system prompt; null if there is none.
-        responses: Structs of `id`, `content` and `model` ("" if unknown).
-        annotations: Lists [first, second, mark] with the mark "1" if the first response is better, "2" if the second
-            is, "s" if they are equal. A preference set has only the annotations that were kept.
-        rank: Structs of `id` and `rank`. The best rank is 1; equal responses share a rank, and there are no gaps.
-        order: Pairs [better, worse] that follow from the annotations, directly or transitively.
-        category: Main category and subcategory.
-        judgements: Number of annotations.
-        conflicts: Number of annotations that contradict the ranks.
-        annotated_by: "people" or the name of a judge model.
-        votes: The votes of each annotator behind the annotations: structs of `annotator` (a number in place of the
-            name, or the judge model), `first`, `second` and `vote`, a mark as in `annotations`. Sorted by annotator.
-            Empty if it is not known who voted.
-        vote_calls: Keys of the recorded votes.
-        reward_calls: Keys of the recorded rewards.
-    """
-
-    id: str = pa.Field(unique=True)
-    input: str
-    sys_prompt: str = pa.Field(nullable=True)
-    responses: pl.List = pa.Field(dtype_kwargs={"inner": RESPONSE})
-    annotations: pl.List = pa.Field(dtype_kwargs={"inner": pl.List(pl.String)})
-    rank: pl.List = pa.Field(dtype_kwargs={"inner": RANK})
-    order: pl.List = pa.Field(dtype_kwargs={"inner": pl.List(pl.String)})
-    category: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
-    judgements: int
-    conflicts: int
-    annotated_by: str
-    votes: pl.List = pa.Field(dtype_kwargs={"inner": VOTE})
-    vote_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
-    reward_calls: pl.List = pa.Field(dtype_kwargs={"inner": pl.String})
-
-    _text = non_blank("id", "input", "annotated_by")
-    _responses = rule(
-        "must be two or more, each with an id of its own", "responses", holds=lambda _: _distinct_responses()
-    )
-    _annotations = rule(
-        "must be [id, id, mark] of two of the responses",
-        "annotations",
-        holds=lambda name: _begins_with_two_ids(name, 3, pl.element().list.get(2, null_on_oob=True).is_in(MARKS)),
-    )
-    _voters = have_fields("must name the annotator of each vote", "votes", "annotator")
-    _marks = rule(
-        "must have the mark 1, 2 or s in each vote",
-        "votes",
-        holds=lambda name: each(name, pl.element().struct.field("vote").is_in(MARKS)),
-    )
-    _votes = rule("must be on two of the responses, each annotator's once", "votes", holds=lambda _: _votes_on_two())
-    _ranked = rule("must rank responses from 1 without a gap, not all alike", "rank", holds=lambda _: _gapless())
-    _ordered = rule(
-        "must be [better, worse] of two of the responses", "order", holds=lambda name: _begins_with_two_ids(name, 2)
-    )
-    _categorized = rule("must name a main category", "category", holds=lambda _: _categories())
-    _counted = rule(
-        "must be no more than `judgements`",
-        "conflicts",
-        holds=lambda name: (pl.col(name) >= 0) & (pl.col(name) <= pl.col("judgements")),
-    )
-    _call_keys = are_call_keys("vote_calls", "reward_calls")
-
-
-RANKED_RESPONSES = RankedResponses.row_types()
-"""Column names and types of `RankedResponses`, to create a table."""
+Columns:
+    id: Unique id.
+    input: The prompt.
+    sys_prompt: The system prompt; null if there is none.
+    responses: Structs of `id`, `content` and `model` ("" if unknown).
+    annotations: Lists [first, second, mark] with the mark "1" if the first response is better, "2" if the second
+        is, "s" if they are equal. A preference set has only the annotations that were kept.
+    rank: Structs of `id` and `rank`. The best rank is 1; equal responses share a rank, and there are no gaps.
+    order: Pairs [better, worse] that follow from the annotations, directly or transitively.
+    category: Main category and subcategory.
+    judgements: Number of annotations.
+    conflicts: Number of annotations that contradict the ranks.
+    annotated_by: "people" or the name of a judge model.
+    votes: The votes of each annotator behind the annotations: structs of `annotator` (a number in place of the
+        name, or the judge model), `first`, `second` and `vote`, a mark as in `annotations`. Sorted by annotator.
+        Empty if it is not known who voted.
+    vote_calls: Keys of the recorded votes.
+    reward_calls: Keys of the recorded rewards.
+"""

@@ -4,13 +4,10 @@ Column names and nesting are the published ones (`alireza7/LaMP-QA`, `QiyaoMa/Pe
 columns have the provenance of the pairs.
 """
 
-from typing import Any
-
-import pandera.polars as pa
 import polars as pl
 
 from pluralbench_schemas.profiles import POST, RUBRIC_ASPECT
-from pluralbench_schemas.rules import Rows, differs, have_fields, is_call_key, non_blank, rule
+from pluralbench_schemas.rules import Schema, differs, have_fields, is_call_key, non_blank, rule
 
 
 def normalized(text: pl.Expr) -> pl.Expr:
@@ -28,72 +25,72 @@ def evidence_in_narrative() -> pl.Expr:
     )
 
 
-class PersonalizedQuestions(Rows):
-    """Questions of users with a profile: the rows of LaMP-QA.
+PERSONALIZED_QUESTIONS = Schema(
+    columns={
+        "id": pl.String,
+        "question": pl.String,
+        "category": pl.String,
+        "narrative": pl.String,
+        "rubric_aspects": pl.List(RUBRIC_ASPECT),
+        "profile": pl.List(POST),
+    },
+    rules=[
+        non_blank("id", "question"),
+        rule("must have at least one post", "profile", holds=lambda name: pl.col(name).list.len() > 0),
+        have_fields("must have an id and a text in each post", "profile", "id", "text"),
+        have_fields("must have a title in each aspect", "rubric_aspects", "aspect"),
+    ],
+)
+"""Questions of users with a profile: the rows of LaMP-QA.
 
-    Attributes:
-        id: Unique id.
-        question: The question.
-        category: Category of the question.
-        narrative: The user's description of their question; may be empty.
-        rubric_aspects: Structs of `aspect`, `evidence` and `reason`; may be empty if a source has none yet.
-        profile: The user's past posts: structs of `id`, `category` and `text`.
-    """
-
-    id: str = pa.Field(unique=True)
-    question: str
-    category: str
-    narrative: str
-    rubric_aspects: pl.List = pa.Field(dtype_kwargs={"inner": RUBRIC_ASPECT})
-    profile: pl.List = pa.Field(dtype_kwargs={"inner": POST})
-
-    _text = non_blank("id", "question")
-    _some_posts = rule("must have at least one post", "profile", holds=lambda name: pl.col(name).list.len() > 0)
-    _post_texts = have_fields("must have an id and a text in each post", "profile", "id", "text")
-    _aspect_titles = have_fields("must have a title in each aspect", "rubric_aspects", "aspect")
-
-
-class PersonalizedPairs(PersonalizedQuestions):
-    """Pairs of answers, of which only the chosen one follows the user's rubric.
-
-    Attributes:
-        chosen: The chosen answer.
-        rejected: The rejected answer.
-        generator: Model of both answers.
-        prompt_version: Version of the prompts.
-        chosen_call: Key of the recorded call of `chosen`.
-        rejected_call: Key of the recorded call of `rejected`.
-    """
-
-    chosen: str
-    rejected: str
-    generator: str
-    prompt_version: str
-    chosen_call: str
-    rejected_call: str
-
-    _answer_text = non_blank("chosen", "rejected", "generator", "prompt_version")
-    _call_keys = is_call_key("chosen_call", "rejected_call")
-    _some_aspects = rule(
-        "must have at least one aspect", "rubric_aspects", holds=lambda name: pl.col(name).list.len() > 0
-    )
-    _differ = differs("rejected", "chosen")
+Columns:
+    id: Unique id.
+    question: The question.
+    category: Category of the question.
+    narrative: The user's description of their question; may be empty.
+    rubric_aspects: Structs of `aspect`, `evidence` and `reason`; may be empty if a source has none yet.
+    profile: The user's past posts: structs of `id`, `category` and `text`.
+"""
 
 
-def quote_evidence() -> Any:
-    """Check that the evidence of each aspect is in the narrative."""
-    return rule(
-        "must quote each `evidence` from `narrative`", "rubric_aspects", holds=lambda _: evidence_in_narrative()
-    )
+PERSONALIZED_PAIRS = Schema(
+    columns={
+        **PERSONALIZED_QUESTIONS.columns,
+        "chosen": pl.String,
+        "rejected": pl.String,
+        "generator": pl.String,
+        "prompt_version": pl.String,
+        "chosen_call": pl.String,
+        "rejected_call": pl.String,
+    },
+    rules=[
+        *PERSONALIZED_QUESTIONS.rules,
+        non_blank("chosen", "rejected", "generator", "prompt_version"),
+        is_call_key("chosen_call", "rejected_call"),
+        rule("must have at least one aspect", "rubric_aspects", holds=lambda name: pl.col(name).list.len() > 0),
+        differs("rejected", "chosen"),
+    ],
+)
+"""Pairs of answers, of which only the chosen one follows the user's rubric.
+
+Columns:
+    chosen: The chosen answer.
+    rejected: The rejected answer.
+    generator: Model of both answers.
+    prompt_version: Version of the prompts.
+    chosen_call: Key of the recorded call of `chosen`.
+    rejected_call: Key of the recorded call of `rejected`.
+"""
 
 
-class VerbatimPersonalizedQuestions(PersonalizedQuestions):
-    """`PersonalizedQuestions` with evidence that is quoted from the narrative."""
+VERBATIM = rule(
+    "must quote each `evidence` from `narrative`", "rubric_aspects", holds=lambda _: evidence_in_narrative()
+)
 
-    _verbatim = quote_evidence()
+
+VERBATIM_PERSONALIZED_QUESTIONS = Schema(PERSONALIZED_QUESTIONS.columns, [*PERSONALIZED_QUESTIONS.rules, VERBATIM])
+"""`PERSONALIZED_QUESTIONS` with evidence that is quoted from the narrative."""
 
 
-class VerbatimPersonalizedPairs(PersonalizedPairs):
-    """`PersonalizedPairs` with evidence that is quoted from the narrative."""
-
-    _verbatim = quote_evidence()
+VERBATIM_PERSONALIZED_PAIRS = Schema(PERSONALIZED_PAIRS.columns, [*PERSONALIZED_PAIRS.rules, VERBATIM])
+"""`PERSONALIZED_PAIRS` with evidence that is quoted from the narrative."""

@@ -1,13 +1,15 @@
 """Validation of tables, with one-sentence errors."""
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pandera.polars as pa
 import polars as pl
-from pandera.errors import SchemaErrors
 
 from pluralbench_schemas.errors import TableError
+from pluralbench_schemas.rules import Rule, Schema
+
+if TYPE_CHECKING:
+    import pandera.polars as pa
 
 SHOWN_CHARACTERS = 80  # of a value in an error
 RULES = {  # names of pandera's own checks; those of the schemas already have such names
@@ -18,9 +20,7 @@ RULES = {  # names of pandera's own checks; those of the schemas already have su
 }
 
 
-def validate(
-    frame: pl.DataFrame, schema: type[pa.DataFrameModel], *, file: str, rows: int | None = None
-) -> pl.DataFrame:
+def validate(frame: pl.DataFrame, schema: Schema, *, file: str, rows: int | None = None) -> pl.DataFrame:
     """Check a frame against a schema, and return it.
 
     Args:
@@ -33,6 +33,8 @@ def validate(
         TableError: The frame violates the schema. The message names the first failure and counts all.
         TypeError: `frame` is a LazyFrame, which pandera would not check.
     """
+    from pandera.errors import SchemaErrors
+
     if not isinstance(frame, pl.DataFrame):
         raise TypeError(f"validate takes an eager frame, not {type(frame).__name__}")
     if rows is not None and frame.height != rows:
@@ -40,10 +42,28 @@ def validate(
     if frame.height == 0:
         raise TableError(f"{file} has no rows.")
     try:
-        schema.validate(frame, lazy=True)
+        _pandera_schema(schema).validate(frame, lazy=True)
     except SchemaErrors as error:
         raise _table_error(frame, error.failure_cases, file) from None
     return frame
+
+
+def _pandera_schema(schema: Schema) -> "pa.DataFrameSchema":
+    import pandera.polars as pa
+
+    def check(rule: Rule) -> pa.Check:
+        return pa.Check(lambda data: data.lazyframe.select(rule.holds(data.key)), error=rule.error)
+
+    columns = {
+        name: pa.Column(
+            kind,
+            [check(rule) for rule in schema.rules if name in rule.columns],
+            nullable=name in schema.nullable,
+            unique=name == "id",
+        )
+        for name, kind in schema.columns.items()
+    }
+    return pa.DataFrameSchema(columns, strict=True)
 
 
 def _table_error(frame: pl.DataFrame, cases: pl.DataFrame, file: str) -> TableError:

@@ -209,7 +209,7 @@ def _tables(
         calls = {"vote_calls": judged.votes} | ({} if judged.rewards is None else {"reward_calls": judged.rewards})
         cast = judged.votes.drop_nulls("mark").with_columns(annotator=pl.lit(judged.judge))
         parts.append(frame_of(with_votes(judged.preferences.rows, cast), judged.judge, calls))
-    preference = pl.concat(parts) if parts else pl.DataFrame(schema=RANKED_RESPONSES)
+    preference = pl.concat(parts) if parts else pl.DataFrame(schema=RANKED_RESPONSES.columns)
     if preference.height:
         tables.append(ReleaseTable(PREFERENCE, "train", preference, "RankedResponses"))
         pairs = pairs_of(preference)

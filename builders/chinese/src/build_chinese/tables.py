@@ -14,7 +14,7 @@ NO_CALLS = pl.DataFrame(schema={"prompt": pl.String, "call": pl.String})
 
 
 def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.DataFrame] | None = None) -> pl.DataFrame:
-    """Convert resolved rows to a table (`pluralbench_schemas.RankedResponses`).
+    """Convert resolved rows to a table (`pluralbench_schemas.RANKED_RESPONSES`).
 
     Args:
         rows: Resolved rows.
@@ -33,7 +33,7 @@ def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.Data
         }
         for row in rows
     ]
-    empty = pl.DataFrame(schema={name: kind for name, kind in RANKED_RESPONSES.items() if name not in CALLS})
+    empty = pl.DataFrame(schema={name: kind for name, kind in RANKED_RESPONSES.columns.items() if name not in CALLS})
     # Arrow reads nested lists several times faster than polars does.
     frame = pl.DataFrame(pa.Table.from_pylist(values, schema=empty.to_arrow().schema))
     for name in CALLS:
@@ -44,13 +44,13 @@ def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.Data
 
 
 def pairs_of(rankings: pl.DataFrame) -> pl.DataFrame:
-    """Convert rankings to the pairs to train on (`pluralbench_schemas.RankedPairs`).
+    """Convert rankings to the pairs to train on (`pluralbench_schemas.RANKED_PAIRS`).
 
     A pair is an annotation that prefers one response and that the ranks do not contradict; a repeated one is one pair.
     Pairs with an empty response or with equal ones are left out, since a reward model learns nothing from them.
 
     Args:
-        rankings: Columns of `pluralbench_schemas.RankedResponses`.
+        rankings: Columns of `pluralbench_schemas.RANKED_RESPONSES`.
     """
     rows = []
     for row in rankings.iter_rows(named=True):
@@ -78,7 +78,7 @@ def pairs_of(rankings: pl.DataFrame) -> pl.DataFrame:
             if (better, worse) in order and texts[better].strip() and texts[worse].strip()
             if texts[better] != texts[worse]
         ]
-    return pl.DataFrame(rows, schema=RANKED_PAIRS)
+    return pl.DataFrame(rows, schema=RANKED_PAIRS.columns)
 
 
 def _side(vote: Mapping[str, str], better: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import polars as pl
 from pluralbench_calls import Backend, Ledger, Limits, Request, ask
 from pluralbench_runs.workers import ParallelMap
-from pluralbench_schemas import ENGLISH, Language, MultilingualPairs
+from pluralbench_schemas import ENGLISH, MULTILINGUAL_PAIRS, Language
 
 from build_multilingual.masking import MaskedText, mask
 from build_multilingual.pieces import Piece, Strategy, split_pieces
@@ -17,7 +17,7 @@ from build_multilingual.translators import Translator
 from build_multilingual.valid_translations import TranslatedTexts, check_translations
 
 STRATEGIES: tuple[Strategy, ...] = ("whole", "cut")
-ROWS = MultilingualPairs.row_types()
+ROWS = MULTILINGUAL_PAIRS.columns
 IDENTICAL = "identical answers"
 SET_ASIDE = pl.Schema(
     {"id": pl.Int64, "language": pl.String, "field": pl.String, "reason": pl.String, "translation": pl.String}
@@ -93,7 +93,7 @@ def translate(
             the next one is translated.
 
     Yields:
-        For each language all rows (columns of `MultilingualPairs`), including failed translations, and the texts that
+        For each language all rows (columns of `MULTILINGUAL_PAIRS`), including failed translations, and the texts that
         failed (columns of `SET_ASIDE`).
     """
     rows = list(pairs.iter_rows(named=True))
@@ -195,7 +195,7 @@ def _set_aside(rows: Sequence[Mapping[str, str]], texts: Texts, language: Langua
 
 
 def english_rows(pairs: pl.DataFrame) -> pl.DataFrame:
-    """Return the English source with the columns of `MultilingualPairs`."""
+    """Return the English source with the columns of `MULTILINGUAL_PAIRS`."""
     calls = {f"{name}_calls": pl.lit([], dtype=pl.List(pl.String)) for name in TEXTS}
     columns = {"language": pl.lit(ENGLISH), "source": pl.col("subset"), "translator": pl.lit("none")}
-    return pairs.with_columns(**columns, **calls).select(ROWS.names())
+    return pairs.with_columns(**columns, **calls).select(*ROWS)

@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest, rng_for
-from pluralbench_schemas import TranslationPairs, language_of
+from pluralbench_schemas import TRANSLATION_PAIRS, language_of
 
 from build_multilingual.rated import RATED, RatedTranslations, merge_repeated
 from build_multilingual.recipe import Scale
@@ -24,7 +24,7 @@ TEMPLATES: list[str] = tomllib.loads(Path(__file__).with_name("templates.toml").
 LEVELS = ("easy", "hard")
 DECIMALS = 9  # of differences, so that 1.2 - 0.2 equals 1
 
-PAIRS = TranslationPairs.row_types()
+PAIRS = TRANSLATION_PAIRS.columns
 DRAWN = ("id", "prompt", "subset", "template")
 CANDIDATES = pl.Schema({"direction": pl.String} | {name: kind for name, kind in PAIRS.items() if name not in DRAWN})
 

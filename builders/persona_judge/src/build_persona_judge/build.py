@@ -57,7 +57,7 @@ class Task:
     """The items of a task.
 
     Attributes:
-        items: Columns of `pluralbench_schemas.PersonaItems`.
+        items: Columns of `pluralbench_schemas.PERSONA_ITEMS`.
         dropped: Columns of `DROPPED`.
         source: Origin of the items.
     """

@@ -12,11 +12,11 @@ from typing import Any, TypeVar
 import polars as pl
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import rng_for
-from pluralbench_schemas import PersonaItems
+from pluralbench_schemas import PERSONA_ITEMS
 
 from build_persona_judge.persona import Persona
 
-ITEMS = PersonaItems.row_types()
+ITEMS = PERSONA_ITEMS.columns
 T = TypeVar("T")
 Dropped = tuple[str, str, str]
 """A dropped row: its kind ("response", "essay", ...), its id, and the reason."""
@@ -298,7 +298,7 @@ def sample_pairs(pairs: Sequence[Pair], size: int | None, seed: int, task: str) 
 
 
 def make_items(task: str, kind: str, pairs: Sequence[Pair], personas: Mapping[str, Persona], seed: int) -> pl.DataFrame:
-    """Make a task's items (`pluralbench_schemas.PersonaItems`); seed and id decide whether the own option is A or B."""
+    """Make a task's items (columns of `PERSONA_ITEMS`); seed and id decide whether the own option is A or B."""
     return pl.DataFrame([_make_item(task, kind, pair, personas, seed) for pair in pairs], schema=ITEMS)
 
 

@@ -16,7 +16,7 @@ def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limi
     as the text that answers may repeat.
 
     Args:
-        pairs: Pairs, columns of `PersonalizedPairs` and `config`.
+        pairs: Pairs, columns of `PERSONALIZED_PAIRS` and `config`.
         drops: Dropped questions and posts, columns of `sources.loaded.DROPS`.
         questions: Number of questions in the sources, without the posts that a source dropped.
         word_limit: Maximum words of an answer, as the prompts state it.

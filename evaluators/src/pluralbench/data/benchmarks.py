@@ -68,7 +68,7 @@ class Benchmark(FrozenModel):
         ties_break_exact_match: Whether an exact match requires at least one pair and a strictly higher score in every
             pair (CHEEMS, section 3.3). If false, tied scores match and prompts without a pair count, as in its code.
         prompts_only: Whether items are prompts without responses, for policies to answer.
-        persona_items: Whether items are those of `PersonaItems`, for `judge_personas`.
+        persona_items: Whether items are those of `PERSONA_ITEMS`, for `judge_personas`.
         history: Rows that are earlier pairs of the same user. Default: none.
         annotations: Votes of people, whose majority decides. Default: none.
         turns: How rows that are conversations become a row for each turn. Default: rows stay as they are.

@@ -1,7 +1,7 @@
 """Items of a benchmark: read from a release, a published dataset or any table, checked, and put into one shape."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import polars as pl
 from pluralbench_release import Tables, content_digest
 from pluralbench_runs import digest, plural
+from pluralbench_schemas import release_columns
 from pluralbench_tables import release_memory
 
 from pluralbench.config import DataConfig, OnEmpty, as_data_config
@@ -205,16 +206,6 @@ class _TableItems(NamedTuple):
     votes: dict[str, int]
 
 
-def _ignored_columns(frame: pl.DataFrame, used: Sequence[str]) -> set[str]:
-    """Return the columns that are neither used nor those of a release."""
-    unused = {*frame.columns} - {*used}
-    if not unused:
-        return unused
-    from pluralbench_schemas import release_columns  # which imports pandera, and that pandas
-
-    return unused - release_columns(frame.columns)
-
-
 def _votes_left_out(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for table in tables:
@@ -232,7 +223,7 @@ def _table_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, where: 
     frame = group_responses(frame, columns, where)
     check_columns(benchmark, columns, frame, where)
     used = [name for name in frame.columns if name in named_columns(benchmark, columns)]
-    ignored = _ignored_columns(frame, used)
+    ignored = {*frame.columns} - {*used} - release_columns(frame.columns)
     voted = read_votes(benchmark, columns, frame.select(used), where)
     items, history = _items_and_history(benchmark, config, voted.frame, columns, where, data.limit)
     separate = history is not items

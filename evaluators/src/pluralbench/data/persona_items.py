@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal
 
 import polars as pl
 from pluralbench_runs import digest, rng_for
-from pluralbench_schemas import TableError
+from pluralbench_schemas import PERSONA_ITEMS, TableError, validate
 
 from pluralbench.config.judges import Setting
 from pluralbench.data.samples import read_data
@@ -16,16 +15,8 @@ from pluralbench.errors import DataError
 # Columns that no judge sees may be missing.
 OPTIONAL_COLUMNS: dict[str, Any] = {"origin_a": "?", "origin_b": "?", "gap": None, "rank_calls": []}
 TIE = "tie"
+REQUIRED_COLUMNS = {name: kind for name, kind in PERSONA_ITEMS.columns.items() if name not in OPTIONAL_COLUMNS}
 PERSONA_JUDGE: Literal["persona-judge"] = "persona-judge"
-
-
-@cache
-def columns() -> tuple[pl.Schema, dict[str, Any]]:
-    """Return all columns with their types, and those that a table must have."""
-    from pluralbench_schemas import PersonaItems
-
-    shape = PersonaItems.row_types()
-    return shape, {name: kind for name, kind in shape.items() if name not in OPTIONAL_COLUMNS}
 
 
 @dataclass(frozen=True)
@@ -34,7 +25,7 @@ class PersonaItemSet:
 
     Attributes:
         frame: One row per item: `config`, `row` (its number in its table, from 0), `digest` of its content, and the
-            columns of `PersonaItems` that a judge needs.
+            columns of `PERSONA_ITEMS` that a judge needs.
         location: Directory, file, or dataset on the Hub.
         revision: Commit of the dataset on the Hub.
         license: License of the data.
@@ -74,7 +65,7 @@ class SampledItems:
 
 
 def load_personas(data: str | None, *, configs: Sequence[str] | None = None, split: str = "test") -> PersonaItemSet:
-    """Read items with the columns of `PersonaItems`; each config is a task.
+    """Read items with the columns of `PERSONA_ITEMS`; each config is a task.
 
     Args:
         data: Directory, file, ORG/NAME[@REVISION] or "sample". Required: there is no default dataset.
@@ -86,7 +77,6 @@ def load_personas(data: str | None, *, configs: Sequence[str] | None = None, spl
         TablesError: If the data cannot be read.
     """
     tables = read_data(data, title="Persona judge", sample=PERSONA_JUDGE, split=split, configs=configs)
-    shape, required = columns()
     frames: list[pl.DataFrame] = []
     digests: dict[str, list[str]] = {}
     ignored: set[str] = set()
@@ -94,14 +84,16 @@ def load_personas(data: str | None, *, configs: Sequence[str] | None = None, spl
     for config, source in tables.frames.items():
         where = tables.paths[config]
         frame = _check_table(source, where)
-        ignored |= set(source.columns) - {*shape}
+        ignored |= set(source.columns) - {*PERSONA_ITEMS.columns}
         task = frame["task"][0]
         if task in tasks:
             raise DataError(f"{where} and {tasks[task]} both have the task {task}; join them or rename one.")
         tasks[task] = where
         item_digests = pl.Series("digest", [_digest(row) for row in frame.iter_rows(named=True)], pl.String)
         digests[config] = item_digests.to_list()
-        frames.append(frame.select(pl.lit(config).alias("config"), *required, item_digests).with_row_index("row"))
+        frames.append(
+            frame.select(pl.lit(config).alias("config"), *REQUIRED_COLUMNS, item_digests).with_row_index("row")
+        )
     return PersonaItemSet(
         pl.concat(frames), tables.location, tables.revision, tables.license, digest(digests), sorted(ignored)
     )
@@ -109,20 +101,17 @@ def load_personas(data: str | None, *, configs: Sequence[str] | None = None, spl
 
 def _digest(row: Mapping[str, Any]) -> str:
     """Return the digest of everything that a judge sees, and of the right answer."""
-    texts = [row[name] for name in columns()[1] if name != "persona"]
+    texts = [row[name] for name in REQUIRED_COLUMNS if name != "persona"]
     return digest([texts, [[entry["sentence"], entry["sets"] or []] for entry in row["persona"]]])[:16]
 
 
 def _check_table(source: pl.DataFrame, where: str) -> pl.DataFrame:
     """Check a table and return the required columns with their types."""
-    from pluralbench_schemas import PersonaItems, validate
-
-    shape, required = columns()
-    missing = [name for name in required if name not in source.columns]
+    missing = [name for name in REQUIRED_COLUMNS if name not in source.columns]
     if missing:
         raise DataError(
             f"{where} has no column `{missing[0]}`; it has {', '.join(source.columns)}; "
-            f"required: {', '.join(required)}."
+            f"required: {', '.join(REQUIRED_COLUMNS)}."
         )
     if not _are_personas(source.schema["persona"]):
         raise DataError(
@@ -130,11 +119,11 @@ def _check_table(source: pl.DataFrame, where: str) -> pl.DataFrame:
             f"not {source.schema['persona']}."
         )
     # Converted through objects, since a JSON file may lack keys that are null in all rows.
-    frame = pl.DataFrame(source.select(*required).to_dicts(), schema=required)
+    frame = pl.DataFrame(source.select(*REQUIRED_COLUMNS).to_dicts(), schema=REQUIRED_COLUMNS)
     frame = frame.with_columns(pl.col("persona").list.drop_nulls())
-    others = [pl.lit(value, dtype=shape[name]).alias(name) for name, value in OPTIONAL_COLUMNS.items()]
+    others = [pl.lit(value, dtype=PERSONA_ITEMS.columns[name]).alias(name) for name, value in OPTIONAL_COLUMNS.items()]
     try:
-        validate(frame.with_columns(others), PersonaItems, file=where)
+        validate(frame.with_columns(others), PERSONA_ITEMS, file=where)
     except TableError as error:
         raise DataError(str(error)) from None
     return frame

@@ -39,7 +39,7 @@ def persona_sentences(item: Mapping[str, Any], variables: str) -> list[str]:
     """Return the sentences about an item's person that belong to a variable set, in the item's order.
 
     Args:
-        item: A row of `PersonaItems`.
+        item: A row of `PERSONA_ITEMS`.
         variables: Name of the variable set, "all" or "none".
     """
     return [
@@ -58,7 +58,7 @@ def persona_messages(
     it: if one contains a tag, all tags get a number.
 
     Args:
-        item: A row of `PersonaItems`.
+        item: A row of `PERSONA_ITEMS`.
         variables: Name of the variable set, "all" or "none".
         setting: "standard", "certainty" or "tie".
         style: Reply format.

@@ -6,7 +6,7 @@ import polars as pl
 from pluralbench_release import pinned
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import public_location
-from pluralbench_schemas import PersonalizedQuestions, VerbatimPersonalizedQuestions, validate
+from pluralbench_schemas import PERSONALIZED_QUESTIONS, VERBATIM_PERSONALIZED_QUESTIONS, validate
 
 from build_personalized.recipe import PersonalizedRecipe, SourceTable, check_config
 from build_personalized.sources import lamp_qa, stack_exchange
@@ -38,7 +38,7 @@ def pin(recipe: PersonalizedRecipe) -> PersonalizedRecipe:
 
 
 def load(source: SourceTable, scratch: Path) -> LoadedQuestions:
-    """Read all locations of a source and check the rows against `PersonalizedQuestions`.
+    """Read all locations of a source and check the rows against `PERSONALIZED_QUESTIONS`.
 
     Args:
         source: Source table of the recipe. Rows of dumps follow those of the other locations.
@@ -57,7 +57,7 @@ def load(source: SourceTable, scratch: Path) -> LoadedQuestions:
     renamed = pl.col("config").replace(source.config_names)
     questions = questions.with_columns(renamed)
     drops = pl.concat([part.drops for part in parts]).with_columns(renamed)
-    schema = VerbatimPersonalizedQuestions if source.evidence == "verbatim" else PersonalizedQuestions
+    schema = VERBATIM_PERSONALIZED_QUESTIONS if source.evidence == "verbatim" else PERSONALIZED_QUESTIONS
     if questions.is_empty():
         raise SourceError(f"{', '.join(source.locations)}: the source has no rows.")
     for config, rows in by_config(questions):

@@ -20,7 +20,7 @@ def audit(
     which would reveal the answer.
 
     Args:
-        pairs: Pairs, columns of `PersonalizedPreferences`, `config` and `split`.
+        pairs: Pairs, columns of `PERSONALIZED_PREFERENCES`, `config` and `split`.
         drops: Dropped rows, columns of `sources.loaded.DROPS`.
         contamination: Figures of `contamination.leave_out`.
         source_pairs: Number of pairs in the sources, without those of users beyond the limit.
