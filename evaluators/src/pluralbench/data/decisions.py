@@ -111,7 +111,9 @@ def number_lists(lists: Sequence[Sequence[float]], kind: type[np.number[Any]] = 
     sizes = np.fromiter(map(len, lists), np.int64, len(lists))
     flat = np.fromiter(chain.from_iterable(lists), kind, int(sizes.sum()))
     ends = np.concatenate([[0], np.cumsum(sizes)])
-    return pl.Series(pl.from_arrow(pa.LargeListArray.from_arrays(ends, flat)))
+    # Of arrays of numpy, pyarrow would import pandas.
+    arrays = (pl.Series(values).to_arrow() for values in (ends, flat))
+    return pl.Series(pl.from_arrow(pa.LargeListArray.from_arrays(*arrays)))
 
 
 def _values_at(lists: pl.Series, of: NDArray[np.int64], *places: NDArray[np.int64]) -> list[pl.Series]:
