@@ -406,6 +406,7 @@ def test_a_card_is_published_again_elsewhere_and_may_have_been_edited(release: M
     card = (release() / "README.md").read_text(encoding="utf-8")
     again = as_published(as_published(card, "old/name", "1.0.0"), "org/name", "2.0.0")
     assert again == as_published(card, "org/name", "2.0.0") != card
+    assert "\nVersion 2.0.0, 6 rows in 2 tables, built by" in again
     assert as_published("Mine alone.", "org/name", "1.0.0") == "Mine alone."
 
 

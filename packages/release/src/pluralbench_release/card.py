@@ -29,7 +29,7 @@ SIZES = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_
 PROJECT = "https://github.com/pluralbench/pluralbench"
 SPECIAL = re.compile(r"([&%$#_{}])")
 EXAMPLE = re.compile(r'(load_dataset\()"(?:[^"\\\n]|\\.)*"')
-VERSION = re.compile(r"^Version \S+(?=, [\d,]+ rows?, built by )", re.MULTILINE)
+VERSION = re.compile(r"^Version \S+(?=, [\d,]+ rows?(?: in \d+ tables)?, built by )", re.MULTILINE)
 NOTE = re.compile(r"(?<=  note = \{Version )[^}\n]*(?=\})")
 HOWPUBLISHED = re.compile(r"(  howpublished = \{)(?:\\url\{[^}\n]*\}, )?")
 
