@@ -120,7 +120,7 @@ def optimize_by_ppo(
     """Run all steps after the checkpoint in `work`.
 
     Args:
-        source: The base model, from which the critic is initialized too.
+        source: The base model, from which `model` was loaded; the critic is initialized from it, too.
         model: The policy to train.
         tokenizer: Its tokenizer.
         scorer: Scores completions.

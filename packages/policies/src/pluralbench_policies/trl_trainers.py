@@ -163,18 +163,7 @@ def optimize_by_trl(
     options: OptimizeConfig,
     work: Path,
 ) -> None:
-    """Run all steps after the checkpoint in `work`.
-
-    Args:
-        source: The base model that `model` was loaded from.
-        model: The policy to train.
-        tokenizer: Its tokenizer.
-        scorer: Scores completions.
-        steps: Indices of each step's tasks.
-        prompts: Token ids of each task's prompt.
-        options: Hyperparameters.
-        work: Folder of the checkpoint and the log.
-    """
+    """Run all steps after the checkpoint in `work`; arguments as in `pluralbench_policies.ppo.optimize_by_ppo`."""
     done, checkpoint = newest_checkpoint(work)
     ends = end_ids(model, tokenizer)
     # With a KL term in the loss, TRL keeps the initial policy itself.

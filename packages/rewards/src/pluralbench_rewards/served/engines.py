@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from itertools import cycle, islice
 from typing import Any
 
@@ -26,6 +27,14 @@ from pluralbench_rewards.served.engine import (
 )
 
 ROUNDING = 1e-3  # how far the norm of a normalized vector, and the sum of probabilities, may be from 1
+
+
+def _request_tokens(path: str, conversations: Sequence[Conversation], info: ServerInfo) -> EngineRequest:
+    """Request the probabilities of the label tokens among the labels, after token ids (vLLM, SGLang)."""
+    body = {"model": info.model, "query": [], "items": [list(conversation.ids) for conversation in conversations]}
+    labels = list(conversations[0].labels)
+    return EngineRequest(path, body | {"label_token_ids": labels, "apply_softmax": True})
+
 
 # vLLM: `/classify` for reward models, `/v1/completions` with `prompt_logprobs` for implicit rewards, and for token
 # rewards `/classify` of a classifier made of rows of the language model's head, or `/generative_scoring`.
@@ -87,13 +96,6 @@ def _vllm_log_probabilities(entries: Any, conversation: Conversation) -> list[fl
     return [number(field(field(entry, token), "logprob"), "a log-probability") for entry, token in tokens]
 
 
-def _vllm_request_tokens(conversations: Sequence[Conversation], info: ServerInfo) -> EngineRequest:
-    """Request the probability of the first label token among the labels, after token ids."""
-    body = {"model": info.model, "query": [], "items": [list(conversation.ids) for conversation in conversations]}
-    labels = list(conversations[0].labels)
-    return EngineRequest("/generative_scoring", body | {"label_token_ids": labels, "apply_softmax": True})
-
-
 def _vllm_read_tokens(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
     """Read the log-probabilities of both labels."""
     rows = in_order(field(reply, "data"), len(conversations))
@@ -116,7 +118,7 @@ VLLM = Engine(
     read=_vllm_read,
     request_implicit=_vllm_request_implicit,
     read_implicit=_vllm_read_implicit,
-    request_tokens=_vllm_request_tokens,
+    request_tokens=partial(_request_tokens, "/generative_scoring"),
     read_tokens=_vllm_read_tokens,
     tokenize=tokenize,
 )
@@ -158,13 +160,6 @@ def _sglang_read(reply: Any, conversations: Sequence[Conversation], _: ServerInf
     return values
 
 
-def _sglang_request_tokens(conversations: Sequence[Conversation], info: ServerInfo) -> EngineRequest:
-    """Request the probabilities of the label tokens among the labels, after token ids."""
-    body = {"model": info.model, "query": [], "items": [list(conversation.ids) for conversation in conversations]}
-    labels = list(conversations[0].labels)
-    return EngineRequest("/v1/score", body | {"label_token_ids": labels, "apply_softmax": True})
-
-
 def _sglang_read_tokens(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
     """Read the log-probabilities of both labels."""
     rows = rows_of(field(reply, "scores"), len(conversations))
@@ -184,7 +179,7 @@ SGLANG = Engine(
     identify=_sglang_identify,
     request=_sglang_request,
     read=_sglang_read,
-    request_tokens=_sglang_request_tokens,
+    request_tokens=partial(_request_tokens, "/v1/score"),
     read_tokens=_sglang_read_tokens,
     tokenize=tokenize,
 )
