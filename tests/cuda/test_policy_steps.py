@@ -8,12 +8,10 @@ from optimized_runs import LETTERS, TASKS, quick
 from pluralbench_local import LocalModel
 from pluralbench_local.models import load_model, load_tokenizer
 from pluralbench_local.training_job import read_log
-from pluralbench_policies import ppo, trl_trainers
 from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.decoding import Decoder, DecodingParams
 from pluralbench_policies.optimization import _trainer_for
 from pluralbench_policies.planner_options import PlannerConfig, TokenizedExample
-from pluralbench_policies.planner_trainer import fit
 from pluralbench_policies.scorer import Scorer
 from pluralbench_policies.trainable import load_policy, prompt_ids, sample
 from pretended_card import CARD, Card, pretended_card
@@ -85,6 +83,8 @@ def _no_triton(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _completions_of_some_length(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a card samples here is one token long, so it is sampled, and then others take its place."""
+    from pluralbench_policies import ppo, trl_trainers
+
     turn = trl_trainers._AutocastGenerationMixin._generate_single_turn
 
     def made(number: int) -> list[list[int]]:
@@ -121,6 +121,8 @@ def test_a_step(folders: Folders, tmp_path: Path, algorithm: str) -> None:
 
 
 def test_a_planners_step(folders: Folders, tmp_path: Path) -> None:
+    from pluralbench_policies.planner_trainer import fit
+
     with pretended_card() as card:
         source = LocalModel(name=folders("llama", "implicit", num_hidden_layers=1), device="cuda", dtype="bfloat16")
         model: Any = load_model(AutoModelForCausalLM, source)
