@@ -21,7 +21,7 @@ NUMBERS = ("pluralbench", "report", "runs/a", "--format", "csv")
 def test_changed_input(kind: Kind, tried: Tried, tmp_path_factory: pytest.TempPathFactory, chat: ChatServer) -> None:
     good = tmp_path_factory.mktemp("good")
     kind.make(good)
-    for line in kind.commands:
+    for line in dict.fromkeys(kind.commands):
         copied = shutil.copytree(good, tmp_path_factory.mktemp("copied") / "case")
         result = ended(_given(line, chat, min(_files(copied, kind)).relative_to(copied)), copied)
         assert result.status == kind.good, result.said
