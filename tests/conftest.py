@@ -139,17 +139,8 @@ def browser() -> Iterator[Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The dearest come first, so that none begins when the other processes have nothing left.
-
-    The documents' tests, dear or not, stay together: they share models and releases.
-    """
-
-    def place(item: pytest.Item) -> int:
-        if item.get_closest_marker("learning"):
-            return 0
-        return 1 if item.get_closest_marker("heavy") or item.path.parent.name == "documents" else 2
-
-    items.sort(key=place)
+    """The dearest come first, so that none begins when the other processes have nothing left."""
+    items.sort(key=lambda item: [not item.get_closest_marker(name) for name in ("learning", "heavy")])
 
 
 @pytest.hookimpl(wrapper=True)
