@@ -53,7 +53,14 @@ def test_a_missing_column_is_named(tmp_path: Path, column: str) -> None:
     ("changes", "parts"),
     [
         ({"id": "q1"}, ["row 1 (id 'q1')", "`id` must be unique"]),
-        ({"rubric_aspects": [{"aspect": "a", "evidence": "I keep wasps", "reason": ""}]}, ["row 2", "must quote"]),
+        (
+            {"rubric_aspects": [{"aspect": "a", "evidence": "I keep wasps", "reason": ""}]},
+            [
+                "row 2",
+                "must quote",
+                '; if evidence is paraphrased, say so in a recipe (`source.evidence="paraphrased"`).',
+            ],
+        ),
     ],
 )
 def test_a_row_that_breaks_the_schema_is_named(tmp_path: Path, changes: dict[str, Any], parts: list[str]) -> None:

@@ -6,7 +6,7 @@ import polars as pl
 from pluralbench_release import pinned
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import public_location
-from pluralbench_schemas import PERSONALIZED_QUESTIONS, VERBATIM_PERSONALIZED_QUESTIONS, validate
+from pluralbench_schemas import PERSONALIZED_QUESTIONS, VERBATIM_PERSONALIZED_QUESTIONS, TableError, validate
 
 from build_personalized.recipe import PersonalizedRecipe, SourceTable, check_config
 from build_personalized.sources import lamp_qa, stack_exchange
@@ -57,12 +57,18 @@ def load(source: SourceTable, scratch: Path) -> LoadedQuestions:
     renamed = pl.col("config").replace(source.config_names)
     questions = questions.with_columns(renamed)
     drops = pl.concat([part.drops for part in parts]).with_columns(renamed)
-    schema = VERBATIM_PERSONALIZED_QUESTIONS if source.evidence == "verbatim" else PERSONALIZED_QUESTIONS
     if questions.is_empty():
         raise SourceError(f"{', '.join(source.locations)}: the source has no rows.")
     for config, rows in by_config(questions):
         check_config(config, ", ".join(source.locations))
-        validate(rows, schema, file=f"{', '.join(source.locations)} ({config})")
+        where = f"{', '.join(source.locations)} ({config})"
+        validate(rows, PERSONALIZED_QUESTIONS, file=where)
+        if source.evidence == "verbatim":
+            try:
+                validate(rows, VERBATIM_PERSONALIZED_QUESTIONS, file=where)
+            except TableError as error:
+                hint = 'if evidence is paraphrased, say so in a recipe (`source.evidence="paraphrased"`)'
+                raise TableError(f"{str(error).removesuffix('.')}; {hint}.", error.failures) from None
     return LoadedQuestions(questions, drops, [entry for part in parts for entry in part.sources])
 
 
