@@ -84,9 +84,9 @@ class Timed(FunctionModel):
         """Score as `FunctionModel` does."""
         journal = [0.0, 0.0]
 
-        def timed(index: int, scores: list[float]) -> None:
+        def timed(scores: Any) -> None:
             wall, cpu = time.perf_counter(), time.thread_time()
-            on_scored(index, scores)
+            on_scored(scores)
             journal[0] += time.perf_counter() - wall
             journal[1] += time.thread_time() - cpu
 

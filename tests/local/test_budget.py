@@ -85,7 +85,7 @@ def test_groups_whose_scores_are_known_are_not_computed_again(llama: "LocalRewar
     groups, reported = make_groups(2), list[int]()
     whole = score(llama, groups, token_budget=60)
     known = {0: [7.5], 3: whole.scores[3]}
-    scored = score(llama, groups, cached=known, on_scored=lambda place, _: reported.append(place), token_budget=60)
+    scored = score(llama, groups, cached=known, on_scored=reported.extend, token_budget=60)
     assert scored.scores[0] == [7.5]
     assert scored.scores[1:] == whole.scores[1:]
     assert sorted(reported) == [place for place in range(len(groups)) if place not in known]
@@ -105,7 +105,7 @@ def test_when_memory_runs_out_the_budget_is_halved_and_all_is_scored(
     whole = score(llama, groups, mode=mode)
     most = max(count for counts in whole.tokens for count in counts)
     taken = memory(llama.network.body, most, FAULTS[fault])
-    scored = score(llama, groups, mode=mode, on_scored=lambda place, _: reported.append(place))
+    scored = score(llama, groups, mode=mode, on_scored=reported.extend)
     assert max(differences(scored.scores, whole.scores)) < CLOSE
     assert sorted(reported) == list(range(len(groups)))
     assert 0 < work_of(scored).token_budget <= most
@@ -158,7 +158,7 @@ def test_a_conversation_that_does_not_fit_is_named(
     network, reported = model.network, list[int]()
     memory(network.model if network.head is None else network.body, tokens - 1, FAULTS[0])
     with pytest.raises(LocalError) as failed:
-        score(model, groups, on_scored=lambda place, _: reported.append(place))
+        score(model, groups, on_scored=reported.extend)
     assert str(failed.value) == (
         f"A conversation of {tokens} tokens (id long) does not fit into memory; lower `max_length=...` and set "
         "`on_overflow=...`, or choose a smaller `dtype=...`."
@@ -176,7 +176,7 @@ def test_what_is_no_lack_of_memory_is_raised_as_it_is(
 
 def test_each_group_is_reported_once_with_its_scores_in_order(llama: "LocalRewardModel") -> None:
     groups, reported = make_groups(2), list[tuple[int, list[float]]]()
-    scored = score(llama, groups, token_budget=70, on_scored=lambda place, values: reported.append((place, values)))
+    scored = score(llama, groups, token_budget=70, on_scored=lambda part: reported.extend(part.items()))
     assert Counter(place for place, _ in reported) == Counter(range(len(groups)))
     assert [values for _, values in sorted(reported)] == scored.scores
 

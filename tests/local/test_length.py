@@ -57,7 +57,7 @@ def test_a_group_is_dropped_whole_for_one_long_response_with_a_reason(llama: "Lo
         [SHORT, long, SHORT],
         max_length=LIMIT,
         on_overflow="drop",
-        on_scored=lambda place, _: reported.append(place),
+        on_scored=reported.extend,
     )
     assert scored.dropped == {1: f"{max(lengths(llama, long))} tokens, more than 60"}
     assert scored.scores[1] == []

@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,18 +80,18 @@ def test_scores_come_in_parts_and_known_ones_are_not_computed(train: Train, monk
     model, asked = load(train()), groups(3)
     whole = model.score(asked)
     monkeypatch.setattr(scoring, "PART_RESPONSES", 6)
-    reported: list[tuple[int, list[float]]] = []
-    parts = model.score(asked, cached={1: [3.0, 2.0, 1.0]}, on_scored=lambda *found: reported.append(found))
-    assert [place for place, _ in reported] == [0, 2, 3, 4, 5]
+    reported: dict[int, list[float]] = {}
+    parts = model.score(asked, cached={1: [3.0, 2.0, 1.0]}, on_scored=reported.update)
+    assert [*reported] == [0, 2, 3, 4, 5]
     assert parts.scores[1] == [3.0, 2.0, 1.0]
-    for place, values in reported:
+    for place, values in reported.items():
         assert values == parts.scores[place] == pytest.approx(whole.scores[place], abs=1e-4)
     with pytest.raises(KeyboardInterrupt):
         model.score(asked, on_scored=_interrupt)
 
 
-def _interrupt(place: int, _: list[float]) -> None:
-    if place == 2:
+def _interrupt(scores: Mapping[int, list[float]]) -> None:
+    if 2 in scores:
         raise KeyboardInterrupt
 
 
@@ -138,7 +138,7 @@ def test_an_item_without_a_profile_is_dropped_if_the_options_say_so(train: Train
     asked[3] = replace(asked[3], context=["", " "])
     model = load(folder, scoring=ScoringConfig(on_missing_context="drop"))
     reported: list[int] = []
-    scored = model.score(asked, cached={1: [2.0, 1.0]}, on_scored=lambda place, _: reported.append(place))
+    scored = model.score(asked, cached={1: [2.0, 1.0]}, on_scored=reported.extend)
     assert (scored.dropped, reported, scored.scores[3]) == ({3: MISSING_CONTEXT}, [0, 2, 4, 5], [])
     for place in reported:
         assert scored.scores[place] == pytest.approx(whole[place], abs=1e-4)
@@ -152,9 +152,7 @@ def test_a_prompt_that_is_too_long_is_refused_or_dropped(train: Train) -> None:
     with pytest.raises(LocalError, match=r"1 of 2 prompts .* \(ids q0\)"):
         load(train()).score(asked)
     reported: list[int] = []
-    scored = load(train(), scoring=ScoringConfig(on_overflow="drop")).score(
-        asked, on_scored=lambda place, _: reported.append(place)
-    )
+    scored = load(train(), scoring=ScoringConfig(on_overflow="drop")).score(asked, on_scored=reported.extend)
     assert (scored.scores[0], len(scored.scores[1]), list(scored.dropped), reported) == ([], 2, [0], [1])
 
 

@@ -216,7 +216,7 @@ def test_a_server_that_was_restarted_within_a_run_gives_no_score_after_it(serve:
     server = serve("sglang", spoil=restarted)
     came: dict[int, list[float]] = {}
     with pytest.raises(ServerError, match=r"changed its scores since the check \(\+0\.1 .* restarted within the run"):
-        served(running(server), batch_size=4, concurrency=1).score(GROUPS, on_scored=came.__setitem__)
+        served(running(server), batch_size=4, concurrency=1).score(GROUPS, on_scored=came.update)
     assert 0 < len(came) < len(GROUPS)
     truth = scores_alone(server.folder)
     assert max(differences(list(came.values()), [truth[place] for place in came])) < 1e-4

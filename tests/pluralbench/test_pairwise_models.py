@@ -82,7 +82,7 @@ class Shown:
             values = [SHOWN[number % 8][not first.startswith("yes")] for first, _ in texts]
             scored.scores.append(values)
             if on_scored is not None:
-                on_scored(index, values)
+                on_scored({index: values})
         return scored
 
 
@@ -241,7 +241,7 @@ class Cyclic:
             if index not in scores:
                 scores[index] = [self.shown_first(places[one], places[other]) for one, other in own]
                 if on_scored is not None:
-                    on_scored(index, scores[index])
+                    on_scored({index: scores[index]})
             if self.stops:
                 raise KeyboardInterrupt
         return Scored([scores[index] for index in range(len(groups))])

@@ -7,7 +7,9 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable, Sequence
+from itertools import chain
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pluralbench.data.prompts
@@ -15,11 +17,15 @@ import pytest
 import verbs
 from commands import environment, script
 from filelock import FileLock
+from hypothesis import given
+from hypothesis import strategies as st
 from killing import killed_when
 from live_hub import live_hub, point_clients
 from pluralbench import LocalModel
 from pluralbench.config import ScoringConfig
 from pluralbench.contract import Group
+from pluralbench.errors import RunError
+from pluralbench.evaluation.work import open_journal
 from pluralbench.results import Run
 from pluralbench_rewards import FunctionModel, RewardModel
 from pluralbench_runs import OutputError
@@ -59,7 +65,7 @@ def interrupted(data: Path, out: Path, model: object, **options: Any) -> None:
     def some(self: FunctionModel, groups: Sequence[Group], **rest: Any) -> Any:
         on_scored = rest["on_scored"]
         for place, values in enumerate(by_text(groups[:7])):
-            on_scored(place, values)
+            on_scored({place: values})
         raise KeyboardInterrupt
 
     with pytest.MonkeyPatch.context() as patch:
@@ -125,6 +131,28 @@ def test_a_journal_cut_short_in_its_last_line_is_taken_without_it(
     run = score("pairs", data, out=tmp_path / "run")
     assert scoring(run).items_resumed == 6
     assert run.items.equals(score("pairs", data).items)
+
+
+@pytest.mark.parametrize("line", ["[[7, [1.0]]]", "[[20, [1.0, 2.0]]]", '[[7, ["1", 2.0]]]', "[7, [1.0, 2.0]]", "{"])
+def test_a_journal_with_a_line_that_is_not_scores_of_the_items_is_refused(
+    data: Path, tmp_path: Path, line: str
+) -> None:
+    interrupted(data, tmp_path / "run", by_text)
+    path = journal(tmp_path / "run")
+    path.write_text(f"{path.read_text(encoding='utf-8')}{line}\n", encoding="utf-8")
+    with pytest.raises(RunError, match=r"scores\.jsonl is damaged; start over with `fresh=True`\.$"):
+        verbs.score(by_text, benchmark="pairs", data=data, out=tmp_path / "run")
+    assert path.read_text(encoding="utf-8").endswith(f"{line}\n")
+
+
+@given(st.lists(st.lists(st.floats(), max_size=3), max_size=5))
+def test_scores_read_back_are_those_recorded_to_the_bit(scores: list[list[float]]) -> None:
+    with TemporaryDirectory() as folder:
+        for _ in range(2):
+            with open_journal(Path(folder), [*map(len, scores)]) as (journaled, record):
+                if not journaled and record is not None:
+                    record(dict(enumerate(scores)))
+    assert repr(journaled) == repr(dict(enumerate(scores)))
 
 
 CHANGES: list[tuple[dict[str, Any], str]] = [
@@ -288,14 +316,15 @@ def test_a_killed_process_goes_on_where_it_was(
             time.sleep(0.005)
         os.killpg(process.pid, signal.SIGKILL)
     assert not out.exists()
-    known = journal(out).read_text(encoding="utf-8").rpartition("\n")[0].split("\n")
+    lines = journal(out).read_text(encoding="utf-8").rpartition("\n")[0].split("\n")
+    known = [*chain.from_iterable(map(json.loads, lines))]
     assert 0 < len(known) < 500
     monkeypatch.setattr("sys.argv", words[1:])
     runpy.run_path(words[1], run_name="__main__")
     run = pluralbench.load_run(out)
     assert scoring(run).items_resumed == len(known)
     assert run.items["id"].to_list() == [row["id"] for row in pairs(500)]
-    for place, scores in map(json.loads, known):
+    for place, scores in known:
         assert list(run.items.select("score_chosen", "score_rejected").row(place)) == scores
 
 

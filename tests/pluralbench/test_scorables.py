@@ -104,7 +104,7 @@ class Fixed:
                     raise KeyboardInterrupt
                 scores[place] = values
                 if on_scored is not None:
-                    on_scored(place, values)
+                    on_scored({place: values})
         return Scored([scores[place] for place in range(len(groups))])
 
 

@@ -453,8 +453,7 @@ def test_what_was_scored_before_an_interruption_is_not_scored_again(small: Path,
         pass
 
     def some(self: FunctionModel, groups: Sequence[Group], **rest: Any) -> Any:
-        for place, values in enumerate(by_text(groups[:4])):
-            rest["on_scored"](place, values)
+        rest["on_scored"](dict(enumerate(by_text(groups[:4]))))
         raise Interrupted
 
     with pytest.MonkeyPatch.context() as patch:

@@ -36,7 +36,7 @@ def part(work: Path, clock: Clock, seconds: float, *, killed: bool = False) -> f
     """A part of work that records something; one that is killed does not say how long it took."""
     with stopwatch(work) as so_far:
         clock.now += seconds
-        (work / "scores.jsonl").write_text("[0, [1.0]]\n", encoding="utf-8")
+        (work / "scores.jsonl").write_text("[[0, [1.0]]]\n", encoding="utf-8")
         os.utime(work / "scores.jsonl", (clock.now, clock.now))
         began = (work / TIMES).read_bytes()
         found = so_far()

@@ -46,7 +46,7 @@ def test_a_killed_worker_is_named_and_the_other_does_its_work(
     load = partial(load_by_bytes, tmp_path / "log", deadly="q50")  # only the first that meets it is killed
     reported: Counter[int] = Counter()
     model = on_devices({"cuda:0": load, "cuda:1": load}, RECORD)
-    scored = model.score(groups(), on_scored=lambda index, _: reported.update([index]))
+    scored = model.score(groups(), on_scored=lambda part: reported.update([*part]))
     assert scored.scores == by_bytes(tmp_path / "here")(groups())
     assert reported == dict.fromkeys(range(120), 1)
     assert model.record().device == "cuda:0, cuda:1"
@@ -68,13 +68,13 @@ def test_groups_of_one_prompt_go_to_one_worker(tmp_path: Path) -> None:
 def test_without_any_worker_left_the_results_stay_for_a_resume(tmp_path: Path) -> None:
     load, kept = partial(load_by_bytes, tmp_path / "log", deadly="q100"), dict[int, list[float]]()
     with pytest.raises(WorkerLost) as failed:
-        on_devices({"cuda:0": load}, RECORD).score(groups(), on_scored=kept.__setitem__)
+        on_devices({"cuda:0": load}, RECORD).score(groups(), on_scored=kept.update)
     assert str(failed.value) == (
         "All workers were killed (cuda:0), perhaps because memory ran out; free some memory. Earlier results are kept."
     )
     assert 0 < len(kept) < 120
     before = dict(kept)
-    scored = on_devices({"cuda:0": load}, RECORD).score(groups(), cached=before, on_scored=kept.__setitem__)
+    scored = on_devices({"cuda:0": load}, RECORD).score(groups(), cached=before, on_scored=kept.update)
     assert scored.scores == by_bytes(tmp_path / "here")(groups()) == [kept[index] for index in range(120)]
 
 

@@ -33,7 +33,7 @@ def test_every_group_gets_its_own_scores_whatever_is_known_already(
         asked.extend(one.id for one in some)
         return [values[int(one.id)] for one in some]
 
-    scored = FunctionModel(score).score(groups, cached=known, on_scored=reported.__setitem__)
+    scored = FunctionModel(score).score(groups, cached=known, on_scored=reported.update)
     assert scored.scores == values
     assert asked == [str(place) for place in range(len(values)) if place not in known]
     assert reported == {place: row for place, row in enumerate(values) if place not in known}

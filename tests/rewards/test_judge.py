@@ -170,7 +170,7 @@ def test_ratings_are_scores_and_what_cannot_be_parsed_is_no_number(tmp_path: Pat
     groups = [Group("q1", user("Hobby?"), ["Origami", "Drumming"]), Group("q2", user("Book?"), ["Reading"])]
     reported: list[int] = []
     with serve(reply) as server:
-        scored = judge(server, tmp_path).score(groups, on_scored=lambda place, _: reported.append(place))
+        scored = judge(server, tmp_path).score(groups, on_scored=reported.extend)
     assert scored.scores[0][0] == 8.0
     assert math.isnan(scored.scores[0][1])
     assert scored.scores[1] == [10.0]

@@ -129,7 +129,7 @@ def an_earlier_part_goes_on(running: Running) -> None:
     whole = scored(running).scores
     known = dict(list(enumerate(whole))[:5])
     came: list[int] = []
-    again = served(running).score(GROUPS, cached=known, on_scored=lambda place, _: came.append(place))
+    again = served(running).score(GROUPS, cached=known, on_scored=came.extend)
     assert max(differences(again.scores, whole)) < 1e-4
     assert sorted(came) == list(range(5, len(GROUPS)))
     moved = {place: [value + 0.11 for value in values] for place, values in known.items()}

@@ -1,5 +1,7 @@
 """Thresholds of scores of steps: the default, a given one, or the one with the largest F1 on some items."""
 
+from collections.abc import Mapping
+from itertools import chain
 from math import isfinite
 
 import numpy as np
@@ -75,20 +77,21 @@ def checking_probabilities(name: str, on_scored: OnScored) -> OnScored:
 
     Args:
         name: Name of the model.
-        on_scored: Records the scores of an item.
+        on_scored: Records the scores of items.
 
     Raises:
-        EvaluationError: By the returned function, for another score, which is then not recorded.
+        EvaluationError: By the returned function, for another score; the scores of this call are then not recorded.
     """
 
-    def checked(place: int, scores: list[float]) -> None:
-        other = next((score for score in scores if isfinite(score) and not 0 <= score <= 1), None)
+    def checked(scores: Mapping[int, list[float]]) -> None:
+        every = chain.from_iterable(scores.values())
+        other = next((score for score in every if isfinite(score) and not 0 <= score <= 1), None)
         if other is not None:
             raise EvaluationError(
                 f"{name} gives a step the score {other:.4g}, so its scores are no probabilities, to which the "
                 f"threshold of {DEFAULT} belongs; set `step_threshold=...`, the score below which a step is wrong."
             )
         if on_scored is not None:
-            on_scored(place, scores)
+            on_scored(scores)
 
     return checked

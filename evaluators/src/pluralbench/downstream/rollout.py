@@ -249,12 +249,13 @@ def _score_candidates(
     groups = [replace(thread.group, responses=texts[thread.key][1]) for thread in answered]
     folder = setup.work / "rewards" / digest([name, threads[0].turn])[:16]
     folder.mkdir(parents=True, exist_ok=True)
-    with open_journal(folder) as (journaled, record):
+    pairs = [] if isinstance(model, RewardModel) else [all_pairs(len(group.responses)) for group in groups]
+    sizes = [2 * len(own) for own in pairs] or [len(group.responses) for group in groups]
+    with open_journal(folder, sizes) as (journaled, record):
         compared = None
         if isinstance(model, RewardModel):
             scored = model.score(groups, cached=journaled, on_scored=record)
         else:
-            pairs = [all_pairs(len(group.responses)) for group in groups]
             compared = compare_items(model, groups, pairs, journaled, record)
             scored = _rewards_of_pairs(groups, compared)
     own = rewarded.setdefault(name, RewardedCandidates(model.record()))

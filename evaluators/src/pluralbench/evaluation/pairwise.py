@@ -98,7 +98,7 @@ def compare_items(
         groups: The items.
         pairs: The pairs of each item; none if all its responses are tied.
         cached: Probabilities of an interrupted run, by index of the item.
-        on_scored: Called with the index and the probabilities of each newly compared item.
+        on_scored: Called with the probabilities of newly compared items by index.
 
     Returns:
         The probabilities of each item, in the order of `in_both_orders`; of a tied item none.
@@ -109,7 +109,9 @@ def compare_items(
         [groups[place] for place in places],
         [in_both_orders(pairs[place]) for place in places],
         cached={number: known[place] for number, place in enumerate(places) if place in known},
-        on_scored=None if on_scored is None else lambda number, values: on_scored(places[number], values),
+        on_scored=None
+        if on_scored is None
+        else lambda compared: on_scored({places[number]: values for number, values in compared.items()}),
     )
     numbers = {place: number for number, place in enumerate(places)}
 

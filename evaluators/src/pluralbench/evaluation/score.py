@@ -132,7 +132,9 @@ def _score_items(
     compares = not isinstance(model, RewardModel)
     if compares:
         check_pairs(model_record.name, benchmark, loaded.items.frame, loaded.items.location)
-    with open_journal(work) as (journaled, record):
+    pairs = compared_pairs(items) if compares else []
+    sizes = [2 * len(own) for own in pairs] or items["rank"].list.len().to_list()
+    with open_journal(work, sizes) as (journaled, record):
         resumed = len(journaled)
         if resumed:
             log_status(f"{resumed:,} of {len(groups):,} items were scored before.")
@@ -144,7 +146,7 @@ def _score_items(
                 on_scored=checking_probabilities(model_record.name, record) if by_default else record,
             )
             if isinstance(model, RewardModel)
-            else compare_items(model, groups, compared_pairs(items), journaled, record)
+            else compare_items(model, groups, pairs, journaled, record)
         )
     del groups  # their texts take as much memory as the data
     frames = scored_items(benchmark, items, scored, compares=compares)

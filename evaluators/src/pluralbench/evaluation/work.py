@@ -2,13 +2,14 @@
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 from pluralbench_calls import ConnectionConfig
 from pluralbench_rewards import OnScored
 from pluralbench_runs import write_text
+from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
 from pluralbench.errors import RunError
 from pluralbench.results.record import CostRecord
@@ -16,23 +17,32 @@ from pluralbench.results.record import CostRecord
 JOURNAL, TIMES = "scores.jsonl", "times.json"
 OWN_FILES = {"lock", "recipe.toml", "recipe.json", TIMES}
 """Files of a working directory before any work is done."""
+BATCH = TypeAdapter(list[tuple[NonNegativeInt, list[float]]])
+"""A line of the journal: groups by position with their scores."""
 
 
 @contextmanager
-def open_journal(work: Path) -> Iterator[tuple[dict[int, list[float]], OnScored]]:
-    """Open the journal of a working directory.
+def open_journal(work: Path, sizes: Sequence[int]) -> Iterator[tuple[dict[int, list[float]], OnScored]]:
+    """Open the journal of a working directory, which has a line for each batch of scores.
 
-    Yields the scores that it contains, by the position of the group, and a function that records the scores of another
-    group.
+    Yields the scores that it contains, by the position of the group, and a function that records those of a batch.
+
+    Args:
+        work: The directory.
+        sizes: Number of scores of each group.
+
+    Raises:
+        RunError: The journal has a line that is not of scores of these groups.
     """
     path = work / JOURNAL
-    journaled = _read_journal(path)
+    journaled = _read_journal(path, sizes)
     try:
         with path.open("a", encoding="utf-8") as file:
 
-            def record(place: int, scores: list[float]) -> None:
-                file.write(json.dumps([place, scores]) + "\n")
-                file.flush()
+            def record(scores: Mapping[int, list[float]]) -> None:
+                if scores:
+                    file.write(json.dumps([*scores.items()]) + "\n")
+                    file.flush()
 
             yield journaled, record
     finally:
@@ -40,18 +50,28 @@ def open_journal(work: Path) -> Iterator[tuple[dict[int, list[float]], OnScored]
             path.unlink()  # nothing was scored, so the next run may use other settings
 
 
-def _read_journal(path: Path) -> dict[int, list[float]]:
+def _read_journal(path: Path, sizes: Sequence[int]) -> dict[int, list[float]]:
     """Read a journal and drop a last line that the interruption cut short."""
     scores: dict[int, list[float]] = {}
     if path.exists():
-        text = path.read_text(encoding="utf-8")
-        complete = text[: text.rfind("\n") + 1]
-        try:
-            scores = dict(json.loads(line) for line in complete.splitlines())
-        except (ValueError, TypeError):
-            raise RunError(f"{path} is damaged; start over with `fresh=True`.") from None
-        write_text(path, complete)
+        with path.open("r+b") as file:
+            complete = 0
+            for line in file:
+                if line.endswith(b"\n"):
+                    scores.update(_scores_of(line, sizes, path))
+                    complete += len(line)
+            file.truncate(complete)
     return scores
+
+
+def _scores_of(line: bytes, sizes: Sequence[int], path: Path) -> list[tuple[int, list[float]]]:
+    try:
+        scores = BATCH.validate_json(line, strict=True)
+        if all(len(values) == sizes[place] for place, values in scores):
+            return scores
+    except (ValidationError, IndexError):
+        pass
+    raise RunError(f"{path} is damaged; start over with `fresh=True`.")
 
 
 @contextmanager

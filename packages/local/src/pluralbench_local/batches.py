@@ -80,7 +80,7 @@ class ScoreTable:
                         scores = self._scores[index] = dict(enumerate(finish(index, _in_order(scores))))
                     meter.advance()
                     if on_scored is not None:
-                        on_scored(index, _in_order(scores))
+                        on_scored({index: _in_order(scores)})
 
             yield record
 

@@ -290,7 +290,7 @@ def score(
         model: A loaded reward model.
         groups: Prompts with their responses.
         cached: Scores of groups that are not scored again, by index of the group.
-        on_scored: Called with the index and the scores of each group as it is scored.
+        on_scored: Called with the scores of groups as they are scored, by index.
         **options: Fields of `RunOptions`, such as `mode="exact"`. Default: the model's.
 
     Raises:

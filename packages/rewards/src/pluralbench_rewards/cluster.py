@@ -151,12 +151,10 @@ def _score_in_parts(
     with pool as workers, progress("scoring", len(groups), done=len(cached)) as meter:
         for number, scored in workers.results("score", calls):
             _add_part(result, scored, parts[number])
-            for index in parts[number]:
-                if index in cached:
-                    continue
-                meter.advance()
-                if on_scored is not None and index not in result.dropped:
-                    on_scored(index, result.scores[index])
+            new = [index for index in parts[number] if index not in cached]
+            meter.advance(items=len(new))
+            if on_scored is not None:
+                on_scored({index: result.scores[index] for index in new if index not in result.dropped})
         sample = tolerance_sample(result, groups)
         sampled = Scored([result.scores[index] for index in sample], work=result.work)
         finished = workers.results("finish", [([groups[index] for index in sample], sampled)])

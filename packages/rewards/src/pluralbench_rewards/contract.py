@@ -10,8 +10,8 @@ from pydantic import Field
 Message = dict[str, str]
 """A message with `role` and `content`."""
 
-OnScored = Callable[[int, list[float]], None] | None
-"""Called with a group's index and its scores as soon as these are complete."""
+OnScored = Callable[[Mapping[int, list[float]]], None] | None
+"""Called with the scores of some groups, by index, as soon as these are complete."""
 
 Cached = Mapping[int, list[float]] | None
 """Scores of an interrupted run by index; these groups are not computed again."""
@@ -258,7 +258,7 @@ class RewardModel(Protocol):
         Args:
             groups: The groups.
             cached: Scores of an interrupted run by index; these groups are not computed again.
-            on_scored: Called with the index and the scores of each newly scored group.
+            on_scored: Called with the scores of newly scored groups by index, a batch at a time.
         """
 
 

@@ -54,11 +54,10 @@ class FunctionModel:
         with progress("scoring", len(groups), done=len(scores)) as meter:
             for start in range(0, len(new), GROUPS_PER_CALL):
                 indices = new[start : start + GROUPS_PER_CALL]
-                results = self._call([groups[index] for index in indices])
-                for index, values in zip(indices, results, strict=True):
-                    scores[index] = values
-                    if on_scored is not None:
-                        on_scored(index, values)
+                called = dict(zip(indices, self._call([groups[index] for index in indices]), strict=True))
+                scores |= called
+                if on_scored is not None:
+                    on_scored(called)
                 meter.advance(items=len(indices))
         return Scored([scores[index] for index in range(len(groups))], tokens_cut=[0] * len(groups))
 

@@ -203,8 +203,7 @@ class Judge(ChatClient):
         questions = [Question(group.id, group.prompt, group.responses, "\n".join(group.context)) for group in groups]
         scored = scores_of(self.rate(questions))
         if on_scored is not None:
-            for index, values in enumerate(scored.scores):
-                on_scored(index, values)
+            on_scored(dict(enumerate(scored.scores)))
         return scored
 
     def _fix(self) -> str:

@@ -216,10 +216,9 @@ class Personal:
                 scored.dropped |= {part[place]: why for place, why in corpus.dropped.items()}
                 for place, cut, values in zip(corpus.places, corpus.cut, rewards, strict=True):
                     scored.scores[part[place]], scored.tokens_cut[part[place]] = values, cut
-                for index in part:
-                    meter.advance()
-                    if on_scored is not None and index not in scored.dropped:
-                        on_scored(index, scored.scores[index])
+                meter.advance(items=len(part))
+                if on_scored is not None:
+                    on_scored({index: scored.scores[index] for index in part if index not in scored.dropped})
         if self.options.measure_tolerance:
             scored.tolerance = measured_tolerance(self, groups, scored)
         return scored
@@ -292,11 +291,14 @@ def _has(source: ContextSource, group: Group) -> bool:
 def _split(groups: Sequence[Group], indices: Sequence[int]) -> Iterator[list[int]]:
     """Split groups into parts of at most `PART_RESPONSES` responses, or of one group."""
     part: list[int] = []
+    size = 0
     for index in indices:
-        if part and sum(len(groups[member].responses) for member in (*part, index)) > PART_RESPONSES:
+        own = len(groups[index].responses)
+        if part and size + own > PART_RESPONSES:
             yield part
-            part = []
+            part, size = [], 0
         part.append(index)
+        size += own
     if part:
         yield part
 
