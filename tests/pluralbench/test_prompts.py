@@ -248,7 +248,7 @@ def test_a_profile_that_is_too_long_loses_its_least_relevant_posts(
 
 
 def test_groups_are_the_same_in_any_order(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pluralbench.data.prompts.BATCH_ITEMS", 2)
+    monkeypatch.setattr("pluralbench.data.prompts.BATCH_GROUPS", 2)
     groups = shown(data)
     every = [*groups]
     for order in permutations(range(4)):

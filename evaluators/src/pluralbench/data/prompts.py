@@ -23,11 +23,11 @@ from pluralbench.config.judges import AnswerLanguage, Oracle
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.history import History
 from pluralbench.data.personas import UserPersona, json_lines, read_personas
-from pluralbench.data.rows_to_items import BATCH_ITEMS
 from pluralbench.errors import DataError
 
 KNOWN = ("profile", "persona", "earlier")
 """Columns of items that describe the person; groups never contain the rubric aspects."""
+BATCH_GROUPS = 512  # groups that are Python objects at a time; each may have many long posts
 POSTS = "Posts I wrote earlier:\n{posts}"
 PLAN = "What I expect of an answer: {plan}"
 ORACLE = "What this person expects of an answer:\n{aspects}"
@@ -99,11 +99,11 @@ class ItemGroups(Sequence[Group]):
         place = range(len(self))[index]
         if not self._first <= place < self._first + len(self._made):
             follows = place == self._first + len(self._made)
-            self._first, self._made = place, self._make(self._items.slice(place, BATCH_ITEMS if follows else 1))
+            self._first, self._made = place, self._make(self._items.slice(place, BATCH_GROUPS if follows else 1))
         return self._made[place - self._first]
 
     def __iter__(self) -> Iterator[Group]:
-        return chain.from_iterable(map(self._make, self._items.iter_slices(BATCH_ITEMS)))
+        return chain.from_iterable(map(self._make, self._items.iter_slices(BATCH_GROUPS)))
 
 
 def items_to_groups(
@@ -143,9 +143,12 @@ def items_to_groups(
         ]
 
     needed = items.select("config", "id", "person", "prompt", "responses", *KNOWN)
-    groups = ItemGroups(needed.with_columns((pl.lit(0) if blocks is None else blocks).alias("block")), make)
-    # An item without the context that prompts show is refused before any is scored.
-    return groups if context.prompt.profile == "none" else [*groups]
+    if context.prompt.profile != "none":  # an item without the context is refused before any is scored
+        shown = {"raw": "profile", "persona": "persona"}.get(context.prompt.profile)
+        has_none = pl.lit(value=True) if shown is None else pl.col(shown).list.len().fill_null(0) == 0
+        for item in needed.drop("responses").filter(has_none).iter_rows(named=True):
+            context_blocks(item, context)
+    return ItemGroups(needed.with_columns((pl.lit(0) if blocks is None else blocks).alias("block")), make)
 
 
 def up_to_each_step(group: Group) -> Group:

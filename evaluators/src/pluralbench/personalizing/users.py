@@ -207,9 +207,8 @@ def _split_with_context(
 ) -> UserSplit:
     """The items with the required user context. Raises `DataError` if there is none."""
     context = replace(loaded.context, personas=personas) if personas else loaded.context
-    groups = loaded._replace(
-        items=replace(loaded.items, frame=items), frame=items, blocks=None, context=context
-    ).groups(full_context=True)
+    own = loaded._replace(items=replace(loaded.items, frame=items), frame=items, blocks=None, context=context)
+    groups = [*own.groups(full_context=True)]
     where = f"{loaded.items.location} (benchmark {loaded.name})"
     for kind in required:
         if not any(map(HAS_CONTEXT[kind], groups)):
