@@ -95,23 +95,21 @@ class MaskedText:
         Raises:
             PlaceholderLost: A mark is missing, repeated or new.
         """
-        if not self.spans and not _may_have_marks(translated):
-            return translated
-        counts = Counter(_mark_number(match) for match in MARK.finditer(translated))
+        parts = _split_marks(translated)
+        numbers = [int(digits) if len(digits) <= MAX_MARK_DIGITS else -1 for digits in parts[1::2]]
+        counts = Counter(numbers)
         for number, (kind, _) in enumerate(self.spans):
             if counts[number] != 1:
                 raise PlaceholderLost(f"{'repeated' if counts[number] else 'lost'} {kind}")
-        if counts.total() > len(self.spans):
+        if len(numbers) > len(self.spans):
             raise PlaceholderLost("added a number in brackets")
-        return MARK.sub(lambda match: self.spans[_mark_number(match)][1], translated)
+        parts[1::2] = [self.spans[number][1] for number in numbers]
+        return "".join(parts)
 
 
-def _may_have_marks(text: str) -> bool:
-    return "[" in text or "［" in text or "【" in text
-
-
-def _mark_number(match: re.Match[str]) -> int:
-    return int(match[1]) if len(match[1]) <= MAX_MARK_DIGITS else -1
+def _split_marks(text: str) -> list[str]:
+    """Split at marks: text and the digits of a mark in turn, beginning and ending with text."""
+    return MARK.split(text) if "[" in text or "［" in text or "【" in text else [text]
 
 
 def mask(text: str) -> MaskedText:
@@ -131,7 +129,7 @@ def mask(text: str) -> MaskedText:
 
 def strip_marks(translated: str) -> str:
     """Replace the marks in a translation by spaces."""
-    return MARK.sub(" ", translated) if _may_have_marks(translated) else translated
+    return " ".join(_split_marks(translated)[::2])
 
 
 def has_letters(text: str) -> bool:
