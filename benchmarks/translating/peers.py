@@ -59,10 +59,11 @@ def _checked(batch: Batch, *, folder: str, code: str) -> Batch:
     made: Batch = {"language": [code] * len(batch["id"])}
     reasons = [""] * len(batch["id"])
     for column in COLUMNS:
-        made[column] = []
-        for number, (text, subset) in enumerate(zip(batch[column], batch["subset"], strict=True)):
-            translation, reason = (text, "") if _stays(column, subset) else _translated(text, folder, code)
-            made[column].append(translation)
+        made[column] = list(batch[column])
+        numbers = [number for number, subset in enumerate(batch["subset"]) if not _stays(column, subset)]
+        translated = _translated([batch[column][number] for number in numbers], folder, code)
+        for number, (translation, reason) in zip(numbers, translated, strict=True):
+            made[column][number] = translation
             reasons[number] = reasons[number] or reason
     for number, (chosen, rejected) in enumerate(zip(made["chosen"], made["rejected"], strict=True)):
         if chosen.strip() == rejected.strip():
@@ -70,35 +71,30 @@ def _checked(batch: Batch, *, folder: str, code: str) -> Batch:
     return made | {"reason": reasons}
 
 
-def _translated(text: str, folder: str, code: str) -> tuple[str, str]:
-    """The translation and what is wrong with it: the whole text first, then cut, as the builder does."""
+def _translated(texts: list[str], folder: str, code: str) -> list[tuple[str, str]]:
+    """The translations and what is wrong with them: whole texts first, failed ones cut, as the builder does."""
     # Here, so that the variant without checks need not load the builder.
-    from build_multilingual.checks import find_problem
-    from build_multilingual.masking import PlaceholderLost, mask, strip_marks
-    from build_multilingual.pieces import join_pieces, split_pieces
+    from build_multilingual.masking import mask
+    from build_multilingual.pieces import split_pieces
     from build_multilingual.recipe import ChecksTable
     from build_multilingual.translate import STRATEGIES
     from build_multilingual.translators.google import CODE_POINTS
+    from build_multilingual.valid_translations import TranslatedTexts, check_translations
     from pluralbench_schemas import LANGUAGES
 
-    masked, limits = mask(text), ChecksTable()
-    translation = reason = ""
+    masked, limits = [mask(text) for text in texts], ChecksTable()
+    results = [("", "to do")] * len(texts)
     for strategy, known in zip(STRATEGIES, _known(folder, ANSWERS, code), strict=True):
-        pieces = split_pieces(masked, strategy, CODE_POINTS)
-        answers = [known[piece.text] for piece in pieces if piece.translate]
-        translation = join_pieces(pieces, iter([answer.strip() for answer in answers]))
-        judged = " ".join(answers)
-        if strategy == "whole":
-            judged = strip_marks(translation)
-            try:
-                translation = masked.restore(translation)
-            except PlaceholderLost as lost:
-                reason = str(lost)
-                continue
-        reason = find_problem(masked, judged, LANGUAGES[code], limits)
-        if not reason:
-            break
-    return translation, reason
+        numbers = [number for number, (_, reason) in enumerate(results) if reason]
+        answered = []
+        for number in numbers:
+            pieces = split_pieces(masked[number], strategy, CODE_POINTS)
+            answers = [("answer", known[piece.text]) for piece in pieces if piece.translate]
+            answered.append((masked[number], pieces, answers))
+        checked = check_translations(TranslatedTexts(LANGUAGES[code], limits, strategy, answered))
+        for number, result in zip(numbers, checked, strict=True):
+            results[number] = result
+    return results
 
 
 def _stays(column: str, subset: str) -> bool:
@@ -112,13 +108,9 @@ def _known(folder: str, kind: str, code: str) -> Any:
 
 def _load_identifier() -> None:
     """Load what tells languages before processes are forked, or each would load it again for each language."""
-    from build_multilingual.checks import find_problem
-    from build_multilingual.masking import mask
-    from build_multilingual.recipe import ChecksTable
-    from pluralbench_schemas import LANGUAGES
+    from build_multilingual.language_id import identify
 
-    text = "Each of the two processes gets what its parent had loaded before they were forked."
-    assert find_problem(mask(text), text.upper() * 2, LANGUAGES["deu_Latn"], ChecksTable())  # noqa: S101 - it is English
+    identify(["Each of the two processes gets what its parent had loaded before they were forked."])
 
 
 if __name__ == "__main__":

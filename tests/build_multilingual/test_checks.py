@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from build_multilingual.checks import find_problem
+from build_multilingual.checks import find_problems
 from build_multilingual.masking import mask
 from build_multilingual.recipe import RECIPES, ChecksTable
 from hypothesis import given, settings
@@ -21,7 +21,8 @@ ANY_LENGTH = ChecksTable(shortest=0.001, longest=1000.0)
 
 
 def problem(english: str, translated: str, code: str, limits: ChecksTable = LIMITS) -> str:
-    return find_problem(mask(english), translated, LANGUAGES[code], limits)
+    [found] = find_problems([(mask(english), translated)], LANGUAGES[code], limits)
+    return found
 
 
 def name(code: str) -> str:

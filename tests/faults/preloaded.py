@@ -33,7 +33,7 @@ for name in FOREIGN.split():
     with contextlib.suppress(ImportError):
         import_module(name)
 with contextlib.suppress(ImportError):
-    import_module("build_multilingual.checks")._identifier()  # unpacks its model for a second
+    import_module("build_multilingual.language_id").identify([""])  # unpacks its model for a second
 with contextlib.suppress(ImportError, AttributeError):
     # The names of weights in checkpoints: a thousand expressions, compiled with the first model of a process.
     import_module("transformers.conversion_mapping").get_checkpoint_conversion_mapping("llama")

@@ -1,11 +1,10 @@
 """Automatic checks of translations: letters, change, length, language."""
 
 from collections.abc import Sequence
-from functools import cache
-from typing import Any
 
 from pluralbench_schemas import LANGUAGES, Language
 
+from build_multilingual.language_id import identify
 from build_multilingual.masking import WORD, MaskedText, has_letters
 from build_multilingual.recipe import ChecksTable
 
@@ -17,27 +16,34 @@ CONFIDENT = 0.9
 NO_ALPHABET = {"Japanese", "Hangul", "Hans", "Hant"}
 
 
-def find_problem(source: MaskedText, translated: str, language: Language, limits: ChecksTable) -> str:
-    """Return the first problem of a translation, "" if it passes all checks.
+def find_problems(texts: Sequence[tuple[MaskedText, str]], language: Language, limits: ChecksTable) -> list[str]:
+    """Return the first problem of each translation, "" if it passes all checks.
 
     Args:
-        source: The English text.
-        translated: The translation without the masked spans.
+        texts: English texts, and their translations without the masked spans.
         language: Expected language.
         limits: Limits of the checks.
     """
-    opening = source.words(MAX_NAME_WORDS + 1)
-    if not opening:
-        return ""
+    with_words = [number for number, (source, _) in enumerate(texts) if source.words(1)]
+    problems = [""] * len(texts)
+    for number in with_words:
+        problems[number] = _find_problem(*texts[number], language, limits)
+    passing = [number for number in with_words if not problems[number]]
+    for number, problem in zip(
+        passing, _wrong_languages([texts[number][1] for number in passing], language, limits), strict=True
+    ):
+        problems[number] = problem or _wrong_script(texts[number][1], language)
+    return problems
+
+
+def _find_problem(source: MaskedText, translated: str, language: Language, limits: ChecksTable) -> str:
+    """Find a problem that shows without identifying the language."""
     if not has_letters(translated):
         return "no letters" if translated.strip() else "empty"
+    opening = source.words(MAX_NAME_WORDS + 1)
     if not _is_name(opening) and _same_words(source, opening[0], translated):
         return "unchanged"
-    # Without white space, but with vowel signs, which are not letters in some scripts.
-    length = len("".join(translated.split()))
-    return _wrong_length(source.length, length, language, limits) or _wrong_language(
-        translated, length, language, limits
-    )
+    return _wrong_length(source.length, _length(translated), language, limits)
 
 
 def _same_words(source: MaskedText, first_word: str, translated: str) -> bool:
@@ -59,21 +65,32 @@ def _wrong_length(english: int, length: int, language: Language, limits: ChecksT
     return "too short" if ratio < limits.shortest else "too long" if ratio > limits.longest else ""
 
 
-def _wrong_language(text: str, length: int, language: Language, limits: ChecksTable) -> str:
-    min_length = limits.least_characters_langid
-    if length >= (min_length / 3 if language.script in NO_ALPHABET else min_length):
-        identified, confidence = _identify(_sample(text, SHORT_SAMPLE))
-        if identified != language.langid or confidence < CONFIDENT:
-            identified, confidence = _identify(_sample(text, LONG_SAMPLE))
-        if identified != language.langid and confidence >= limits.least_confidence:
-            return f"reads as {_language_name(identified)}"
-    if language.script in {"Hans", "Hant"}:
-        import hanzidentifier
+def _wrong_languages(texts: Sequence[str], language: Language, limits: ChecksTable) -> list[str]:
+    min_length = limits.least_characters_langid / (3 if language.script in NO_ALPHABET else 1)
+    numbers = [number for number, text in enumerate(texts) if _length(text) >= min_length]
+    found = dict(zip(numbers, identify([_sample(texts[number], SHORT_SAMPLE) for number in numbers]), strict=True))
+    unsure = [n for n, (code, confidence) in found.items() if code != language.langid or confidence < CONFIDENT]
+    found |= zip(unsure, identify([_sample(texts[number], LONG_SAMPLE) for number in unsure]), strict=True)
+    problems = [""] * len(texts)
+    for number, (code, confidence) in found.items():
+        if code != language.langid and confidence >= limits.least_confidence:
+            problems[number] = f"reads as {_language_name(code)}"
+    return problems
 
-        other = {"Hans": hanzidentifier.TRADITIONAL, "Hant": hanzidentifier.SIMPLIFIED}[language.script]
-        reasons = {other: "in the other Chinese script", hanzidentifier.MIXED: "in both Chinese scripts"}
-        return reasons.get(hanzidentifier.identify(text), "")
-    return ""
+
+def _wrong_script(text: str, language: Language) -> str:
+    if language.script not in {"Hans", "Hant"}:
+        return ""
+    import hanzidentifier
+
+    other = {"Hans": hanzidentifier.TRADITIONAL, "Hant": hanzidentifier.SIMPLIFIED}[language.script]
+    reasons = {other: "in the other Chinese script", hanzidentifier.MIXED: "in both Chinese scripts"}
+    return reasons.get(hanzidentifier.identify(text), "")
+
+
+def _length(text: str) -> int:
+    """Characters without white space; with vowel signs, which are not letters in some scripts."""
+    return len("".join(text.split()))
 
 
 def _sample(text: str, characters: int) -> str:
@@ -82,22 +99,6 @@ def _sample(text: str, characters: int) -> str:
     part = characters // 3
     middle = (len(text) - part) // 2
     return " ".join((text[:part], text[middle : middle + part], text[-part:]))
-
-
-def _identify(text: str) -> tuple[str, float]:
-    """Identify the language of a text with py3langid; return its code and the confidence from 0 to 1."""
-    result: tuple[str, float] = _identifier().classify(" ".join(text.split()))
-    return result
-
-
-@cache
-def _identifier() -> Any:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-    # Only the supported languages: similar other ones would only cause mistakes.
-    identifier.set_languages(sorted({language.langid for language in LANGUAGES.values()}))
-    return identifier
 
 
 def _language_name(langid: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from pluralbench_schemas import Language
 
-from build_multilingual.checks import find_problem
+from build_multilingual.checks import find_problems
 from build_multilingual.masking import MaskedText, PlaceholderLost, strip_marks
 from build_multilingual.pieces import Piece, Strategy, join_pieces
 from build_multilingual.recipe import ChecksTable
@@ -43,22 +43,24 @@ def check_translations(translated: TranslatedTexts) -> list[tuple[str, str]]:
     Returns:
         For each text the translation and its problem ("" if it passed the checks).
     """
-    return [_check_text(*text, translated) for text in translated.texts]
+    results = [_restore(*text, translated.strategy) for text in translated.texts]
+    whole = [number for number, (_, prose, problem) in enumerate(results) if not problem]
+    pairs = [(translated.texts[number][0], results[number][1]) for number in whole]
+    problems = dict(zip(whole, find_problems(pairs, translated.language, translated.checks), strict=True))
+    return [(text, problems.get(number, lost)) for number, (text, _, lost) in enumerate(results)]
 
 
-def _check_text(
-    masked: MaskedText, pieces: Sequence[Piece], answers: Sequence[tuple[str, str]], translated: TranslatedTexts
-) -> tuple[str, str]:
+def _restore(
+    masked: MaskedText, pieces: Sequence[Piece], answers: Sequence[tuple[str, str]], strategy: Strategy
+) -> tuple[str, str, str]:
+    """Return the translation, the translation without the masked spans, and what is missing of it ("" if nothing)."""
     translation = join_pieces(pieces, iter([text.strip() if outcome == "answer" else "" for outcome, text in answers]))
     failed = next((outcome for outcome, _ in answers if outcome != "answer"), None)
     if failed is not None:
-        return translation, NO_ANSWER[failed]
-    if translated.strategy == "whole":
-        prose = strip_marks(translation)
-        try:
-            translation = masked.restore(translation)
-        except PlaceholderLost as lost:
-            return translation, str(lost)
-    else:
-        prose = " ".join(text for _, text in answers)
-    return translation, find_problem(masked, prose, translated.language, translated.checks)
+        return translation, "", NO_ANSWER[failed]
+    if strategy == "cut":
+        return translation, " ".join(text for _, text in answers), ""
+    try:
+        return masked.restore(translation), strip_marks(translation), ""
+    except PlaceholderLost as lost:
+        return translation, "", str(lost)
