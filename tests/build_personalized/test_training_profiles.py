@@ -6,7 +6,7 @@ from build_personalized.sources.loaded import PAIRS, POSTS
 from build_personalized.training.splits import add_profiles
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_release.audit import normalized
+from pluralbench_release.similarity import normalized
 
 TEXTS = ["one", "two", "ONE", " two ", "three", "four"]
 ASKED = st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from(TEXTS)), min_size=1, max_size=12)

@@ -14,7 +14,7 @@ from made_runs import scored
 from pluralbench import compare, find_benchmark, load_run
 from pluralbench.data.clusters import connected_groups
 from pluralbench.errors import RunError
-from pluralbench_release.audit import normalized
+from pluralbench_release.similarity import normalized
 from verbs import by_length, load_items, score
 from written_tables import write
 

@@ -3,7 +3,15 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_release.audit import content_words, near_duplicates, near_texts, nearly_equal, normalized, overlap
+from pluralbench_release.similarity import (
+    content_words,
+    near_duplicates,
+    near_texts,
+    nearly_equal,
+    normalized,
+    overlaps,
+    split_words,
+)
 
 LONG = "many words that stand in this order and no other so that three of them in a row are a mark of this text alone"
 CHINESE = "请问在北京的冬天应该怎样照顾一只年老的猫才能让它过得舒服一些"
@@ -67,14 +75,14 @@ def test_both_sides_are_alike_whatever_the_order_of_their_words() -> None:
     ],
 )
 def test_words_that_say_something(text: str, words: set[str]) -> None:
-    assert content_words(text) == words
+    assert content_words(normalized(text)) == words
 
 
 def test_overlap_is_the_share_of_what_is_said_that_a_text_repeats() -> None:
-    assert overlap("Cork, Ireland; 34", "I moved to cork at 34.") == pytest.approx(2 / 3)
-    assert overlap("Cork", "Corky") == 0
-    assert overlap("", "anything") == 0
-    assert overlap("喜欢喝茶", "他喜欢茶") == pytest.approx(1 / 3)
+    references = ["Cork, Ireland; 34", "Cork", "", "喜欢喝茶"]
+    texts = ["I moved to cork at 34.", "Corky", "anything", "他喜欢茶"]
+    shares = overlaps(split_words(references + texts), range(4), range(4, 8), range(4))
+    assert shares == [pytest.approx([2 / 3, 0, 0, 1 / 3]), [1, 1, 0, 1]]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +122,7 @@ def test_near_duplicates_depend_on_no_order(some: list[str], more: list[str], ra
 @given(WORDS)
 def test_a_text_repeats_all_of_itself(words: list[str]) -> None:
     text = " ".join(words)
-    assert overlap(text, text) == float(bool(content_words(text)))
+    assert overlaps(split_words([text]), range(1), range(1)) == [[float(bool(content_words(normalized(text))))]]
 
 
 @given(st.lists(st.sampled_from([LONG, LONG + " indeed", LONG + " yes", CHINESE, "tea", "tea leaves"]), max_size=6))

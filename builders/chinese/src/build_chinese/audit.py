@@ -5,7 +5,8 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import SourceError, text_table
-from pluralbench_release.audit import near_duplicates, normalized, pair_figures, surface_table
+from pluralbench_release.audit import pair_figures, surface_table
+from pluralbench_release.similarity import near_duplicates, normalized
 
 from build_chinese.rankings import Row
 

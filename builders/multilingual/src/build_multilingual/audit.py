@@ -5,7 +5,8 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import text_table
-from pluralbench_release.audit import normalized, pair_figures, surface_table
+from pluralbench_release.audit import pair_figures, surface_table
+from pluralbench_release.similarity import normalized
 from pluralbench_runs.workers import ParallelMap
 
 SURFACE = "How often the better answer is the longer one, or repeats more of the prompt"

@@ -5,7 +5,8 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import count_by, entries_table, text_table
-from pluralbench_release.audit import near_duplicates, pair_figures, surface_table
+from pluralbench_release.audit import pair_figures, surface_table
+from pluralbench_release.similarity import near_duplicates
 
 from build_persona_judge.labels import figures_table
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import PairLimits
-from pluralbench_release.audit import check_limits, limit_values, near_duplicates, pair_figures, word_count
+from pluralbench_release.audit import check_limits, limit_values, pair_figures, word_count
+from pluralbench_release.similarity import near_duplicates
 
 SHORT = 20  # words; a shorter answer can hardly be both good and personalized
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import sentencex
 from pluralbench_calls import InvalidAnswer
-from pluralbench_release.audit import normalized
+from pluralbench_release.similarity import normalized
 
 from build_personalized.prompts import POLARITY, prompt_lines
 from build_personalized.recipe import Rule

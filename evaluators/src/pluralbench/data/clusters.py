@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pluralbench_release.audit import normalized
+from pluralbench_release.similarity import normalized
 from pluralbench_runs import FrozenModel, digest, one_line, plural
 from pydantic import Field
 

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pluralbench_release.audit import UNSPACED, near_texts
+from pluralbench_release.similarity import UNSPACED, near_texts
 
 Kind = Literal["equal", "near", "ngram"]
 KINDS: tuple[Kind, ...] = ("equal", "near", "ngram")

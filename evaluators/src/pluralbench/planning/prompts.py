@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from pluralbench_policies.planner_options import planner_messages
-from pluralbench_release.audit import normalized
+from pluralbench_release.similarity import normalized
 from pluralbench_rewards import Message
 from pluralbench_runs import digest
 from pluralbench_schemas import render_posts

@@ -3,7 +3,8 @@
 from typing import Any
 
 import polars as pl
-from pluralbench_release.audit import near_duplicates, near_texts, pair_figures
+from pluralbench_release.audit import pair_figures
+from pluralbench_release.similarity import near_duplicates, near_texts
 
 from build_personalized.audit import drop_counts, spread
 from build_personalized.training.splits import parts

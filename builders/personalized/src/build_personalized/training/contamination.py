@@ -11,8 +11,8 @@ from typing import Any
 
 import polars as pl
 from pluralbench_release import read_tables
-from pluralbench_release.audit import near_texts, normalized
 from pluralbench_release.errors import SourceError
+from pluralbench_release.similarity import near_texts, normalized
 from pluralbench_runs import digest, public_location
 
 from build_personalized.sources import SAMPLE

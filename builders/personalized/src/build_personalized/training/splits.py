@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from pluralbench_release.audit import normalized
 from pluralbench_release.errors import SourceError
+from pluralbench_release.similarity import normalized
 from pluralbench_runs import rng_for
 from pluralbench_schemas import POST
 
