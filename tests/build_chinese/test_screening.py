@@ -175,11 +175,13 @@ def test_code_that_no_fence_marks_is_no_prose(lines: str) -> None:
 
 
 def test_what_each_rule_dropped_is_told_by_category() -> None:
-    law, cooking = prompts_of({"a": [*OTHERS, ENGLISH, "x" * 9]}, ["法律"]), prompts_of({"b": [FINE, ENGLISH]})
+    law = prompts_of({"a": [*OTHERS, ENGLISH, "x" * 9]}, ["法律"])
+    cooking = prompts_of({"b": [FINE, ENGLISH], "c": [ENGLISH]})
     _, drops = screen(pl.concat([law, cooking]), Screening())
-    assert dropped_by(drops, {"a": "法律", "b": "知识"}).rows() == [
+    # Of the responses of dropped prompts, one broke no rule itself.
+    assert dropped_by(drops, {"a": "法律", "b": "知识", "c": "知识"}).rows() == [
         (NOT_CHINESE, "法律", 2),
-        (NOT_CHINESE, "知识", 1),
+        (NOT_CHINESE, "知识", 2),
         (TOO_FEW, "知识", 1),
     ]
 

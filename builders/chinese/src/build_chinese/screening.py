@@ -92,10 +92,12 @@ def dropped_by(dropped: pl.DataFrame, categories: Mapping[str, str]) -> pl.DataF
         categories: Main category by prompt id.
 
     Returns:
-        `rule`, `category` and `responses`, largest counts first.
+        `rule`, `category` and `responses`, largest counts first. Those of `TOO_FEW` broke no rule themselves.
     """
     main = pl.col("prompt").replace_strict(categories, default="", return_dtype=pl.String).alias("category")
-    counts = dropped.group_by("rule", main).agg(pl.len().alias("responses"))
+    left = pl.col("value").cast(pl.UInt32, strict=False)
+    number = pl.when(pl.col("rule") == TOO_FEW).then(left).otherwise(1).sum().alias("responses")
+    counts = dropped.group_by("rule", main).agg(number).filter(pl.col("responses") > 0)
     return counts.sort("responses", "rule", "category", descending=[True, False, False])
 
 
