@@ -147,6 +147,12 @@ def test_prompts_with_an_id_twice(project: Path, refused: Refused) -> None:
     refused([*TASKS, "--out", "tasks"], "prompts.jsonl has the id n1 more than once; keep one of them.")
 
 
+def test_prompts_of_one_input_are_refused_before_anybody_annotates_them(project: Path, refused: Refused) -> None:
+    write_rows(project / "prompts.jsonl", [prompt(0), prompt(1), prompt(2) | {"input": prompt(1)["input"]}])
+    sentence = "prompts.jsonl: the prompts n1 and n2 have the same input; keep one of them."
+    refused([*TASKS, "--out", "tasks"], sentence)
+
+
 def test_a_prompt_in_both_parts_is_refused_before_anything_is_asked(project: Path, refused: Refused) -> None:
     write_rows(project / "more.jsonl", [unlabeled(0), unlabeled(10)])
     with serve(judge) as server:

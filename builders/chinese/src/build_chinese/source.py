@@ -135,7 +135,7 @@ def prompts_of(table: PromptsTable, taxonomy: Taxonomy) -> list[Row]:
     """Read the prompts of a recipe, with the responses of its file if it has one.
 
     Raises:
-        SourceError: A file or a field is missing, an id is repeated, or a category is not in the taxonomy.
+        SourceError: A file or a field is missing, an id or an input is repeated, or a category is not in the taxonomy.
     """
     path = sample_or_path(table.location, "prompts.jsonl")
     rows: list[Row] = []
@@ -208,11 +208,15 @@ def _row_id(row: Row, key: str, path: Path, number: int) -> str:
 
 
 def _check_ids(rows: Sequence[Row], path: Path) -> None:
-    seen: set[str] = set()
+    ids: set[str] = set()
+    by_input: dict[str, str] = {}
     for row in rows:
-        if row["id"] in seen:
+        if row["id"] in ids:
             raise SourceError(f"{path} has the id {row['id']} more than once; keep one of them.")
-        seen.add(row["id"])
+        ids.add(row["id"])
+        first = by_input.setdefault(row["input"], row["id"])  # later steps merge prompts by their input
+        if first != row["id"]:
+            raise SourceError(f"{path}: the prompts {first} and {row['id']} have the same input; keep one of them.")
 
 
 def _add_responses(rows: Sequence[Row], paths: Sequence[Path]) -> None:
