@@ -166,7 +166,8 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
     parts, varying = check_people(benchmark, parts)
     parts = {config: with_personas(benchmark, part) for config, part in parts.items()}
     content = _content_digest(benchmark, parts, histories, drawn=bool(strata))
-    frame = pl.concat(parts.values()).with_columns(pl.col("digest").str.head(DIGEST_DIGITS))
+    short = pl.concat_str(pl.col("digest").str.head(DIGEST_DIGITS))  # a copy, which does not keep the other digits
+    frame = pl.concat(parts.values()).with_columns(digest=short)
     read = {config: table._replace(items=table.items.clear()) for config, table in read.items()}
     parts.clear()
     frame, clusters = assign_clusters(frame, {config: table.cluster for config, table in read.items()})

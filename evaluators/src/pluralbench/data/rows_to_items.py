@@ -13,11 +13,12 @@ from pluralbench.data.annotations import VOTE
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import ID, ROW_NUMBER, Columns
 from pluralbench.data.layouts import layout_of
-from pluralbench.data.layouts.layout import SourceRows
+from pluralbench.data.layouts.layout import Layout, SourceRows
 from pluralbench.data.texts import as_texts, parse_lines, parse_messages, parse_persona, parse_posts, parse_structs
 from pluralbench.errors import DataError
 
 BATCH_ITEMS = 8192  # items that are Python objects at a time
+PART_ITEMS = 16 * BATCH_ITEMS  # items whose columns are contiguous
 MESSAGE: pl.DataType = pl.Struct({"role": pl.String, "content": pl.String})
 ITEMS = pl.Schema(
     {
@@ -63,10 +64,22 @@ def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, column
         DataError: If a row has another shape; the message names its id.
     """
     layout = layout_of(benchmark, columns)
+    # Rows are in memory twice only in one of the larger parts.
+    parts = [_part_to_items(benchmark, layout, part, columns, where) for part in frame.iter_slices(PART_ITEMS)]
+    items = pl.concat(parts or [pl.DataFrame(schema=ITEMS)])
     # Row numbers, unlike ids, are not shared across configs.
     own = pl.col("id") if columns.id in frame.columns else pl.format("{}, row {}", pl.lit(config), "id")
+    # Values that all items share take no memory.
     shared = {name: pl.lit(None, kind) for name, kind in ITEMS.items()} | {"config": pl.lit(config), "cluster": own}
-    parts = []
+    items = items.with_columns(**{name: value for name, value in shared.items() if name not in items.columns})
+    return items.with_columns(person=pl.col("cluster")).select(*ITEMS)
+
+
+def _part_to_items(
+    benchmark: Benchmark, layout: Layout, frame: pl.DataFrame, columns: Columns, where: str
+) -> pl.DataFrame:
+    """Convert some rows; the items lack the columns that the table does not have."""
+    parts, constants = [], dict[str, pl.Expr]()
     for part in frame.iter_slices(BATCH_ITEMS):
         source = SourceRows(part, columns, where, part[ID].to_list())
         values = {
@@ -83,16 +96,12 @@ def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, column
         if columns.cluster in part.columns:
             values["cluster"] = as_texts(part[columns.cluster]).fill_null(str(None))
         constants = {name: value for name, value in values.items() if isinstance(value, pl.Expr)}
-        shared |= constants
         kinds = {name: ITEMS[name] for name, value in values.items() if value is not None and name not in constants}
         items = typed_frame(values, pl.Schema(kinds))
         parts.append(items.with_columns(digest=_digests(items.with_columns(**constants))))
-    parts = parts or [pl.DataFrame(schema=ITEMS)]
     names = parts[0].columns
-    # A column at a time, so that the items are in memory once; constants take no memory.
-    items = pl.DataFrame([pl.concat([part.drop_in_place(name) for part in parts], rechunk=True) for name in names])
-    items = items.with_columns(**{name: value for name, value in shared.items() if name not in names})
-    return items.with_columns(person=pl.col("cluster")).select(*ITEMS)
+    columns_of_items = [pl.concat([part.drop_in_place(name) for part in parts], rechunk=True) for name in names]
+    return pl.DataFrame(columns_of_items).with_columns(**constants)
 
 
 def with_ids(frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
