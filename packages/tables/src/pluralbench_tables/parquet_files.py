@@ -125,5 +125,6 @@ def _batches(file: "ParquetFile", columns: Sequence[str] | None) -> "Iterator[pa
 
 def _frame(table: "pa.Table | pa.RecordBatch") -> pl.DataFrame:
     table.validate(full=True)
-    frame = pl.from_arrow(table, rechunk=True)
-    return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
+    # A column at a time, because a contiguous column is a copy.
+    columns = zip(table.schema.names, table.columns, strict=True)
+    return pl.DataFrame([pl.Series(name, pl.from_arrow(column, rechunk=True)) for name, column in columns])
