@@ -11,7 +11,7 @@ from typing import Any, Generic, overload
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import plural
-from pluralbench_tables import read_parquet
+from pluralbench_tables import read_parquet, release_memory
 from pydantic import TypeAdapter
 from typing_extensions import TypeVar as TypeVarWithDefault
 
@@ -125,7 +125,9 @@ class Run(Generic[Config_co, Result_co]):
         """
         if name not in self.frames:
             path = self.path / f"{name}.parquet"
-            self.frames[name] = check_frame(name, read_parquet(path, error=RunError), self.config, str(path))
+            frame = read_parquet(path, error=RunError)
+            release_memory()
+            self.frames[name] = check_frame(name, frame, self.config, str(path))
         return self.frames[name]
 
     @property
