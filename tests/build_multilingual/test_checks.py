@@ -7,15 +7,18 @@ from typing import Any
 
 import pytest
 from build_multilingual.checks import find_problems
+from build_multilingual.language_id import identify
 from build_multilingual.masking import mask
 from build_multilingual.recipe import RECIPES, ChecksTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_schemas import LANGUAGES
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 WRITTEN = tomllib.loads((Path(__file__).parent / "translations.toml").read_text(encoding="utf-8"))
 BRIDGE: str = WRITTEN["english"]
 TRANSLATIONS: dict[str, str] = WRITTEN["translations"]
+IDENTIFIER = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
 LIMITS = ChecksTable()
 ANY_LENGTH = ChecksTable(shortest=0.001, longest=1000.0)
 
@@ -132,3 +135,28 @@ def test_any_two_texts_are_judged(english: str, translated: str) -> None:
     for code in ("vie_Latn", "zho_Hans"):
         result = problem(english, translated, code)
         assert result in {*reasons, "in both Chinese scripts"} or result.startswith("reads as ")
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.builds(
+                lambda text, start, size: text[start : start + size],
+                st.sampled_from([BRIDGE, BRIDGE.upper(), *TRANSLATIONS.values()]),
+                st.integers(0, 80),
+                st.integers(0, 200),
+            ),
+            st.text(max_size=40),
+        ),
+        max_size=8,
+    )
+)
+def test_languages_are_those_of_py3langid(texts: list[str]) -> None:
+    IDENTIFIER.set_languages(sorted({language.langid for language in LANGUAGES.values()}))
+    expected = [IDENTIFIER.classify(" ".join(text.split())) for text in texts]
+    found = identify(texts)
+    assert [confidence for _, confidence in found] == pytest.approx(
+        [confidence for _, confidence in expected], abs=1e-4
+    )
+    for (code, confidence), (own, _) in zip(found, expected, strict=True):
+        assert code == own or confidence < 0.51

@@ -1,9 +1,15 @@
 """Which texts count as the same, as nearly the same, and what of one another repeats."""
 
+import re
+
 import pytest
+from datasketch import MinHash, MinHashLSH
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_release.similarity import (
+    BANDS,
+    NEAR,
+    PERMUTATIONS,
     content_words,
     near_duplicates,
     near_texts,
@@ -130,3 +136,22 @@ def test_the_pairs_that_are_named_are_those_that_are_counted(texts: list[str]) -
     named = {(place, other) for place, places in enumerate(near_texts(texts, texts)) for other in places}
     assert {(place, place) for place in range(len(texts))} <= named
     assert sum(one < other for one, other in named) == near_duplicates(texts)
+
+
+@given(st.lists(st.text(st.sampled_from("ab 猫犬\n"), max_size=24), max_size=12))
+def test_near_texts_are_those_of_datasketch(texts: list[str]) -> None:
+    words = [" ".join(re.sub("([猫犬])", r" \1 ", text).split()).split() for text in texts]
+    shingles = [{" ".join(own[start : start + 3]) for start in range(max(len(own) - 2, 1))} for own in words]
+    index = MinHashLSH(num_perm=PERMUTATIONS, params=BANDS)
+    sketches = []
+    for number, own in enumerate(shingles):
+        sketches.append(MinHash(PERMUTATIONS))
+        sketches[-1].update_batch([shingle.encode() for shingle in own])
+        index.insert(number, sketches[-1])
+    found = [sorted(index.query(sketch)) if own else [] for sketch, own in zip(sketches, words, strict=True)]
+    assert near_texts(texts, texts) == found
+
+
+def test_bands_are_the_best_of_datasketch() -> None:
+    index = MinHashLSH(threshold=NEAR, num_perm=PERMUTATIONS)
+    assert (index.b, index.r) == BANDS
