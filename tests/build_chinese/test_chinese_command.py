@@ -63,6 +63,8 @@ def test_all_four_steps_leave_their_files(sample: tuple[Path, str]) -> None:
         f"dist/{NAME}-annotated.jsonl: 600 judgments on 40 prompts",
         f"dist/{NAME}-ranked.jsonl: 38 prompts ranked",
         "2 prompts were dropped: all responses became equal.",
+        # Not the ranked file, which has no prompt that was dropped, nor its conflicts.
+        f"build-chinese preference --annotated dist/{NAME}-annotated.jsonl",
         f"dist/{NAME}: {NAME} 0.1.0, 300 recorded calls",
         "the reward model agrees",
         f"pluralbench-release verify dist/{NAME}",

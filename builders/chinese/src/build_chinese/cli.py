@@ -155,7 +155,7 @@ def resolve(file: Path, *, out: Path) -> None:
     """
     from build_chinese import console_output, steps
 
-    console_output.print_resolved(console, steps.resolve_file(file, out), out)
+    console_output.print_resolved(console, file, steps.resolve_file(file, out), out)
 
 
 def describe(files: Sequence[Path], *, figure: Annotated[Path | None, Flag(metavar="FILE")] = None) -> None:
@@ -262,7 +262,7 @@ def _sample_steps(config: ChineseRecipe, target: Path, *, fresh: bool) -> None:
     console_output.print_tasks(console, prepared, folder)
     result = steps.annotate([steps.SAMPLE_ANNOTATIONS], *task_folders.read_tasks_folder(folder))
     console_output.print_annotated(console, result, annotated, steps.write_annotated(result, annotated))
-    console_output.print_resolved(console, steps.resolve_file(annotated, ranked), ranked)
+    console_output.print_resolved(console, annotated, steps.resolve_file(annotated, ranked), ranked)
 
 
 def _with_writers(overrides: Overrides) -> Overrides:

@@ -124,8 +124,8 @@ def _print_rounds(
         console.print("Read each of these sheets with an --again of its own, beside the other files.")
 
 
-def print_resolved(console: Console, ranked: RankedPrompts, out: Path) -> None:
-    """Print the conflict rate and the dropped prompts."""
+def print_resolved(console: Console, annotated: Path, ranked: RankedPrompts, out: Path) -> None:
+    """Print the conflict rate, the dropped prompts, and the next step."""
     figures = ranked.figures
     ties = sum(len(set(row["rank"].values())) < len(row["rank"]) for row in ranked.rows)
     console.print(
@@ -134,7 +134,8 @@ def print_resolved(console: Console, ranked: RankedPrompts, out: Path) -> None:
     )
     for reason, count in ranked.dropped.group_by("reason").len().sort("reason").iter_rows():
         console.print(f"{count:,} prompt{'s were' if count > 1 else ' was'} dropped: {reason}.")
-    options = ("--annotated", out, "--prompts", "FILE", "--judge", "MODEL", "--reward-base", "FOLDER")
+    # Of the annotated prompts, since a card counts conflicts and agreement over the dropped ones too.
+    options = ("--annotated", annotated, "--prompts", "FILE", "--judge", "MODEL", "--reward-base", "FOLDER")
     console.print(f"Next:\n  {shell_command('build-chinese', 'preference', *options, torch=True)}")
 
 
