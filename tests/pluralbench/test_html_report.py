@@ -272,3 +272,18 @@ def test_the_standings_have_a_row_for_each_model_and_rank_those_with_all_benchma
     assert "Mean : a has 87.5" in page.text
     columns = [column.text for column in ranked_table(sheets[0], rank_sheet(sheets[0])).columns]
     assert columns == ["rank", "overall", "items", "invalid"]
+
+
+def test_two_tables_of_ones_own_are_two_benchmarks_of_the_overview() -> None:
+    rows = [decision(n, "win" if n < 8 else "loss", digest="second") for n in range(11)]
+    of_second = {"data__location": "second", "benchmark__title": "Pairs (second)"}
+    second = [changed(run_of(rows, model=name, path=f"runs/{name}-2"), **of_second) for name in "ab"]
+    part = changed(run_of(rows[:8], model="a", path="runs/part"), **of_second, data__limit=8)
+    runs = [a_run("a", 30), a_run("b", 20), part, *second]
+    sheets = sheets_of(runs)
+    summary, _ = standings(sheets, [rank_sheet(sheet) for sheet in sheets])
+    assert [column.text for column in summary.columns] == ["rank", "mean", "Pairs", "Pairs (second)"]
+    assert [sheet.other for sheet in sheets] == [False, False, True], "some of the items are no third benchmark"
+    page = page_of(*runs)
+    assert "5 runs, 2 models, 2 benchmarks." in page.text
+    assert "Pairs (second) : a has 72.7" in page.text

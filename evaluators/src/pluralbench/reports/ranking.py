@@ -13,7 +13,7 @@ from pluralbench.errors import RunError
 from pluralbench.evaluation.compare import overall_difference
 from pluralbench.evaluation.shared_decisions import counted_decisions
 from pluralbench.metrics.metric import SHOWN_COUNTS
-from pluralbench.reports.sheets import Sheet, table_of
+from pluralbench.reports.sheets import Sheet, Subject, table_of
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.results.names import short_names
 from pluralbench.results.numbers import Kind, number, percent, points
@@ -131,14 +131,15 @@ def ranked_table(sheet: Sheet, ranking: Ranking) -> Table:
 def standings(sheets: Sequence[Sheet], rankings: Sequence[Ranking]) -> tuple[Table, Ranking | None]:
     """Make the table of all models on all benchmarks, those with the best mean first, and rank the means.
 
-    A model with other prompt settings has a row of its own. The first sheet of a benchmark represents it in the mean.
+    A model with other prompt settings has a row of its own. The first sheet of a subject represents it in the mean.
 
     Returns:
         The table, and the ranking of the means; None if there are none.
     """
-    main: dict[str, int] = {}
+    main: dict[Subject, int] = {}
     for at, sheet in enumerate(sheets):
-        main.setdefault(sheet.runs[0].config.benchmark.name, at)
+        if not sheet.other:
+            main.setdefault(sheet.subject, at)
     entries = _entries(sheets)
     rows = [{at: sheets[at].runs[row] for at, row in own.items()} for own in entries.values()]
     means = [

@@ -36,6 +36,16 @@ def number_column(heading: str, key: MetricKey, *, part: bool = False) -> Column
     return Column(heading, KINDS[METRICS[key.metric].unit], part=part, key=key)
 
 
+Subject = tuple[str, str | None]
+"""The name of a benchmark, and the location of its data if it has none of its own."""
+
+
+def subject_of(run: Run) -> Subject:
+    """Return what a run measures: two tables of one's own are as different as two benchmarks."""
+    benchmark = run.config.benchmark
+    return benchmark.name, str(run.config.data.location) if benchmark.description.data is None else None
+
+
 class Sheet(NamedTuple):
     """Runs of a benchmark on the same items, the best one first, and the baselines on these items.
 
@@ -43,8 +53,8 @@ class Sheet(NamedTuple):
         title: Title of the benchmark; see `title_of`.
         items: Number of items.
         qualifiers: Texts that distinguish the sheet from others of its benchmark.
-        other: The items differ from those of the benchmark's first sheet in this setting, so the numbers of the two
-            cannot be compared.
+        other: The items differ from those of the first sheet of this subject in this setting, so the numbers of the
+            two cannot be compared.
         rows: A row for each run, then the quiet ones of the baselines.
         modes: The runs of each model that has runs without and with user context; see `modes_of`.
     """
@@ -61,6 +71,11 @@ class Sheet(NamedTuple):
     def runs(self) -> list[Run]:
         """The runs, in the order of their rows."""
         return [run for row in self.rows if not row.quiet for run in row.runs]
+
+    @property
+    def subject(self) -> Subject:
+        """What the numbers are about; see `subject_of`."""
+        return subject_of(self.runs[0])
 
     @property
     def size(self) -> str:
@@ -86,12 +101,15 @@ def sheets_of(runs: Sequence[Run]) -> list[Sheet]:
             # Runs can be compared that have the same rule on the same items.
             parts = list(_grouped(same, lambda run: (_rule(run), _content(run))))
             parts.sort(key=lambda part: (-len(_content(part[0])), str(part[0].path)))
-            first = _content(parts[0][0])
+            firsts: dict[Subject, bytes] = {}
             for part in parts:
+                content, subjects = _content(part[0]), dict.fromkeys(map(subject_of, part))
+                first = next((firsts[one] for one in subjects if one in firsts), content)
+                firsts = dict.fromkeys(subjects, first) | firsts
                 best = sorted(part, key=lambda run: inf if run.headline.value is None else -run.headline.value)
                 columns = tuple(dict.fromkeys(column for run in best for column in columns_of(run)))
                 rows = (*_rows(best, columns), *_baselines(best, columns))
-                about = tuple(_qualifiers(part, parts)), _content(part[0]) != first
+                about = tuple(_qualifiers(part, parts)), content != first
                 sheets.append(Sheet(title_of(best), best[0].items_total, *about, columns, rows, modes_of(best)))
     return sheets
 

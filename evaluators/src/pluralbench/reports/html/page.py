@@ -24,7 +24,7 @@ from pluralbench.reports.profile_modes import MODES_NOTE
 from pluralbench.reports.ranking import MEAN, RANKS, Ranking, overview_sentence, rank_sheet, ranked_table, standings
 from pluralbench.reports.runs import run_table
 from pluralbench.reports.sections import correlation_section, other_sections
-from pluralbench.reports.sheets import Sheet, modes_table, sheets_of, title_of
+from pluralbench.reports.sheets import Sheet, Subject, modes_table, sheets_of, subject_of, title_of
 from pluralbench.reports.tables import Column, Row, Table, upright
 from pluralbench.reports.votes import votes_notes, votes_tables
 from pluralbench.reports.writing import Report
@@ -187,12 +187,12 @@ def _benchmark_sections(listed: Sequence[Listed]) -> tuple[dict[str, tuple[str, 
     sheets = sheets_of([one.run for one in listed])
     rankings: list[Ranking] = []
     browsers: list[Browsed] = []
-    benchmarks: dict[str, Benchmark] = {}
+    benchmarks: dict[Subject, Benchmark] = {}
     findings, budget = [], BUDGET
     with progress("Comparing models", len(sheets)) as meter:
         for at, sheet in enumerate(sheets):
             name = sheet.runs[0].config.benchmark.name
-            benchmark = benchmarks.setdefault(name, Benchmark(at, [], [], []))
+            benchmark = benchmarks.setdefault(sheet.subject, Benchmark(at, [], [], []))
             ranking = rank_sheet(sheet)
             rankings.append(ranking)
             if not sheet.other:
@@ -210,7 +210,8 @@ def _benchmark_sections(listed: Sequence[Listed]) -> tuple[dict[str, tuple[str, 
                 benchmark.tables.append(table(f"people-{at}-{place}", one, notes=texts))
             benchmark.sheets.append(sheet)
             if listed[0].checked is None:
-                unique = name if len(benchmark.sheets) == 1 else f"{name}-{len(benchmark.sheets)}"
+                place = sum(other.runs[0].config.benchmark.name == name for other in sheets[: at + 1])
+                unique = name if place == 1 else f"{name}-{place}"
                 browsers.append(browse(f"items-{at}", unique, sheet, budget // (len(sheets) - at)))
                 budget -= browsers[-1].size
                 benchmark.items.append(browsers[-1].shown)
@@ -357,7 +358,7 @@ def _lead(results: FoundRuns, runs: Sequence[Run]) -> str:
     counts = [
         (len(runs), "run", ""),
         (len({run.name for run in runs}), "model", ""),
-        (len({run.config.benchmark.name for run in runs}), "benchmark", ""),
+        (len({subject_of(run) for run in runs}), "benchmark", ""),
         (len(results.personalized), "personalization", ""),
         (len(results.downstream), "policy", "policies"),
         (len(results.plans), "plan run", ""),
