@@ -137,7 +137,9 @@ def test_an_item_is_shown_with_its_person_texts_and_scores(
     assert run("show", made.path, "--id", "p0-1", "--full")[1].count("word") == 400
 
 
-def test_a_judges_replies_are_shown_as_they_came_in_both_orders(data: Path, tmp_path: Path, shown: Any) -> None:
+def test_a_judges_replies_are_shown_as_they_came_in_both_orders(
+    data: Path, tmp_path: Path, shown: Any, run: Command
+) -> None:
     def reply(body: dict[str, Any], number: int) -> Reply:
         text = body["messages"][-1]["content"]
         if " 0!" in text:
@@ -156,6 +158,8 @@ def test_a_judges_replies_are_shown_as_they_came_in_both_orders(data: Path, tmp_
         [{"outcome": "answer", "text": "Sure.\n[[A]]"}]
     ] * 2
     assert of(shown(made.path, "--invalid")) == ["q0", "q1"]
+    text = run("show", made.path, "--id", "q0")[1]
+    assert "\nInvalid: no verdict." in text, "the reason is of the pair, not of the last reply"
 
 
 def test_rankings_have_all_answers_and_ratings_their_replies(

@@ -158,7 +158,7 @@ def _decision(decision: Row, *, full: bool) -> Iterator[Part]:
     if "truth" in decision:
         yield _heading(f"Verdict {decision['verdict']}{certainty}; the label is {decision['truth']}")
     if decision.get("reason"):
-        yield _text(f"Invalid: {decision['reason']}.")
+        yield _heading(f"Invalid: {decision['reason']}.")
 
 
 def _replies(replies: Sequence[Row], *, full: bool) -> Iterator[Part]:
