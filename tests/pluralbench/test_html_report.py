@@ -226,6 +226,18 @@ def test_without_its_data_the_page_has_no_texts_and_says_why(folder: Path, tmp_p
     assert any("Texts are not shown." in word for word in page.words)
 
 
+def test_of_changed_data_the_page_has_the_texts_that_were_scored_and_says_so(tmp_path: Path, run: Command) -> None:
+    runs = hostile_runs(tmp_path)
+    data = tmp_path / "pairs.jsonl"
+    data.write_text(data.read_text(encoding="utf-8").replace("Question 5?", "Another question?"), encoding="utf-8")
+    status, said, _ = run("report", str(runs[0].path), "--html", str(tmp_path / "report.html"))
+    assert status == 0
+    assert "pairs.jsonl has changed since" in " ".join(said.split())
+    page = Read((tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert len(page.block("items-0-index")["texts"]) == 11
+    assert "All 12 items are here, 11 of them with their texts." in page.text
+
+
 def test_a_page_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError) as caught:
         write_html(FoundRuns([], [], []), tmp_path / "page.html")

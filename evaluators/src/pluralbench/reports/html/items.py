@@ -58,7 +58,7 @@ class Browsed(NamedTuple):
     Attributes:
         shown: The controls.
         blocks: The data.
-        note: Why there are no texts; empty if there are.
+        note: Why texts are missing; empty if none is.
         size: Characters of the blocks with texts.
     """
 
@@ -183,14 +183,20 @@ def _first(values: Floats, then: Floats | None = None) -> list[int]:
 
 
 def _texts(runs: Sequence[Run]) -> tuple[ItemTexts, str]:
-    """The texts of the first run's data that can be read, or why there are none."""
-    problem = ""
+    """The texts of the first run whose data is unchanged, else of data that can be read; and why some are missing."""
+    found, problem = ItemTexts({}, "", same=False), ""
     for run in runs:
         try:
-            return read_texts(run), ""
+            texts = read_texts(run)
         except DataError as error:
-            problem = problem or str(error).removesuffix(MOVED)
-    return ItemTexts({}, "", same=False), f"Texts are not shown. {problem}"
+            problem = problem or f"Texts are not shown. {str(error).removesuffix(MOVED)}"
+            continue
+        if texts.same:
+            return texts, ""
+        if not found.items:
+            found = texts
+            problem = f"{texts.place} has changed since {run.path} was made; items whose texts changed have none here."
+    return found, problem
 
 
 def _examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> dict[Key, Mapping[str, Any]]:
