@@ -14,7 +14,7 @@ from _pytest.runner import runtestprotocol
 
 LIMIT = 2.0
 """CPU seconds of an unmarked case."""
-BUDGET = 450.0
+BUDGET = 400.0
 """CPU seconds of all unmarked cases, without collecting them."""
 SLOW = ("heavy", "learning", "engines", "faults")
 CALL = pytest.StashKey[float]()
