@@ -49,9 +49,10 @@ def test_a_missing_column_is_named_beside_those_there_are(
 ) -> None:
     rows = [{key: value for key, value in row.items() if key != missing} for row in pairs(2, extra="x")]
     left = ", ".join(rows[0])
-    refused(
+    said = refused(
         write(tmp_path / "p.csv", rows), f"has no column `{missing}`; it has {left}", f'`columns=["{missing}=COLUMN"]`'
     )
+    assert ("split it off if the responses are whole conversations" in said) == (missing == "prompt")
 
 
 @pytest.mark.parametrize("what", ["prompt", "chosen", "id", "subset", "cluster", "system"])

@@ -75,7 +75,9 @@ def _names(columns: Columns, field: str) -> tuple[str, ...]:
 
 def _missing(frame: pl.DataFrame, field: str, name: str, where: str) -> str:
     fix = f'name the right one with `columns=["{field}=COLUMN"]`'
-    if field == "annotations":
+    if field == "prompt" and {"chosen", "rejected"} <= {*frame.columns}:
+        fix += ", or split it off if the responses are whole conversations"
+    elif field == "annotations":
         fix = "it has the people's votes; add it, or name the right one in a benchmark file"
     elif field not in Columns.model_fields:
         fix = "it marks the earlier pairs of each user; add it, or describe the data in a benchmark file"
