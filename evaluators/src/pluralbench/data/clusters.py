@@ -82,15 +82,15 @@ def assign_clusters(items: pl.DataFrame, columns: Mapping[str, str | None]) -> t
     keys = items.select("cluster", prompt=pl.when(by_prompt).then(hashes))
     repeated = items.select("config", "rank", "responses", prompt=hashes).filter(_is_repeated(hashes))
     pairs = Counter(_repeated_pairs(repeated))
-    names = items["cluster"][connected_groups(keys)]
+    groups = connected_groups(keys)
     clusters = Clusters(
         column=", ".join(sorted({column for column in columns.values() if column is not None})) or None,
-        clusters=names.n_unique(),
+        clusters=groups.n_unique(),
         repeated_prompts=repeated.height - repeated.select("config", "prompt").n_unique(),
         repeated_pairs=pairs.total() - len(pairs),
         mirrored_pairs=sum((config, prompt, b, a) in pairs for config, prompt, a, b in pairs) // 2,
     )
-    return items.with_columns(cluster=names), clusters
+    return items.with_columns(cluster=items["cluster"][groups]), clusters
 
 
 def _prompt_hashes(items: pl.DataFrame) -> pl.Series:

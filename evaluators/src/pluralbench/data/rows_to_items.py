@@ -1,6 +1,6 @@
 """Convert the rows of a table to items: columns of plain text at once, other columns row by row."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from hashlib import blake2b
 from typing import Any
@@ -98,7 +98,7 @@ def _part_to_items(
         constants = {name: value for name, value in values.items() if isinstance(value, pl.Expr)}
         kinds = {name: ITEMS[name] for name, value in values.items() if value is not None and name not in constants}
         items = typed_frame(values, pl.Schema(kinds))
-        parts.append(items.with_columns(digest=_digests(items.with_columns(**constants))))
+        parts.append(items.with_columns(digest=_digests(items, constants)))
     names = parts[0].columns
     columns_of_items = [pl.concat([part.drop_in_place(name) for part in parts], rechunk=True) for name in names]
     return pl.DataFrame(columns_of_items).with_columns(**constants)
@@ -156,7 +156,7 @@ def _prompts(source: SourceRows, *, user_turns: bool) -> pl.Series | list[Any]:
     return source.frame.select(pl.concat_list(message, user).list.drop_nulls()).to_series()
 
 
-def _digests(items: pl.DataFrame) -> pl.Series:
+def _digests(items: pl.DataFrame, constants: Mapping[str, pl.Expr]) -> pl.Series:
     """Return 32 hex digits of each item's BLAKE2b over `CONTENT`, in which each text follows its number of bytes."""
     value = pl.element()
     message = value.struct.field("content")
@@ -167,6 +167,8 @@ def _digests(items: pl.DataFrame) -> pl.Series:
         "responses": text,
         "rank": value.cast(pl.String),
     }
-    parts = [pl.col(name).list.eval(forms[name].fill_null("-")).list.join("\n").fill_null("") for name in CONTENT]
-    contents = items.select(pl.concat_str(parts, separator="\n\n").cast(pl.Binary)).to_series().to_list()
+    parts = {name: pl.col(name).list.eval(forms[name].fill_null("-")).list.join("\n").fill_null("") for name in CONTENT}
+    once = pl.DataFrame().select(**constants).select(parts[name] for name in parts if name in constants)
+    parts |= {text.name: pl.lit(text[0]) for text in once}
+    contents = items.select(pl.concat_str(parts.values(), separator="\n\n").cast(pl.Binary)).to_series().to_list()
     return pl.Series([blake2b(content, digest_size=16).hexdigest() for content in contents], dtype=pl.String)
