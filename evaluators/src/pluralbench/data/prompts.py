@@ -27,7 +27,7 @@ from pluralbench.errors import DataError
 
 KNOWN = ("profile", "persona", "earlier")
 """Columns of items that describe the person; groups never contain the rubric aspects."""
-BATCH_GROUPS = 512  # groups that are Python objects at a time; each may have many long posts
+BATCH_GROUPS = 2048  # groups whose texts are Python objects at a time
 POSTS = "Posts I wrote earlier:\n{posts}"
 PLAN = "What I expect of an answer: {plan}"
 ORACLE = "What this person expects of an answer:\n{aspects}"
@@ -78,9 +78,9 @@ class UserContext:
 
 
 class ItemGroups(Sequence[Group]):
-    """Groups of items, of which a batch at a time are Python objects."""
+    """Groups of items. Those read by index stay for a batch; in a loop each is made when its turn comes."""
 
-    def __init__(self, items: pl.DataFrame, make: Callable[[pl.DataFrame], list[Group]]) -> None:
+    def __init__(self, items: pl.DataFrame, make: Callable[[pl.DataFrame], Iterator[Group]]) -> None:
         self._items, self._make = items, make
         self._first, self._made = 0, list[Group]()
 
@@ -95,11 +95,11 @@ class ItemGroups(Sequence[Group]):
 
     def __getitem__(self, index: int | slice) -> Group | list[Group]:
         if isinstance(index, slice):
-            return self._make(self._items[index])
+            return [*self._make(self._items[index])]
         place = range(len(self))[index]
         if not self._first <= place < self._first + len(self._made):
             follows = place == self._first + len(self._made)
-            self._first, self._made = place, self._make(self._items.slice(place, BATCH_GROUPS if follows else 1))
+            self._first, self._made = place, [*self._make(self._items.slice(place, BATCH_GROUPS if follows else 1))]
         return self._made[place - self._first]
 
     def __iter__(self) -> Iterator[Group]:
@@ -127,20 +127,18 @@ def items_to_groups(
         DataError: If an item lacks the user context that the prompt shows.
     """
 
-    def make(part: pl.DataFrame) -> list[Group]:
-        rows = part.drop("prompt").iter_rows(named=True)
-        return [
-            Group(
+    def make(part: pl.DataFrame) -> Iterator[Group]:
+        rows = part.drop("prompt", "responses").iter_rows(named=True)
+        for item, prompt, responses in zip(rows, _messages(part["prompt"]), _lists(part["responses"]), strict=True):
+            item["prompt"] = prompt
+            yield Group(
                 f"{item['config']}/{item['id']}" if several_configs else item["id"],
                 prompt,
-                item["responses"],
+                responses,
                 build_person(item, context, full_context=full_context),
                 context_blocks(item, context),
                 block=item["block"],
             )
-            for row, prompt in zip(rows, _messages(part["prompt"]), strict=True)
-            for item in (row | {"prompt": prompt},)
-        ]
 
     needed = items.select("config", "id", "person", "prompt", "responses", *KNOWN)
     if context.prompt.profile != "none":  # an item without the context is refused before any is scored
@@ -163,6 +161,12 @@ def _messages(prompts: pl.Series) -> Iterator[list[Message]]:
     messages = zip(flat.field("role").to_list(), flat.field("content").to_list(), strict=True)
     for size in prompts.list.len().to_list():
         yield [{"role": role, "content": content} for role, content in islice(messages, size)]
+
+
+def _lists(lists: pl.Series) -> Iterator[list[str]]:
+    values = iter(lists.explode(empty_as_null=False, keep_nulls=False).to_list())
+    for size in lists.list.len().fill_null(0).to_list():
+        yield [*islice(values, size)]
 
 
 def build_person(item: Mapping[str, Any], context: UserContext, *, full_context: bool = False) -> Person:

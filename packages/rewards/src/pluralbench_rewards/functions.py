@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from types import CodeType
 from typing import Any
@@ -51,10 +52,11 @@ class FunctionModel:
         """Score every group. Raises `RewardsError` if the function does not return one number per response."""
         scores = dict(cached or {})
         new = [index for index in range(len(groups)) if index not in scores]
+        remaining = map(groups.__getitem__, new) if scores else iter(groups)
         with progress("scoring", len(groups), done=len(scores)) as meter:
             for start in range(0, len(new), GROUPS_PER_CALL):
                 indices = new[start : start + GROUPS_PER_CALL]
-                called = dict(zip(indices, self._call([groups[index] for index in indices]), strict=True))
+                called = dict(zip(indices, self._call([*islice(remaining, len(indices))]), strict=True))
                 scores |= called
                 if on_scored is not None:
                     on_scored(called)
