@@ -177,7 +177,7 @@ def _fence_start(line: str, start: int, fence: re.Match[str] | None) -> tuple[in
 def _inline_code(text: str) -> Iterator[Span]:
     """Find inline code: from a run of backticks to the next run of the same length on the line."""
     start = 0
-    for line in text.split("\n"):
+    for line in text.split("\n") if "`" in text else ():
         runs = [match.span() for match in BACKTICKS.finditer(line)]
         by_length: dict[int, list[int]] = {}
         for index, (begin, end) in enumerate(runs):
@@ -211,8 +211,14 @@ def _paired_latex(text: str) -> Iterator[Span]:
             place += 2
 
 
-def _finder(pattern: re.Pattern[str]) -> Callable[[str], Iterator[Span]]:
-    return lambda text: (match.span() for match in pattern.finditer(text))
+def _finder(pattern: re.Pattern[str], *parts: str) -> Callable[[str], Iterator[Span]]:
+    """A search for a pattern, each match of which has one of the parts; looking for these first is much faster."""
+
+    def find(text: str) -> Iterator[Span]:
+        if any(part in text for part in parts):
+            yield from (match.span() for match in pattern.finditer(text))
+
+    return find
 
 
 # The order matters: a number in code is code.
@@ -220,9 +226,9 @@ FINDERS: tuple[tuple[str, Callable[[str], Iterator[Span]]], ...] = (
     ("fenced code", _fenced),
     ("inline code", _inline_code),
     ("LaTeX", _paired_latex),
-    ("LaTeX", _finder(LATEX)),
-    ("URL", _finder(URL)),
-    ("e-mail address", _finder(EMAIL)),
-    ("placeholder", _finder(PLACEHOLDER)),
-    ("number", _finder(NUMBER)),
+    ("LaTeX", _finder(LATEX, "$", "\\")),
+    ("URL", _finder(URL, "://", "www.")),
+    ("e-mail address", _finder(EMAIL, "@")),
+    ("placeholder", _finder(PLACEHOLDER, *"{%<[$")),
+    ("number", _finder(NUMBER, "")),
 )
