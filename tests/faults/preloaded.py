@@ -11,7 +11,7 @@ OURS = """
     pluralbench_runs pluralbench_schemas pluralbench_studies pluralbench_tables
 """
 FOREIGN = """
-    _pytest accelerate anyio._backends._asyncio bm25s datasketch encodings.idna google.cloud.translate_v3 grpc
+    _pytest accelerate anyio._backends._asyncio bm25s encodings.idna google.cloud.translate_v3 grpc
     hanzidentifier huggingface_hub markdownify matplotlib.backends.backend_agg matplotlib.backends.backend_svg
     matplotlib.figure matplotlib.style networkx openai.lib.streaming.chat openai.resources.chat.completions
     openai.types.chat pandera.backends.polars.builtin_checks pandera.backends.polars.register pandera.polars py3langid

@@ -206,13 +206,14 @@ def _matches(texts: Sequence[Sequence[bytes]], others: Sequence[Sequence[bytes]]
 def _band_keys(words: Words, bands: tuple[int, int], seed: int = 1) -> list[list[bytes]]:
     """The MinHash of each text by band: for each row the least of its shingles' hashes under a permutation.
 
-    The hashes and permutations are those of `datasketch.MinHash`.
+    The hashes and permutations are those of `datasketch.MinHash`, whose import takes longer than most audits.
     """
-    from datasketch import MinHash
-
     hashes, starts = _shingles(words)
+    rng = np.random.RandomState(seed)  # whose numbers never change
+    factors = 2 * rng.randint(0, 1 << HALF - 1, PERMUTATIONS, np.uint32) + 1
+    summands = rng.randint(0, 1 << HALF, PERMUTATIONS, np.uint32)
     minima = np.empty((len(starts), bands[0] * bands[1]), np.uint32)
-    for row, factor, summand in zip(minima.T, *MinHash(PERMUTATIONS, seed).permutations, strict=False):
+    for row, factor, summand in zip(minima.T, factors, summands, strict=False):
         row[:] = np.minimum.reduceat(hashes * factor + summand, starts)
     keys: list[list[bytes]] = minima.view(f"V{bands[1] * minima.itemsize}").tolist()
     return keys
