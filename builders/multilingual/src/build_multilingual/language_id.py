@@ -44,7 +44,7 @@ def _model() -> Model:
         identifier.nb_classes,
         identifier.nb_pc.astype(float),
         identifier.nb_ptc.astype(float),
-        np.array(identifier.tk_nextmove),
+        np.asarray(identifier.tk_nextmove),
         np.array(identifier.tk_row, np.int64) << 8,
         np.array(identifier.tk_output),
     )
