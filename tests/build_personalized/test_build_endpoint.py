@@ -66,10 +66,12 @@ def test_a_model_that_answers_nothing_leaves_no_pair(run: Run, tmp_path: Path) -
         path = recipe(tmp_path, server.base_url)
         result = run("--recipe", path, "--out", tmp_path / "out")
         refused(
-            result, "No question became a pair: 3 chosen: empty answer; the calls are recorded", "`--fresh` starts over"
+            result,
+            "No question became a pair: 3 dropped (chosen: empty answer); the calls are recorded",
+            "`--fresh` starts over",
         )
         assert len(server.requests) == 6
-        refused(run("--recipe", path, "--out", tmp_path / "out"), "3 chosen: empty answer")
+        refused(run("--recipe", path, "--out", tmp_path / "out"), "3 dropped (chosen: empty answer)")
         assert len(server.requests) == 6, "what is recorded is not asked again"
     assert not (tmp_path / "out").exists()
 

@@ -132,7 +132,7 @@ def test_at_most_so_many_users_of_each_config(run: Run, tmp_path: Path) -> None:
     [
         (["--own-splits"], ["the user 'user 0' is in the splits train and test of the source", "`--own-splits`"]),
         (["--limit", "2"], ["mine has 2 users for the splits train, validation, test", "`--shares 1/0/0`"]),
-        (["--min-posts", "9"], ["No pair is left: 8 fewer than 9 other questions"]),
+        (["--min-posts", "9"], ["No pair is left: 8 dropped (fewer than 9 other questions)"]),
         (
             ["--persona-llm", "hand-written"],
             ["no hand-written answer for persona of user 0", "choose a model, or none, with `--persona-llm`"],

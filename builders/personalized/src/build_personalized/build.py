@@ -92,5 +92,5 @@ def tables(pairs: pl.DataFrame, recipe: PersonalizedRecipe) -> list[ReleaseTable
 def nothing_left(missing: str, drops: pl.DataFrame) -> str:
     """Return the message for a build without rows, with the reasons of the drops."""
     counts = drops.group_by("reason", maintain_order=True).len().sort("len", descending=True, maintain_order=True)
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in counts.iter_rows())
+    reasons = ", ".join(f"{count:,} dropped ({reason})" for reason, count in counts.iter_rows())
     return f"No {missing}: {reasons}; the calls are recorded, and `fresh=True` starts over."
