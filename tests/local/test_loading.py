@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from pluralbench_local import LocalError, load, score
-from pluralbench_runs import UserError
+from pluralbench_runs import RecipeError, UserError
 from reward_models import (
     Folders,
     conversation_ids,
@@ -133,9 +133,9 @@ def test_a_rule_that_does_not_fit(classifiers: Folders, label: str) -> None:
 
 
 def test_options_of_another_kind_are_refused(classifiers: Folders, language_models: Folders) -> None:
-    with pytest.raises(LocalError, match=r"of the kind implicit has no label; leave out `label=\.\.\.`"):
+    with pytest.raises(RecipeError, match=r"`label=\.\.\.` is for classifiers; leave it out"):
         load(language_models(), kind="implicit", label="logit:0", device="cpu")
-    with pytest.raises(LocalError, match=r"of the kind classifier has no reference; leave out `reference=\.\.\.`"):
+    with pytest.raises(RecipeError, match=r"`reference=\.\.\.` is for implicit rewards; set `kind=\"implicit\"`"):
         load(classifiers(), reference=language_models(), device="cpu")
 
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast, get_args
 from pluralbench_calls import Backend
 from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, model_overrides
 from pluralbench_local import LocalModel, ServedModel
+from pluralbench_local.config import described
 from pluralbench_policies.language_models import Library, chat_model_of, language_model
 from pluralbench_rewards import (
     AnyRewardModel,
@@ -155,7 +156,7 @@ def model_config(model: Scorable) -> Scorable:
     if isinstance(model, str | Path):
         model = LocalModel(name=str(model))
     if isinstance(model, LocalModel) and model.name == LOCAL:
-        return model.model_copy(update={"name": base_model_path(LOCAL), "kind": "implicit"})
+        return described(model, name=base_model_path(LOCAL), kind="implicit")
     return model
 
 

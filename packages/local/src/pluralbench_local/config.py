@@ -152,10 +152,13 @@ class LocalModel(FrozenModel):
         given = self._given()
         own = {*TOKEN_FIELDS} if self.kind == "token" else {*STEP_FIELDS} if self.kind in {None, "process"} else set()
         own |= {"positive_token", "negative_token"} if self.has_steps() else set()
-        for kind, fields in (("token", TOKEN_FIELDS), ("process", STEP_FIELDS)):
+        own |= {"reference"} if self.kind == "implicit" else set()
+        for kind, fields in (("token", TOKEN_FIELDS), ("process", STEP_FIELDS), ("implicit", ("reference",))):
             name = next((name for name in fields if name in given and name not in own), None)
             if name is not None:
                 raise ValueError(f'`{name}=...` is for {kind} rewards; set `kind="{kind}"`, or leave it out')
+        if self.kind == "implicit" and self.label is not None:
+            raise ValueError("`label=...` is for classifiers; leave it out")
         if self.kind == "token":
             check_token_reward(given)
         if self.has_steps():

@@ -101,12 +101,6 @@ def load_to_score(model: LocalModel, scoring: ScoringConfig) -> AnyRewardModel:
 
 def _load(kind: ModelKind, files: ModelFiles, options: RunOptions) -> LocalRewardModel:
     model = files.source
-    other = "label" if kind.option == "reference" else "reference"
-    if getattr(model, other) is not None:
-        raise LocalError(
-            f"A reward model of the kind {kind.name} has no {other}; leave out `{other}=...`, or choose another "
-            "`kind=...`."
-        )
     tokenizer = load_tokenizer(model)
     network = kind.network(files)
     network, reference = (network, None) if model.reference is None else _with_reference(kind, model, network)
