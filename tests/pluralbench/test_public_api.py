@@ -197,6 +197,7 @@ score {model} --kind implicit --reference ./absent --data sample
 score org/absent --data sample
 score {model} --device nosuch --data sample
 judge org/absent --data sample
+judge {model} --benchmark pairs --data p.jsonl --out scored
 train ./absent --data sample --out trained
 train-planner ./absent --data sample --out planner
 plan ./absent --data sample

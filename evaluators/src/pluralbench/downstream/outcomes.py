@@ -168,7 +168,8 @@ def outcome_judge(
     config = JudgeConfig(max_tokens=outcome.max_tokens).for_model(outcome.judge)
     chat, reached, here = judge_chat_model(outcome.judge, config, connection, seeded=False)
     # `values` replaces the ledger by that of the candidates.
-    judge = Judge(chat, reached, Path("ledger.sqlite"), attempts=outcome.attempts, backend=here.get(chat.model))
+    backend = None if here is None else here()
+    judge = Judge(chat, reached, Path("ledger.sqlite"), attempts=outcome.attempts, backend=backend)
     return OutcomeJudge(outcome, judge, aspect_titles(items) if outcome.measure == "rubric" else {})
 
 

@@ -112,10 +112,10 @@ def judge(
     local = next((one for one in models if isinstance(one, LocalModel)), None)
     named = (loaded.data, loaded.prompt, options, local)
     target = Path(out or run_folder(name, config, *named, seed=seed, shard=loaded.shard))
-    here |= {} if rubric is None else rubric.here
-    judges = judges_of(config, target.with_name(target.name + ".work") / "ledger.sqlite", here=here)
+    here |= {} if rubric is None or rubric.here is None else {rubric.model.model: rubric.here}
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
+            judges = judges_of(config, output.work / "ledger.sqlite", here=here)
             with stopwatch(output.work) as seconds:
                 # A judge that cannot be asked is noticed before the others have judged all; a batch would take a day.
                 served = [judge for judge in judges if judge.backend is None]
@@ -177,8 +177,8 @@ def write_judge_run(
 
 def _chat_models(
     models: Sequence[str | LocalModel], judging: JudgeConfig, connection: ConnectionConfig | None
-) -> tuple[tuple[ChatModel, ...], ConnectionConfig, dict[str, Backend]]:
-    """Resolve the judges, the connection to those at an endpoint, and the backends of those in this process.
+) -> tuple[tuple[ChatModel, ...], ConnectionConfig, dict[str, Callable[[], Backend]]]:
+    """Resolve the judges, the connection to those at an endpoint, and what makes the backends of those in this process.
 
     Raises:
         EvaluationError: If there is no judge, one is there twice, or the options of votes do not apply.
@@ -201,7 +201,7 @@ def _chat_models(
     check_votes(judging, chats)
     connections = [one.connection for one in resolved]
     reached = next((one for one in connections if one.base_url is not None), connections[0])
-    return chats, reached, {name: backend for one in resolved for name, backend in one.here.items()}
+    return chats, reached, {one.model.model: one.here for one in resolved if one.here is not None}
 
 
 def check_votes(judging: JudgeConfig, chats: Sequence[ChatModel]) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from pkgutil import resolve_name
-from types import MappingProxyType
 from typing import Any, NamedTuple, cast, get_args
 
 from pluralbench_calls import Backend
@@ -161,11 +160,11 @@ def model_config(model: Scorable) -> Scorable:
 
 
 class ResolvedChat(NamedTuple):
-    """A chat model, the connection to it, and, if it runs in this process, its backend by its name."""
+    """A chat model, the connection to it, and, if it runs in this process, what makes its backend."""
 
     model: ChatModel
     connection: ConnectionConfig
-    here: Mapping[str, Backend] = MappingProxyType({})
+    here: Callable[[], Backend] | None = None
 
 
 def runs_here(name: str | LocalModel, connection: ConnectionConfig | None) -> bool:
@@ -231,13 +230,17 @@ def _resolve_here(name: str | LocalModel, connection: ConnectionConfig, sampling
             f"{getattr(name, 'name', name)} runs in this process, where `connection.{given[0]}=...` has no effect; "
             "leave it out."
         )
-    # What cannot run is refused first: importing the libraries takes seconds. No schema restricts what it writes.
     name = language_model(name)
+    # No schema restricts what it writes.
     chat = chat_model_of(name, **sampling).model_copy(update={"structured_output": False})
-    with step("Importing the libraries of the model"):
+    return ResolvedChat(chat, connection, partial(_backend_here, name))
+
+
+def _backend_here(model: LocalModel) -> Backend:
+    with step("Importing the libraries of the model"):  # takes seconds, so what cannot run is refused before
         from pluralbench_policies import generation_backend
 
-    return ResolvedChat(chat, connection, {chat.model: generation_backend(name)})
+    return generation_backend(model)
 
 
 def chat_file_name(chat: ChatModel) -> str:

@@ -137,9 +137,10 @@ def judge_personas(
     name = f"{PERSONA_JUDGE}-{chat_file_name(chat)}-{judging.setting}-{judging.variables}"
     in_name = ("setting", "variables")
     target = Path(out or run_folder(name, config, data, options, seed=seed, exclude=in_name, shard=part))
-    [the_judge] = judges_of(config, target.with_name(target.name + ".work") / "ledger.sqlite", here=here)
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
+            own = {} if here is None else {chat.model: here}
+            [the_judge] = judges_of(config, output.work / "ledger.sqlite", here=own)
             with stopwatch(output.work) as seconds:
                 in_shard = [part is None or part.contains(user) for user in drawn.frame["user"]]
                 frame = judge_persona_items(the_judge, judging, drawn.frame, in_shard)

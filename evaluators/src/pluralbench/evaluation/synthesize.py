@@ -98,17 +98,17 @@ def synthesize(
     )
     name = f"{loaded.name}-{chat_file_name(chat)}-synthesize"
     target = Path(out or run_folder(name, config, loaded.data, options, seed=seed))
-    the_judge = Judge(
-        chat,
-        connection,
-        target.with_name(target.name + ".work") / "ledger.sqlite",
-        attempts=synthesizing.attempts,
-        reply=synthesizing.chosen_format,
-        seed=seed,
-        backend=here.get(chat.model),
-    )
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
+            the_judge = Judge(
+                chat,
+                connection,
+                output.work / "ledger.sqlite",
+                attempts=synthesizing.attempts,
+                reply=synthesizing.chosen_format,
+                seed=seed,
+                backend=None if here is None else here(),
+            )
             with stopwatch(output.work) as seconds:
                 personas = synthesize_people(people, the_judge, synthesizing)
                 _write(output, config, the_judge, personas, seconds())

@@ -1,6 +1,6 @@
 """Replies of a judge in one or both orders, as rows and verdicts; shared by `judge` and `judge-personas`."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -90,7 +90,7 @@ def judges_of(
     ledger: Path | Ledger,
     connection: ConnectionConfig | None = None,
     backend: Backend | None = None,
-    here: Mapping[str, Backend] | None = None,
+    here: Mapping[str, Callable[[], Backend]] | None = None,
 ) -> list[Judge]:
     """Return the judges of a run: one, or a panel.
 
@@ -99,7 +99,7 @@ def judges_of(
         ledger: Recorded calls, or the file for them.
         connection: Endpoint and limits. Default: those that the run records.
         backend: Backend that answers in place of the models. Default: the models.
-        here: Backends of the models in this process, by name. Default: none.
+        here: What makes the backends of the models in this process, by name. Default: none.
 
     Raises:
         CallsError: The connection does not fit a model.
@@ -112,15 +112,15 @@ def judges_of(
     else:  # a retry samples again at the same temperature
         own |= {"seed": config.seed, "temperature_step": 0.0}
     reached = connection or config.connection
-    here, judges = here or {}, []
+    backends, judges = {name: make() for name, make in (here or {}).items()}, []
     for model in config.judges.values() if isinstance(config, JudgeRunConfig) else [config.model]:
-        judge = Judge(model, reached, ledger, **own, backend=backend or here.get(model.model))
+        judge = Judge(model, reached, ledger, **own, backend=backend or backends.get(model.model))
         if isinstance(judging, JudgeConfig) and judging.prompt is not None:
             judge = replace(judge, prompt=judging.prompt, temperature_step=_step(model))
         writer = config.rubric_model if isinstance(config, JudgeRunConfig) else None
         if isinstance(judging, JudgeConfig) and writer is not None:
             other = rubric_connection(judging, reached)
-            own_backend = backend or here.get(writer.model)
+            own_backend = backend or backends.get(writer.model)
             rubric_writer = replace(judge, model=writer, connection=other, backend=own_backend, prompt=None)
             judge = replace(judge, rubric_writer=replace(rubric_writer, temperature_step=_step(writer)))
         judges.append(judge)

@@ -169,7 +169,7 @@ def _judge_again(
             raise RunError(f"{model.name} is {judge.model.model}, and the run's judge is {here.model}.")
         if "chat_template" in here.extra:
             raise RunError(f"The judge {here.model} had a chat template of its own, which no run contains.")
-        return judge.connection, judge.here[here.model]
+        return judge.connection, judge.here and judge.here()
     served = next((one.model for one in models if one.provider != LOCAL), None)
     if rescoring.connection is None and served is not None:
         raise RunError(
