@@ -192,3 +192,30 @@ def test_a_table_that_never_quotes_is_read_by_an_option_or_an_entry(run: Command
         items = load_items(benchmark, data)
         assert messages(items) == [("user", '"Hm" she said')]
         assert items.frame["responses"].to_list() == [["So.", '"']]
+
+
+def test_texts_beside_lists_are_refused_and_read_as_json(tmp_path: Path) -> None:
+    rows = [
+        {
+            "id": n,
+            "prompt": "?",
+            "chosen": "good" if n else [{"role": "assistant", "content": "good"}],
+            "rejected": "no",
+        }
+        for n in range(3)
+    ]
+    path = str(write(tmp_path / "mixed.jsonl", rows))
+    with pytest.raises(DataError, match=r"each cell of `chosen` is .* or a list or a text .*json_texts=chosen"):
+        load_items(find_benchmark("pairs"), path)
+    read = load_items(find_benchmark("pairs", ["json_texts=chosen"]), path)
+    assert read.frame["responses"].to_list() == [["good", "no"]] * 3
+
+
+def test_turns_before_a_response_that_the_prompt_lacks_are_refused(tmp_path: Path) -> None:
+    turns = [{"role": "user", "content": "a hobby?"}, {"role": "assistant", "content": "Which?"}]
+    turns.append({"role": "user", "content": "A quiet one."})
+    sides = {side: [*turns, {"role": "assistant", "content": side}] for side in ("chosen", "rejected")}
+    with pytest.raises(DataError, match=r"id 0: `chosen` has 2 turns before .* \('Which\?', 'A quiet one.'\)"):
+        load_items(find_benchmark("pairs"), str(write(tmp_path / "a.jsonl", [{"prompt": "a hobby?", **sides}])))
+    whole = load_items(find_benchmark("pairs"), str(write(tmp_path / "b.jsonl", [{"prompt": turns, **sides}])))
+    assert whole.frame["responses"].to_list() == [["chosen", "rejected"]]

@@ -18,6 +18,8 @@ MIN_QUOTED_CHARACTERS = 50
 MAX_ANSWERED_PROMPTS = 10
 """Prompts that may contain the better response in any table, such as requests to improve a text."""
 LIST_AS_TEXT = r"""(?s)^\s*\[\s*["'{].*\]\s*$"""
+OBJECT_AS_TEXT = r"""(?s)^\s*\{\s*".*\}\s*$"""
+TEXT_AS_TEXT = r"""(?s)^".*"$"""
 RESPONSE_FIELDS = {field for layout in LAYOUTS for field in layout.fields}
 Names = dict[str, tuple[str, ...]]
 """Columns of a table by the field of `Columns`."""
@@ -87,24 +89,29 @@ def _missing(frame: pl.DataFrame, field: str, name: str, where: str) -> str:
 
 
 def _check_json_texts(texts: Sequence[str], columns: Columns, frame: pl.DataFrame, where: str) -> None:
-    """Raise `DataError` for columns of texts of which each cell is a list written as text, and not named as JSON."""
+    """Raise `DataError` for columns whose cells are JSON, and not named as such: lists, or lists and texts."""
     if columns.json_texts == ():
         return
     named = columns.json_texts or ()
-    lists = [name for name in texts if name not in named and _are_lists_as_texts(frame[name].drop_nulls())]
+    lists = [name for name in texts if name not in named and _are_json(frame[name].drop_nulls())]
     if lists:
+        named_columns = " and of ".join(f"`{name}`" for name in lists)
         raise DataError(
-            f"{where}: each cell of {' and of '.join(f'`{name}`' for name in lists)} is a list written as text; read "
-            f'it with `columns=["json_texts={",".join([*named, *lists])}"]`, or say in a benchmark file that it is the '
-            "text: `json_texts = []`."
+            f"{where}: each cell of {named_columns} is a list written as text, or a list or a text in "
+            f'quotation marks; read it with `columns=["json_texts={",".join([*named, *lists])}"]`, or say in a '
+            "benchmark file that it is the text: `json_texts = []`."
         )
 
 
-def _are_lists_as_texts(values: pl.Series) -> bool:
-    parts = (values.head(1), values)  # most texts are known by the first
-    return (
-        values.dtype == pl.String and len(values) > 0 and all(part.str.contains(LIST_AS_TEXT).all() for part in parts)
-    )
+def _are_json(values: pl.Series) -> bool:
+    """Whether all cells are lists, or a mixture of texts with lists or objects, which a table has as JSON."""
+    if values.dtype != pl.String or values.is_empty():
+        return False
+    forms = (LIST_AS_TEXT, OBJECT_AS_TEXT, TEXT_AS_TEXT)
+    if not any(values.head(1).str.contains(form).all() for form in forms):  # most texts are known by the first
+        return False
+    lists, objects, texts = (values.str.contains(form) for form in forms)
+    return bool(lists.all() or ((lists | objects | texts).all() and texts.any() and not texts.all()))
 
 
 def _response_columns(benchmark: Benchmark, columns: Columns, layout: Layout, where: str) -> Names:

@@ -52,7 +52,7 @@ class Columns(FrozenModel):
         id: Id of the row; "#" numbers the rows.
         prompt: One or more columns, joined by an empty line. A text, a list of messages (`role` and `content`, or
             `from` and `value`), or with `Benchmark.user_turns` a list of the user's texts.
-        chosen: Better response: a text, or a conversation that ends with it.
+        chosen: Better response: a text, or a conversation that ends with it and whose other turns are in the prompt.
         rejected: Worse response.
         first: First response of a labeled pair.
         second: Second response of a labeled pair.

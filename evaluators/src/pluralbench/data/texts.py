@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
+from pluralbench_runs import plural
 
 from pluralbench.data.fields import Columns
 
@@ -121,6 +122,20 @@ def response_text(value: Any, column: str) -> str:
         if role != "assistant":
             raise ValueError(f"the last message in `{column}` has the role {role}, so it is not a response")
     return plain_text(value, column)
+
+
+def check_earlier_messages(value: Any, column: str, prompt: Sequence[Mapping[str, str]]) -> None:
+    """Raise `ValueError` if a conversation that ends with a response has earlier turns that the prompt lacks."""
+    if not isinstance(value, list) or any(isinstance(part, str) for part in value):
+        return
+    known = " ".join(" ".join(message["content"].split()) for message in prompt)
+    turns = [plain_text(part, column) for part in value[:-1] if _role(part, column) != "system"]
+    lacking = [text for text in turns if " ".join(text.split()) not in known]
+    if lacking:
+        raise ValueError(
+            f"`{column}` has {plural(len(lacking), 'turn')} before the response that the prompt lacks "
+            f"({first_ids([*map(shortened, lacking)])}); make the messages before the response the prompt"
+        )
 
 
 def plain_text(value: Any, column: str) -> str:

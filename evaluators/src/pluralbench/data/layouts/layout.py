@@ -10,7 +10,7 @@ import polars as pl
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import Columns
 from pluralbench.data.layouts.shown import Replies, Shown, show_responses
-from pluralbench.data.texts import Row, cell, response_text
+from pluralbench.data.texts import Row, cell, check_earlier_messages, parse_messages, response_text
 from pluralbench.errors import DataError
 
 SCORING = ("score", "judge", "train", "best-of-n", "optimize")
@@ -59,10 +59,17 @@ class SourceRows(NamedTuple):
             return self.frame.select(first=texts[0], second=texts[1])
 
         def read(row: Row) -> tuple[str, ...]:
-            return tuple(response_text(cell(row, name, self.columns), name) for name in (first, second))
+            cells = {name: cell(row, name, self.columns) for name in (first, second)}
+            texts = tuple(response_text(value, name) for name, value in cells.items())
+            if any(isinstance(value, list) and len(value) > 1 for value in cells.values()):
+                prompt = parse_messages(row, self.columns, user_turns=True)
+                for name, value in cells.items():
+                    check_earlier_messages(value, name, prompt)
+            return texts
 
         kinds = {"first": pl.String, "second": pl.String}
-        return pl.DataFrame(self.each(read, first, second), schema=kinds, orient="row")
+        names = (first, second, *self.columns.prompt, self.columns.system)
+        return pl.DataFrame(self.each(read, *names), schema=kinds, orient="row")
 
 
 def in_lists(*columns: pl.Series) -> pl.Series:
