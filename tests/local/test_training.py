@@ -17,6 +17,7 @@ from pluralbench_local.training_job import accelerator_of, read_log
 from pluralbench_local.training_model import model_rewards, rewards_of
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group
+from pluralbench_runs import RecipeError
 from reward_models import Folders, conversation_ids, load_plainly, make_tokenizer
 from torch.nn.functional import logsigmoid
 from training_runs import HELD_OUT, QUICK, RANKINGS, gradients, log_of, options, trainee
@@ -178,8 +179,10 @@ def test_a_classifier_of_several_logits_is_refused(classifiers: Folders, tmp_pat
 
 
 def test_what_training_has_no_use_for_is_refused(small: str, tmp_path: Path) -> None:
-    described: dict[str, Any] = {"kind": "implicit", "label": "logit:0", "reference": small, "dtype": "float16"}
+    described: dict[str, Any] = {"kind": "implicit", "label": "logit:0", "dtype": "float16"}
     for name, value in described.items():
         with pytest.raises(TrainingError, match=rf"^Training a reward model takes no `{name}=\.\.\.`; leave it out"):
             train(small, RANKINGS, tmp_path / "out", options=QUICK, **{name: value})
+    with pytest.raises(RecipeError, match="reference"):
+        train(small, RANKINGS, tmp_path / "out", options=QUICK, reference=small)
     assert list(tmp_path.iterdir()) == []

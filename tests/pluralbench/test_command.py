@@ -64,7 +64,7 @@ FITTING: dict[Any, dict[str, Any]] = {
 }
 """What all fields of a configuration fit, but those of `WITHOUT`."""
 WITHOUT: dict[Any, set[str]] = {
-    LocalModel: {"label", *STEP_FIELDS},
+    LocalModel: {"label", "reference", *STEP_FIELDS},
     JudgeConfig: {"prompt", "rubric", "rubric_model", "rubric_base_url"},
 }
 

@@ -185,7 +185,11 @@ def test_another_checkpoint_has_other_requests(tmp_path: Path, policy: str) -> N
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"reference": "base"}, PolicyError, "Sampling takes no `reference=...`, which is for reward models; remove"),
+        (
+            {"kind": "implicit", "reference": "b"},
+            PolicyError,
+            "Sampling takes no `reference=...`, which is for reward models; remove",
+        ),
         ({"label": "logit:0"}, PolicyError, "Sampling takes no `label=...`, which is for reward models; remove it"),
         ({"name": "org/nowhere"}, PolicyError, "org/nowhere cannot be identified: it is not a folder, and the Hub has"),
     ],

@@ -1,11 +1,13 @@
 """The CPU seconds of each case, with those of processes that it waits for, so that a slow one is found in CI.
 
 A case that is not marked belongs to the README's command. One that takes longer than `LIMIT` is tried again at once,
-since the first of a process also imports what it needs.
+since the first of a process also imports what it needs. Machines differ in speed by a factor of two, and so does one of
+them with what else it does, so seconds are those of a machine on which a loop of Python takes `LOOP`.
 """
 
 import json
 import resource
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +18,27 @@ LIMIT = 2.0
 """CPU seconds of an unmarked case."""
 BUDGET = 400.0
 """CPU seconds of all unmarked cases, without collecting them."""
+LOOP = 0.005
+"""CPU seconds of a loop over 100,000 numbers."""
+LOOP_EVERY = 10  # seconds
 SLOW = ("heavy", "learning", "engines", "faults")
 CALL = pytest.StashKey[float]()
+
+
+class Machine:
+    """How many CPU seconds of this machine are one of those that limits are stated in; measured now and then."""
+
+    factor, measured = 1.0, float("-inf")
+
+    @classmethod
+    def slowness(cls) -> float:
+        """The factor of the last seconds."""
+        if time.monotonic() > cls.measured + LOOP_EVERY:
+            total, before = 0, time.thread_time()
+            for number in range(100_000):
+                total += number
+            cls.factor, cls.measured = (time.thread_time() - before) / LOOP, time.monotonic()
+        return cls.factor
 
 
 def cpu_seconds() -> float:
@@ -28,11 +49,11 @@ def cpu_seconds() -> float:
 
 def record(item: pytest.Item, nextitem: pytest.Item | None, seconds: float, file: Path) -> None:
     """Append a case to the file, with the seconds of its calls: two if the first took too long."""
-    marked = any(item.get_closest_marker(name) for name in SLOW)
-    calls = [item.stash.get(CALL, 0.0)]
+    marked, slowness = any(item.get_closest_marker(name) for name in SLOW), Machine.slowness()
+    calls = [item.stash.get(CALL, 0.0) / slowness]
     if not marked and calls[0] > LIMIT:
         runtestprotocol(item, log=False, nextitem=nextitem)
-        calls.append(item.stash.get(CALL, 0.0))
-    row: dict[str, Any] = {"case": item.nodeid, "marked": marked, "seconds": seconds, "calls": calls}
+        calls.append(item.stash.get(CALL, 0.0) / slowness)
+    row: dict[str, Any] = {"case": item.nodeid, "marked": marked, "seconds": seconds / slowness, "calls": calls}
     with file.open("a", encoding="utf-8") as lines:
         lines.write(json.dumps(row) + "\n")
