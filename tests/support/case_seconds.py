@@ -2,7 +2,8 @@
 
 A case that is not marked belongs to the README's command. One that takes longer than `LIMIT` is tried again at once,
 since the first of a process also imports what it needs. Machines differ in speed by a factor of two, and so does one of
-them with what else it does, so seconds are those of a machine on which a loop of Python takes `LOOP`.
+them with what else it does, so seconds are those of a machine on which a loop of Python takes `LOOP`. The loop stays in
+the processor's cache, and tests do not, so the limits leave room.
 """
 
 import json
@@ -16,9 +17,9 @@ from _pytest.runner import runtestprotocol
 
 LIMIT = 2.0
 """CPU seconds of an unmarked case."""
-BUDGET = 400.0
+BUDGET = 500.0
 """CPU seconds of all unmarked cases, without collecting them."""
-LOOP = 0.005
+LOOP = 0.0035
 """CPU seconds of a loop over 100,000 numbers."""
 LOOP_EVERY = 10  # seconds
 SLOW = ("heavy", "learning", "engines", "faults")
