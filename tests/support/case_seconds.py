@@ -9,6 +9,7 @@ the processor's cache, and tests do not, so the limits leave room.
 import json
 import resource
 import time
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,20 +27,13 @@ SLOW = ("heavy", "learning", "engines", "faults")
 CALL = pytest.StashKey[float]()
 
 
-class Machine:
-    """How many CPU seconds of this machine are one of those that limits are stated in; measured now and then."""
-
-    factor, measured = 1.0, float("-inf")
-
-    @classmethod
-    def slowness(cls) -> float:
-        """The factor of the last seconds."""
-        if time.monotonic() > cls.measured + LOOP_EVERY:
-            total, before = 0, time.thread_time()
-            for number in range(100_000):
-                total += number
-            cls.factor, cls.measured = (time.thread_time() - before) / LOOP, time.monotonic()
-        return cls.factor
+@lru_cache(maxsize=1)
+def _slowness(_period: int) -> float:
+    """How many CPU seconds of this machine are one of those that limits are stated in; measured once a period."""
+    total, before = 0, time.thread_time()
+    for number in range(100_000):
+        total += number
+    return (time.thread_time() - before) / LOOP
 
 
 def cpu_seconds() -> float:
@@ -50,7 +44,8 @@ def cpu_seconds() -> float:
 
 def record(item: pytest.Item, nextitem: pytest.Item | None, seconds: float, file: Path) -> None:
     """Append a case to the file, with the seconds of its calls: two if the first took too long."""
-    marked, slowness = any(item.get_closest_marker(name) for name in SLOW), Machine.slowness()
+    marked = any(item.get_closest_marker(name) for name in SLOW)
+    slowness = _slowness(int(time.monotonic() / LOOP_EVERY))
     calls = [item.stash.get(CALL, 0.0) / slowness]
     if not marked and calls[0] > LIMIT:
         runtestprotocol(item, log=False, nextitem=nextitem)
