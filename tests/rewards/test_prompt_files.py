@@ -60,8 +60,9 @@ def written(folder: Path, values: Mapping[str, Any], name: str = "mine") -> Path
         ({"rubric": {"messages": [{"role": "user", "text": "{question}"}]}}, r"do not use \{rubric\}"),
         ({"samplng": {}}, "unknown key `samplng`"),
         ({"verdict": {"regex": "([AB]", "values": {"A": "A", "B": "B"}}}, "is not valid"),
-        ({"verdict": {"regex": "[AB]?", "values": {"A": "A", "B": "B"}}}, "matches an empty reply"),
-        ({"verdict": {"regex": "x", "box": True, "values": {"A": "A", "B": "B"}}}, "exactly one of"),
+        ({"verdict": {"regex": r"\[\[[AB]\]\]", "values": {"A": "A", "B": "B"}}}, "has no group; put parentheses"),
+        ({"verdict": {"regex": "([AB])?", "values": {"A": "A", "B": "B"}}}, "matches an empty reply"),
+        ({"verdict": {"regex": "(x)", "box": True, "values": {"A": "A", "B": "B"}}}, "exactly one of"),
         ({"verdict": {"box": True, "after": "x", "match": "end", "scale": [1, 2]}}, "`after` cannot be combined"),
         ({"verdict": {"regex": "([AB])"}}, "needs `values`, `scale` or `ranges`"),
         ({"verdict": {"regex": "([AB])", "values": {"A": "A"}}}, "must name A and B"),
@@ -137,6 +138,7 @@ def test_texts_of_others_are_read_where_they_are(tmp_path: Path) -> None:
         ({"file": "p.py", "constant": "P"}, "P = f'{question} {responses}'", "has no text P"),
         ({"file": "p.py", "constant": "P.x"}, "P = {'y': ''}", "has no text P.x"),
         ({"file": "p.py", "constant": "P"}, "P = (", "has no text P"),
+        ({"file": "p.py", "constant": "P"}, f"P = {'-' * 20_000}1", "has no text P that can be read"),
         ({"file": "p.py", "constant": "P"}, "P = '{question} {0} {1:>3}'", r"\{0\}, which is not the name"),
         ({"file": "p.py", "constant": "P"}, "P = '{question'", "is not a format string"),
         ({"file": "p.jinja"}, "{% if x %}{{ question }}{% endif %}", "more than variables"),
@@ -288,6 +290,54 @@ def test_an_expression_that_backtracks_is_stopped_and_named(monkeypatch: pytest.
             read_pair(slow, "a" * 60 + "b")
     with pytest.raises(RewardsError, match=r"'\(a\|aa\)\+\$', needs more than 0.05 s on each of 10 replies"):
         read_pair(slow, "a" * 60 + "b")
+
+
+@pytest.mark.parametrize(
+    ("expression", "reason"),
+    [
+        *((call, "calls a part of itself") for call in ("((?R))", "(a|(?1)b)", r"\\(?R)(a)", "(?P<x>a|b(?&x))")),
+        ("((((a{1000}){1000}){1000}){1000}){1000}", "is too long"),
+        ("(?:a|b){10000000}(c)", "is too long"),
+        ("x{0,3}(" + "a" * 900 + "){10000}", "is too long"),
+        ("(" * 5_000 + "a" + ")" * 5_000, "is too long"),
+        ("(a|" * 300 + "a" + ")" * 300, "is too long"),
+        ("(|" * 300 + "a" + ")" * 300, "is not valid"),
+    ],
+)
+def test_an_expression_without_a_bound_on_its_memory_is_refused_before_it_is_used(
+    tmp_path: Path, expression: str, reason: str
+) -> None:
+    path = written(tmp_path, PAIR | {"verdict": {"regex": expression, "values": {"A": "A", "B": "B"}}})
+    with pytest.raises(RecipeError, match=reason):
+        load_prompt(path)
+
+
+def test_parentheses_and_counts_of_ordinary_expressions_are_no_calls(tmp_path: Path) -> None:
+    for expression in (r"\(?1?([AB])\)?", r"(?i)(?P<x>[AB]){1,3}x{0,9000}", r"\(\?R\) ([AB])", "(?-i:x)?([AB])"):
+        verdict = {"regex": expression, "values": {"A": "A", "B": "B"}}
+        assert load_prompt(written(tmp_path, PAIR | {"verdict": verdict})).verdict.regex == expression
+
+
+def test_a_prompt_reads_no_file_but_those_of_its_folder(tmp_path: Path) -> None:
+    folder, secret = tmp_path / "prompts", tmp_path / "secret.txt"
+    (folder / "more").mkdir(parents=True)
+    secret.write_text("{question} {responses}", encoding="utf-8")
+    for inside in (folder / "more" / "mine.txt", folder / ".netrc"):
+        inside.write_text("{question} {responses}", encoding="utf-8")
+    (folder / "link.txt").symlink_to(secret)
+    (folder / "inside.txt").symlink_to(folder / "more" / "mine.txt")
+
+    def load(file: str, at: str = "") -> JudgePrompt:
+        path = written(folder, PAIR | {"messages": [{"role": "user", "text": {"file": file}}]})
+        return load_prompt(f"{path}{at}")
+
+    for name in ("../secret.txt", str(secret), "link.txt", "more/../../secret.txt", ".netrc"):
+        for at in ("", f"@{folder}"):
+            with pytest.raises(RecipeError, match=r"is hidden or outside of .*; put a copy into that folder"):
+                load(name, at)
+    for name in ("more/mine.txt", "more/../more/mine.txt", "inside.txt", str(folder / "more" / "mine.txt")):
+        assert load(name).messages[0].text == "{question} {responses}"
+    assert load("secret.txt", f"@{tmp_path}").messages[0].text == "{question} {responses}"
 
 
 def test_long_and_deep_replies_are_read_in_time() -> None:

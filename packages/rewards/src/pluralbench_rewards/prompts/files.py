@@ -28,7 +28,7 @@ class TextSource(FrozenModel):
     """A text in another file.
 
     Attributes:
-        file: The file, from the folder of the prompt's source or else of the prompt's own file.
+        file: The file, below the folder of the prompt's source or else of the prompt's own file.
         constant: Name of the text in a Python file, which is read and not run; dots lead into classes and dictionaries.
         style: How variables are written: `{name}` as in Python's `str.format`, `{{ name }}` as in Jinja, `{name}` as in
             prompts of this package, or not at all ("plain"). Default: by the suffix of the file.
@@ -87,7 +87,7 @@ def _with_texts(values: Mapping[str, Any], path: Path, folder: Path | None) -> d
                 f"({values.get('license', 'license unknown')}); get that, and give its folder as "
                 f'`prompt="{path.stem}@FOLDER"`.'
             )
-        return _read_text(source, folder / source.file)
+        return _read_text(source, _below(folder, source.file))
 
     def messages_of(table: Mapping[str, Any]) -> dict[str, Any]:
         messages = table.get("messages")
@@ -105,6 +105,17 @@ def _with_texts(values: Mapping[str, Any], path: Path, folder: Path | None) -> d
     if isinstance(values.get("rubric"), Mapping):
         changed["rubric"] = messages_of(values["rubric"])
     return changed
+
+
+def _below(folder: Path, name: str) -> Path:
+    """Return the path of a file in a folder. A prompt of others must not send a user's files to the judge's server."""
+    path = (folder / name).resolve()
+    top = folder.resolve()
+    if not path.is_relative_to(top) or any(part.startswith(".") for part in path.relative_to(top).parts):
+        raise RecipeError(
+            f"The prompt's file {name} is hidden or outside of {folder}, and is not read; put a copy into that folder."
+        )
+    return path
 
 
 def _read_text(source: TextSource, path: Path) -> str:
@@ -157,8 +168,8 @@ def _constant(code: str, name: str, path: Path) -> str:
         for part in name.split("."):
             scope = _assigned(scope, part)
         return _text_value(scope)
-    except (SyntaxError, ValueError, RecursionError, KeyError):
-        raise RecipeError(f"{path} has no text {name}.") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError, KeyError):  # MemoryError: nested too deep
+        raise RecipeError(f"{path} has no text {name} that can be read.") from None
 
 
 def _assigned(scope: ast.AST, name: str) -> ast.AST:

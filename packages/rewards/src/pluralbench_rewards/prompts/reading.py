@@ -4,6 +4,7 @@ Nothing unreadable becomes a verdict: a reply that does not say one thing raises
 """
 
 import json
+import math
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,10 +26,14 @@ NO_MATCH = "no verdict"
 TWO_VERDICTS = "two different verdicts"
 TOO_SLOW = f"the verdict takes more than {MATCH_SECONDS:g} s to find"
 MAX_SLOW = 10  # replies on which a reading takes too long; more would take hours, also in a check of a run
+MAX_EXPRESSION = 1_000  # characters, which also bounds how deep groups are nested
+MAX_COMPILED = 500_000  # characters with every count written out; each takes some hundred bytes
 PLACES = ("number", "letter")
 """Names in braces in an expression or a path that stand for each response: 1, 2, ... or A, B, ..."""
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _PLACE = re.compile(r"\{(number|letter)\}")
+_COUNT = re.compile(r"\{([0-9]+)[,}]")
+_RECURSION = re.compile(r"(?<!\\)(?:\\\\)*\(\?(?:R|[+-]?[0-9]|&|P>)")  # (?R), (?1) and calls of named groups
 _NUMBER = re.compile(r"([+-]?(?:[0-9]{1,15}(?:\.[0-9]{1,15})?|\.[0-9]{1,15}))")
 _BOX = r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}"
 _TEXT_IN_BOX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}")
@@ -74,8 +79,8 @@ class Source(FrozenModel):
     """The part of a reply that holds a verdict or numbers: one of `regex`, `json_path` and `box`.
 
     Attributes:
-        regex: Expression; its first group that matched, else the whole match, is the text. `{number}` or `{letter}` in
-            it makes one expression for each response.
+        regex: Expression; its first group that matched is the text. `{number}` or `{letter}` in it makes one expression
+            for each response.
         json_path: Keys in a JSON object of the reply, joined by dots; likewise with `{number}` or `{letter}`.
         box: Read `\\boxed{...}`.
         after: Text that comes before, such as a heading: the first match after each occurrence is read, up to the next.
@@ -97,12 +102,24 @@ class Source(FrozenModel):
         if expression is not None:
             import regex  # only runs with a prompt of their own need it
 
+            shown = one_line(expression, 80)
+            copies = math.prod(max(int(count), 1) for count in _COUNT.findall(expression))
+            if len(expression) > MAX_EXPRESSION or len(expression) * copies > MAX_COMPILED:
+                raise ValueError(
+                    f"the expression {shown!r} is too long (more than {MAX_EXPRESSION:,} characters), or has counts "
+                    "that make it so; write * or + in place of a large count"
+                )
+            if _RECURSION.search(expression):
+                raise ValueError(f"the expression {shown!r} calls a part of itself, which has no bound on its memory")
             try:
                 compiled = regex.compile(_at(expression, 0))
-            except regex.error as error:
-                raise ValueError(f"the expression {expression!r} is not valid ({error})") from None
-            if compiled.search(""):
-                raise ValueError(f"the expression {expression!r} matches an empty reply")
+                is_empty = compiled.search("", timeout=MATCH_SECONDS)
+            except (regex.error, RecursionError, TimeoutError) as error:
+                raise ValueError(f"the expression {shown!r} is not valid ({one_line(error, 80)})") from None
+            if not compiled.groups:
+                raise ValueError(f"the expression {shown!r} has no group; put parentheses around the verdict in it")
+            if is_empty:
+                raise ValueError(f"the expression {shown!r} matches an empty reply")
         return expression
 
     @model_validator(mode="after")
@@ -320,7 +337,7 @@ def _matches(expression: str, text: str) -> list[tuple[str, int]]:
     while True:
         try:
             return [
-                (next((group for group in match.groups() if group is not None), match[0]), match.end())
+                (next((group for group in match.groups() if group is not None), ""), match.end())
                 for match in compiled.finditer(text, timeout=MATCH_SECONDS)
             ]
         except TimeoutError:  # a clock of the wall: a machine that is busy or asleep is no slow expression
