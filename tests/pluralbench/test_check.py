@@ -18,8 +18,12 @@ from pluralbench import ConnectionConfig, LocalModel, check_submission, load_run
 from pluralbench.contract import Group
 from pluralbench.evaluation.reloading import RunInputs
 from pluralbench.leaderboard.rescoring import Rescoring
+from pluralbench.metrics.decided import Decided
+from pluralbench.metrics.metric import Metric, MetricKey, Numbers
+from pluralbench.metrics.table import METRICS
 from pluralbench.results.checks import CheckResult
 from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
+from pluralbench_measures.bootstrap import Estimate
 from reward_models import save_language_model
 from session_folder import made_once
 from written_tables import write
@@ -154,12 +158,12 @@ def one_more_number(run: Path) -> None:
 WON = {"verdict": pl.lit("chosen"), "outcome": pl.lit("win")}
 CHANGES: list[tuple[str, Change, str]] = [
     # A number.
-    ("score", number(), "numbers or intervals that do not follow from items.parquet, such as overall: 0.999"),
-    ("score", number("low"), "numbers or intervals that do not follow"),
-    ("score", one_more_number, "metrics.json has 1 numbers or intervals"),
-    ("judge", number(), "numbers or intervals that do not follow"),
-    ("best-of-n", number(), "do not follow from its own tables"),
-    ("personalize", number(), "do not follow from its own tables"),
+    ("score", number(), "a number or interval that does not follow from items.parquet, such as overall: 0.999"),
+    ("score", number("low"), "a number or interval that does not follow"),
+    ("score", one_more_number, "metrics.json has 1 row with a number or interval"),
+    ("judge", number(), "a number or interval that does not follow"),
+    ("best-of-n", number(), "does not follow from its own tables"),
+    ("personalize", number(), "does not follow from its own tables"),
     # An item.
     ("score", columns(outcome=pl.lit("win")), "rows another `outcome` than follows from"),
     ("score", columns(score_chosen=pl.lit(9.0)), "another `outcome`, `margin` than follows from"),
@@ -358,3 +362,19 @@ def test_the_command_shows_how_far_a_run_was_checked(run: Command, runs: dict[st
 
 def test_the_command_refuses_what_is_not_a_run(run: Command, tmp_path: Path) -> None:
     assert run("check", tmp_path / "none") == (2, "", f"Error: The directory {tmp_path / 'none'} does not exist.\n")
+
+
+def test_a_metric_of_texts_is_not_missed_where_the_data_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def turns_of_prompts(decided: Decided) -> Numbers:
+        if decided.items is not None:
+            yield MetricKey("turns_of_prompts"), Estimate(decided.items["prompt"].list.len().cast(float).mean(), n=30)
+
+    metric = Metric("turns_of_prompts", "number", "Mean number of messages of a prompt.", of_texts=True)
+    monkeypatch.setitem(METRICS, metric.name, metric._replace(compute=turns_of_prompts))
+    run = verbs.score(by_words, benchmark="pairs", data=write(tmp_path / "pairs.jsonl", rows()), out=tmp_path / "run")
+    assert verbs.value(run, metric.name) == 1.0
+    assert check_submission(run).state == "checked"
+    (tmp_path / "pairs.jsonl").unlink()
+    assert check_submission(run).state == "consistent"

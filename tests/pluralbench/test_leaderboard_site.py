@@ -90,7 +90,7 @@ def test_links_lead_to_runs_and_tables_of_the_page(page: Read) -> None:
 
 
 def test_a_run_that_is_refused_is_named_with_the_reason_and_in_no_table(page: Read) -> None:
-    assert "metrics.json has 1 numbers or intervals that do not follow from items.parquet" in page.text
+    assert "metrics.json has 1 row with a number or interval that does not follow from items.parquet" in page.text
     assert [page.words.count(model) for model in ("org/forger", "org/unread")] == [1, 1]
     assert "Not checked against their data" in page.text
     assert "contains no texts, and its data cannot be read" in page.text

@@ -15,6 +15,7 @@ from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompt
 from pluralbench.evaluation.soft_verdicts import request_fields
 from pluralbench.leaderboard.reproduction import Reproduced
 from pluralbench.metrics.frame import KEY, key_text
+from pluralbench.metrics.table import METRICS
 from pluralbench.results.checks import Finding
 from pluralbench.results.downstream import DownstreamResult
 from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
@@ -25,9 +26,6 @@ from pluralbench.results.runs import Run
 Findings = Iterator[Finding]
 SAME = 1e-9
 """Absolute and relative tolerance between two computations of a number."""
-
-OF_TEXTS = pl.col("baseline").is_not_null() | (pl.col("metric") == "accuracy_with_invalid_as_half")
-"""Numbers computed from texts, which a run does not contain."""
 
 OF_THE_PLACE = {"title", "location", "revision", "license", "reference", "ignored_columns"}
 """Fields of the records of benchmark and data that a copy of the data elsewhere need not share."""
@@ -55,7 +53,10 @@ def compare_metrics(run: Run[Any, Any], again: pl.DataFrame, source: str, *, wit
         source: Source of the recomputed metrics.
         without_texts: Leave out the metrics of texts.
     """
-    recorded = run.metrics.filter(~OF_TEXTS) if without_texts else run.metrics
+    of_texts = pl.col("baseline").is_not_null() | pl.col("metric").is_in(
+        [name for name, metric in METRICS.items() if metric.of_texts]
+    )
+    recorded = run.metrics.filter(~of_texts) if without_texts else run.metrics
     both = recorded.join(again, on=KEY, how="full", suffix="_again", nulls_equal=True, coalesce=True)
     wrong = both.filter(~pl.all_horizontal(*map(_close, ("value", "low", "high", "n", "clusters")), _same("interval")))
     if wrong.height:
@@ -63,8 +64,8 @@ def compare_metrics(run: Run[Any, Any], again: pl.DataFrame, source: str, *, wit
         ours, theirs = _number(row, ""), _number(row, "_again")
         yield Finding(
             "error",
-            f"{METRICS_FILE} has {wrong.height:,} numbers or intervals that do not follow from {source}, such as "
-            f"{key_text(row)}: {ours} instead of {theirs}.",
+            f"{METRICS_FILE} has {plural(wrong.height, 'row')} with a number or interval that does not follow from "
+            f"{source}, such as {key_text(row)}: {ours} instead of {theirs}.",
         )
 
 

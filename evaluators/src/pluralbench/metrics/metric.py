@@ -113,6 +113,7 @@ class Metric(NamedTuple):
         compute: Yields its numbers, and those of other metrics with the same function. None if a command other than
             `score` and the judges computes it.
         optional: Only benchmarks whose description names it have it.
+        of_texts: It is computed from texts, which a run does not contain: from items, or from calls.
         in_tables: Tables of models have a column of it, and detailed tables a column for each part.
         note: Sentences below a table that shows it. Default: none.
     """
@@ -125,6 +126,7 @@ class Metric(NamedTuple):
     part_of_overall: bool = False
     compute: "Callable[[Decided], Numbers] | None" = None
     optional: bool = False
+    of_texts: bool = False
     in_tables: bool = False
     note: str = ""
 

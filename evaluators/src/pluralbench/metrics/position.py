@@ -142,7 +142,12 @@ METRICS = computed_by(
     Metric("position_bias", "difference", "Absolute difference of these two."),
     Metric("accuracy_over_orders", "share", "Share of right verdicts in all orders (PersonalRewardBench)."),
     Metric("accuracy_with_invalid_as_first", "share", "The same if an invalid verdict is for the first response."),
-    Metric("accuracy_with_invalid_as_half", "share", "The same if an invalid verdict is half right (M-RewardBench)."),
+    Metric(
+        "accuracy_with_invalid_as_half",
+        "share",
+        "The same if an invalid verdict is half right (M-RewardBench).",
+        of_texts=True,
+    ),
     Metric("accuracy_in_both_orders", "share", "Share of pairs with two right verdicts (LLMBar)."),
     Metric("same_in_both_orders", "share", "Share of pairs with the same verdict in both orders (LLMBar)."),
     Metric(
