@@ -134,6 +134,24 @@ def test_each_answer_is_recorded_before_the_next_request_of_its_worker(tmp_path:
         (Reply("", finish_reason="length"), "length", ""),
         (Reply("cut", finish_reason="length"), "length", "cut"),
         (Reply("half", finish_reason="content_filter"), "content_filter", "half"),
+        *(
+            (Reply("half", finish_reason=reason), outcome, "half")
+            for outcome, reasons in {
+                "length": (
+                    "max_tokens",
+                    "MAX_TOKENS",
+                    "model_length",
+                    "FinishReason.MAX_TOKENS",
+                    "error",
+                    "ERROR",
+                    "abort",
+                ),
+                "content_filter": ("SAFETY", "guardrail_intervened"),
+                "refusal": ("refusal",),
+                "answer": ("stop", "STOP", "COMPLETE", "end_turn", "eos", "unknown", ""),
+            }.items()
+            for reason in reasons
+        ),
         (Reply(None, refusal="I cannot."), "refusal", "I cannot."),
         (Reply("half", refusal="I cannot."), "refusal", "half"),
     ],

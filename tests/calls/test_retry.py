@@ -27,6 +27,7 @@ from pluralbench_calls import (
 )
 from pluralbench_calls.backends.canned import ExternalBackend, Unanswered
 from pluralbench_calls.records import prompt_texts
+from pluralbench_calls.retry import THINKING
 
 
 def question(item: str, attempt: int) -> Request:
@@ -73,6 +74,8 @@ def test_only_what_is_invalid_is_asked_again_and_items_keep_their_order(tmp_path
     [
         (Reply(None, refusal="12"), "refused"),
         (Reply("12", finish_reason="length"), "cut off at the token limit"),
+        (Reply("12", finish_reason="MAX_TOKENS"), "cut off at the token limit"),
+        (Reply("12", finish_reason="error"), "broken off by the server"),
         (Reply("12", finish_reason="content_filter"), "stopped by a content filter"),
         (Reply(""), "empty answer"),
     ],
@@ -137,6 +140,7 @@ def test_another_program_sends_what_is_missing_until_every_reply_can_be_read(tmp
     [
         (Reply("I like the first one more, since it is kind"), "choose a model that keeps to the form of the reply"),
         (Reply("Let me think", finish_reason="length"), "increase `max_tokens=...`"),
+        (Reply("Let me think", finish_reason="error"), "choose a model that keeps to the form of the reply"),
     ],
 )
 def test_replies_of_which_none_can_be_read_are_not_paid_any_further(tmp_path: Path, reply: Reply, fix: str) -> None:
@@ -227,6 +231,24 @@ def test_thinking_is_no_part_of_a_reply_wherever_a_server_puts_it(tmp_path: Path
         read = ask_until_valid(list(replies), question, parse, ledger, chat, attempts=1)
     assert [one.value for one in read] == [7, None, 7, 7, 7, None]
     assert (read[1].reason, read[5].reason) == ("empty answer", "thinking without an answer")
+
+
+@pytest.mark.parametrize(
+    ("thoughts", "cut"),
+    [
+        *((f"{begin}7, or 8?{end}", f"{begin}7{end} So {begin}8") for begin, end in THINKING),
+        *((f" {begin}\n7{end}", f"{begin}So 8") for begin, end in THINKING),
+        ("<|channel|>analysis<|message|>7?<|end|><|start|>assistant<|channel|>final<|message|>", "<|channel|>analysis"),
+        ("analysisWe need 8.assistantfinal", "analysisWe need"),
+        ("<think>7</think> Hm. <think>8</think>", "<think>7</think> So <think> 8 might be"),
+        ("7, as the template began it.</think>", "7</think>8<|channel|>commentary"),
+    ],
+)
+def test_thinking_in_any_marks_is_no_answer(thoughts: str, cut: str) -> None:
+    assert strip_thinking(f"{thoughts}\n9") == "\n9"
+    assert strip_thinking("analysis of <thoughts> 9") == "analysis of <thoughts> 9"
+    with pytest.raises(InvalidAnswer, match="thinking without an answer"):
+        strip_thinking(cut)
 
 
 @pytest.mark.parametrize(("cut", "of", "noticed"), [(4, 5, False), (5, 20, True), (9, 11, True), (5, 120, False)])

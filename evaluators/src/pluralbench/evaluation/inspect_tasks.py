@@ -64,8 +64,6 @@ OPTIONS: dict[type[FrozenModel], set[str]] = {
 }
 """Arguments of the tasks: fields of these configurations; `location` is called `data`."""
 ROLES = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
-STOPS = {"max_tokens": "length", "model_length": "length"}
-"""Reasons of inspect_ai for the end of a reply that OpenAI's protocol calls otherwise."""
 
 
 def _judged_task(benchmark: str | None, arguments: Mapping[str, Any]) -> Task:
@@ -229,8 +227,7 @@ def _as_completion(output: ModelOutput) -> SimpleNamespace:
         parts = choice.message.content if isinstance(choice.message.content, list) else []
         refusal = "".join(part.text for part in parts if part.type == "text" and part.refusal)
         message = SimpleNamespace(content="" if refusal else choice.message.text, refusal=refusal)
-        reason = STOPS.get(choice.stop_reason, choice.stop_reason)
-        choices.append(SimpleNamespace(message=message, finish_reason=reason, logprobs=choice.logprobs))
+        choices.append(SimpleNamespace(message=message, finish_reason=choice.stop_reason, logprobs=choice.logprobs))
     cached = 0 if usage is None else usage.input_tokens_cache_read or 0
     counts = (
         None

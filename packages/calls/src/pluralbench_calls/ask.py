@@ -16,7 +16,6 @@ from pluralbench_calls.limits import Limits, Price, Throttle, max_completion_tok
 from pluralbench_calls.loops import run
 from pluralbench_calls.prefixes import PrefixQueue
 from pluralbench_calls.records import (
-    TOO_LONG,
     Answer,
     Backend,
     PackingBackend,
@@ -110,7 +109,7 @@ def _notice_cuts(
     def counting_check(answers: Sequence[Answer]) -> None:
         nonlocal cut, total, noticed
         total += len(answers)
-        cut += sum(answer.outcome == "length" and answer.finish_reason != TOO_LONG for answer in answers)
+        cut += sum(answer.is_at_limit for answer in answers)
         if not noticed and cut > max(FEW_CUTS, SHARE_OF_CUTS * total):
             noticed = True
             log_status(

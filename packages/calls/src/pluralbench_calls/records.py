@@ -19,6 +19,18 @@ TOO_LONG = "too long"
 """Finish reason of an answer over the size limit; its outcome is "length", and it has no text."""
 PROMPT_TOO_LONG = "prompt too long"
 """Finish reason of an error: a model in this process has too few positions for the prompt."""
+BROKEN_OFF = frozenset(
+    {"error", "abort", "aborted", "cancelled", "canceled", "failed", "timeout", "time_limit", "other"}
+)
+"""Finish reasons, in lower case, of an answer that the server did not complete; its outcome is "length"."""
+STOPS: Mapping[str, Outcome] = {
+    **dict.fromkeys(("length", "max_tokens", "max_output_tokens", "max_length", "model_length"), "length"),
+    **dict.fromkeys(("token_limit", "error_limit", "model_context_window_exceeded", *BROKEN_OFF), "length"),
+    **dict.fromkeys(("content_filter", "content_filtered", "guardrail_intervened", "error_toxic"), "content_filter"),
+    **dict.fromkeys(("safety", "recitation", "blocklist", "prohibited_content", "spii"), "content_filter"),
+    "refusal": "refusal",
+}
+"""Outcomes by finish reason, in lower case. Gateways pass on what Anthropic, Cohere, Google or watsonx call it."""
 TEMPLATE_TOKENS = 64  # added by a chat template
 LABEL_PART = re.compile("[0-9A-Za-z]")
 MAX_NAME_LENGTH = 200  # characters of a model's name or a finish reason from a server
@@ -94,6 +106,12 @@ class Answer:
     adapted: str = ""
     cached_tokens: int = 0
     logprobs: str = ""
+
+    @property
+    def is_at_limit(self) -> bool:
+        """Whether the answer was cut off at the token limit, which the caller can raise."""
+        reason = self.finish_reason
+        return self.outcome == "length" and reason != TOO_LONG and reason.lower() not in BROKEN_OFF
 
     @classmethod
     def to(

@@ -1,5 +1,6 @@
 """Retry requests until their answers can be parsed."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -24,6 +25,8 @@ INCOMPLETE_REPLY = {
     "length": "cut off at the token limit",
 }
 UNPARSED_REPLY = "longer than an answer may be"
+BROKEN_REPLY = "broken off by the server"
+UNENDED = "thinking without an answer"
 QUOTED_CHARACTERS = 120  # from the end of a reply, where a verdict belongs
 KEEP_TO_FORM = "choose a model that keeps to the form of the reply"
 
@@ -33,20 +36,28 @@ class InvalidAnswer(Exception):
 
 
 THINKING = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<seed:think>", "</seed:think>"),
+    *((f"<{name}>", f"</{name}>") for name in ("think", "thinking", "thought", "reasoning", "seed:think")),
     ("[THINK]", "[/THINK]"),
+    ("<|channel|>", "<|channel|>final<|message|>"),  # gpt-oss
+    ("<|channel>", "<channel|>"),  # Gemma 4
+    ("<|START_THINKING|>", "<|END_THINKING|>"),  # Cohere
+    ("◁think▷", "◁/think▷"),  # Kimi
+    ("<|begin_of_thought|>", "<|end_of_thought|>"),
 )
 """Marks before and after a model's thinking, if the server leaves it in the text. Some templates write the first."""
+_UNMARKED = re.compile(r"analysis(?=[A-Z\"'])")  # gpt-oss, if the server drops its marks
 
 
 def strip_thinking(text: str) -> str:
-    """Remove the model's thinking from a reply. Raises `InvalidAnswer` if the thinking does not end."""
+    """Remove the model's thinking from a reply. Raises `InvalidAnswer` if thinking does not end."""
     for begin, end in THINKING:
-        if begin in text and end not in text:
-            raise InvalidAnswer("thinking without an answer")
         text = text.rpartition(end)[2]
+        if begin in text:
+            raise InvalidAnswer(UNENDED)
+    if _UNMARKED.match(text):
+        _, ended, text = text.rpartition("assistantfinal")
+        if not ended:
+            raise InvalidAnswer(UNENDED)
     return text
 
 
@@ -152,7 +163,7 @@ def _first_replies(
         replies = [*map(read, answers)]
         first = next((reply for reply in replies if reply.answer.outcome == "answer"), replies[0])
         text = one_line(first.answer.text[-QUOTED_CHARACTERS:], QUOTED_CHARACTERS)
-        cure = "increase `max_tokens=...`" if first.answer.outcome == "length" else fix
+        cure = "increase `max_tokens=...`" if first.answer.is_at_limit else fix
         raise PermanentError(
             f"None of the first {len(replies):,} {label} by {first.answer.model or 'this model'} can be read "
             f"({first.reason}; one reply ends: {text!r}); {cure}."
@@ -168,8 +179,11 @@ def _parse_answer(
         reason = PROMPT_TOO_LONG if answer.finish_reason == PROMPT_TOO_LONG else "rejected by the server"
         return ParsedReply(None, answer, reason, calls)
     if answer.outcome != "answer":
-        too_long = answer.finish_reason == TOO_LONG
-        return ParsedReply(None, answer, UNPARSED_REPLY if too_long else INCOMPLETE_REPLY[answer.outcome], calls)
+        if answer.outcome == "length" and not answer.is_at_limit:
+            return ParsedReply(
+                None, answer, UNPARSED_REPLY if answer.finish_reason == TOO_LONG else BROKEN_REPLY, calls
+            )
+        return ParsedReply(None, answer, INCOMPLETE_REPLY[answer.outcome], calls)
     try:
         value = parse(item, answer.text)
     except InvalidAnswer as invalid:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pluralbench_runs import Json
 
 from pluralbench_calls.logprobs import record_labels
-from pluralbench_calls.records import TOO_LONG, Answer, Outcome, Request
+from pluralbench_calls.records import STOPS, TOO_LONG, Answer, Outcome, Request
 
 if TYPE_CHECKING:
     import openai
@@ -168,11 +168,8 @@ def describe_adaptation(request: Request, refused: Collection[str]) -> str:
 def _outcome(text: str, refusal: str, finish_reason: str) -> Outcome:
     if refusal:
         return "refusal"
-    if finish_reason == "content_filter":
-        return "content_filter"
-    if finish_reason == "length":
-        return "length"
-    return "answer" if text.strip() else "empty"
+    stopped = STOPS.get(finish_reason.rpartition(".")[2].lower())  # "FinishReason.MAX_TOKENS" of a client's own class
+    return stopped or ("answer" if text.strip() else "empty")
 
 
 def _join_parts(content: Any) -> Any:
