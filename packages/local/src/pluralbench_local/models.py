@@ -24,6 +24,7 @@ from transformers.utils import logging
 from pluralbench_local.adapters import Adapter, check_adapter, merge
 from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import LocalError
+from pluralbench_local.own_code import loader_of, restore_constants, restore_rope_scaling, with_former_names
 from pluralbench_local.planning import check_before_loading, saved_parameters
 
 if TYPE_CHECKING:
@@ -90,6 +91,7 @@ def load_config(source: LocalModel) -> PretrainedConfig:
     labels = None if adapter is None else adapter.labels
     if labels not in {None, config.num_labels}:
         config.num_labels = labels  # of its own head
+    restore_rope_scaling(config)
     return config
 
 
@@ -284,9 +286,16 @@ def load_weights(kind: Any, source: LocalModel, **options: Any) -> tuple[Any, di
         LocalError: If it cannot be loaded.
     """
     arguments = {"output_loading_info": True} | hub_options(source) | options
+    config = load_config(source)
+
+    def load() -> tuple[Any, dict[str, Any]]:
+        model, info = loader_of(kind, source, config)(source.name, **arguments)
+        restore_constants(model)
+        return model, info
+
     with silence_transformers(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="You passed `quantization_config`")
-        model, info = load_or_raise("model", source, lambda: kind.from_pretrained(source.name, **arguments))
+        model, info = load_or_raise("model", source, load)
     model.config.return_dict = True  # outputs are read by name, whatever the model's configuration asks for
     return model, info
 
@@ -319,7 +328,7 @@ def load_or_raise(what: str, source: LocalModel, load: Callable[[], Any]) -> Any
     source.check_location()
     try:
         check_model(source.name, LocalError, revision=source.revision)
-        return load()
+        return with_former_names(load)
     except UserError:
         raise
     except Exception as error:  # noqa: BLE001 - transformers may raise anything
