@@ -11,8 +11,11 @@ import torch
 from live_hub import live_hub, point_clients
 from pluralbench_local import LocalError, LocalModel, load, score
 from reward_models import (
+    ENDS_WITH_EOS,
+    EOS,
     Folders,
     conversation_ids,
+    differences,
     load_classifier,
     load_implicit,
     make_groups,
@@ -43,14 +46,17 @@ def adapters(tmp_path_factory: pytest.TempPathFactory, language_models: Folders)
     return make
 
 
-def unmerged(folder: Path, dtype: str, labels: int = 1) -> list[list[list[float]]]:
+def unmerged(
+    folder: Path, dtype: str, labels: int = 1, *, tokenizer: Any = None, pad: int | None = None
+) -> list[list[list[float]]]:
     """Logits by PEFT's forward pass with the adapter beside the weights, one conversation at a time."""
     config = json.loads((folder / "adapter_config.json").read_text(encoding="utf-8"))
     base = config["base_model_name_or_path"]
     auto: Any = AutoModelForSequenceClassification
     plain = auto.from_pretrained(base, num_labels=labels, dtype=getattr(torch, dtype), ignore_mismatched_sizes=True)
     model = peft.PeftModel.from_pretrained(plain, str(folder)).eval()
-    tokenizer = make_tokenizer()
+    tokenizer = tokenizer or make_tokenizer()
+    plain.config.pad_token_id = pad or plain.config.pad_token_id
     with torch.inference_mode():
         return [
             [
@@ -59,6 +65,15 @@ def unmerged(folder: Path, dtype: str, labels: int = 1) -> list[list[list[float]
             ]
             for group in GROUPS
         ]
+
+
+def test_the_padding_token_of_training_is_that_of_the_adapters_tokenizer(adapters: Adapters) -> None:
+    folder, tokenizer = adapters(task_type="SEQ_CLS"), make_tokenizer(pad=EOS, template=ENDS_WITH_EOS)
+    tokenizer.save_pretrained(folder)
+    expected = [[logits[0] for logits in group] for group in unmerged(folder, "float32", tokenizer=tokenizer, pad=1)]
+    scored = score(load_classifier(str(folder)), GROUPS)
+    assert max(differences(scored.scores, expected)) < 1e-4
+    assert scored.inputs_ending_in_padding == sum(len(group.responses) for group in GROUPS)
 
 
 VARIANTS: dict[str, dict[str, Any]] = {

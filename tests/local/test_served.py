@@ -17,7 +17,7 @@ from pluralbench_local.served.config import described
 from pluralbench_local.served.scoring import load
 from pluralbench_rewards import ScoringConfig
 from pluralbench_rewards.served.engine import ServerError, ServingConfig
-from reward_models import Folders, differences, make_tokenizer, save_classifier
+from reward_models import ENDS_WITH_EOS, EOS, Folders, differences, make_tokenizer, save_classifier
 from served_contract import GROUPS, Running, scored, scores_alone, served
 
 Serve = Callable[..., Imitation]
@@ -52,6 +52,14 @@ def refused(*servers: Imitation, **serving: Any) -> str:
 @pytest.mark.parametrize("engine", ["vllm", *heavy("sglang", "tei")])
 def test_the_scores_of_an_engine_are_those_of_the_model_here(serve: Serve, engine: str) -> None:
     served_contract.scores_are_those_of_the_model_here(running(serve(engine)))
+
+
+def test_an_engine_reads_the_token_of_the_models_class(serve: Serve, tmp_path: Path) -> None:
+    tokenizer = make_tokenizer(pad=EOS, template=ENDS_WITH_EOS)
+    server = serve("vllm", save_classifier(tmp_path / "m", tokenizer=tokenizer, pad_token_id=1))
+    served_contract.scores_are_those_of_the_model_here(running(server))
+    last = served(running(server, fields={"read": "last"})).score(GROUPS)  # compared with the model here
+    assert max(differences(last.scores, scores_alone(server.folder))) > 0.01
 
 
 OTHER_PROMISES = [(engine, promise) for engine in ENGINES for promise in served_contract.CLASSIFIERS[1:]]

@@ -9,8 +9,10 @@ from pluralbench_local import LocalError, LocalRewardModel, score
 from pluralbench_local.conversations import tokenize
 from pluralbench_rewards import Group
 from reward_models import (
+    ENDS_WITH_EOS,
     EOS,
     Folders,
+    change_config,
     classifier_alone,
     conversation_ids,
     differences,
@@ -20,6 +22,7 @@ from reward_models import (
     save_classifier,
     user,
 )
+from value_heads import save_value_head
 
 STRICT = (
     "{% for m in messages %}{% if m['role'] == 'system' %}{{ raise_exception('System role not supported') }}{% endif %}"
@@ -116,19 +119,42 @@ def test_a_template_that_is_given_is_used(
     assert max(differences(score(model, [group]).scores, classifier_alone(folder, [group]))) < 1e-4
 
 
+ENDINGS = [*make_groups(1), Group("ends", user(f"a{EOS} b {EOS}{EOS}"), [EOS, f"origami {EOS} drumming", ""])]
+
+
+@pytest.fixture(scope="module")
+def padded(tmp_path_factory: pytest.TempPathFactory) -> Folders:
+    """Classifiers whose padding token ends each conversation, as TRL makes of bases without one."""
+    tokenizer = make_tokenizer(pad=EOS, template=ENDS_WITH_EOS)
+
+    def save(architecture: str = "llama") -> str:
+        folder = tmp_path_factory.mktemp(architecture)
+        return save_classifier(folder, architecture, tokenizer=tokenizer, pad_token_id=1)
+
+    return save
+
+
 @pytest.mark.parametrize(
-    ("architecture", "mode"), [("llama", "fast"), ("llama", "exact"), *heavy(("gpt-oss", "exact"))]
+    ("architecture", "mode"), [("llama", "fast"), ("llama", "exact"), *heavy(("gpt-oss", "exact"), ("gpt2", "fast"))]
 )
-def test_the_last_token_is_found_by_length_though_padding_looks_like_an_end(
-    tmp_path_factory: pytest.TempPathFactory, architecture: str, mode: str
-) -> None:
-    tokenizer = make_tokenizer(pad=EOS)
-    folder = save_classifier(tmp_path_factory.mktemp("ends"), architecture, tokenizer=tokenizer, pad_token_id=1)
-    groups = [*make_groups(1), Group("ends", user(f"a{EOS} b {EOS}{EOS}"), [EOS, f"origami {EOS} drumming", ""])]
-    model = load_classifier(folder)
-    assert model.template.tokenizer.pad_token_id == model.template.tokenizer.eos_token_id
-    scores = score(model, groups, mode=mode).scores
-    assert max(differences(scores, classifier_alone(folder, groups))) < 1e-4
+def test_the_token_is_read_that_the_models_class_reads(padded: Folders, architecture: str, mode: str) -> None:
+    folder = padded(architecture)
+    scored = score(load_classifier(folder), ENDINGS, mode=mode)
+    assert max(differences(scored.scores, classifier_alone(folder, ENDINGS))) < 1e-4
+    assert scored.inputs_ending_in_padding == sum(len(group.responses) for group in ENDINGS)
+    last = score(load_classifier(folder, read="last"), ENDINGS, mode=mode)
+    assert last.inputs_ending_in_padding is None
+    assert max(differences(last.scores, scored.scores)) > 0.01
+    change_config(folder, pad_token_id=None)  # of one conversation, the class then reads the last token
+    assert max(differences(last.scores, classifier_alone(folder, ENDINGS))) < 1e-4
+
+
+def test_a_value_head_has_its_own_token(tmp_path: Path) -> None:
+    folder = save_value_head(tmp_path / "head", "trl")
+    with pytest.raises(
+        LocalError, match=r"^`read=\.\.\.` is for sequence classifiers, which .* is not; leave it out\.$"
+    ):
+        load_classifier(folder, read="last")
 
 
 @pytest.mark.parametrize("architecture", ["llama", "bert"])

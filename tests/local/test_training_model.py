@@ -19,6 +19,7 @@ from pluralbench_local.training_model import rewards_of, training_template
 from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Group
 from reward_models import (
+    ENDS_WITH_EOS,
     EOS,
     TEMPLATE,
     Folders,
@@ -80,9 +81,6 @@ def test_the_folder_is_an_ordinary_classifier_of_one_logit_without_a_bias(traine
     model = load_plainly(AutoModelForSequenceClassification, str(trained.folder))
     assert model.config.num_labels == 1
     assert (model.score.weight.shape, model.score.bias) == ((1, 32), None)
-
-
-ENDS_WITH_EOS = TEMPLATE.replace("{{ eos_token }}\n", "{{ eos_token }}")
 
 
 @pytest.mark.parametrize("pad", [EOS, None])

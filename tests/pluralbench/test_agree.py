@@ -14,11 +14,24 @@ from pluralbench.evaluation.agree import Agreement, LargestDifference, agree
 from pluralbench.evaluation.causes import Diagnosis
 from pluralbench.reports.agreement import report_agreement
 from pluralbench.results import Run
-from reward_models import BOS, TEMPLATE, conversation_ids, load_plainly, logits_alone, make_tokenizer, user
+from reward_models import (
+    BOS,
+    ENDS_WITH_EOS,
+    EOS,
+    TEMPLATE,
+    conversation_ids,
+    load_plainly,
+    logits_alone,
+    logits_at_the_end,
+    make_tokenizer,
+    save_classifier,
+    user,
+)
 from written_tables import write
 
 Rows = list[dict[str, Any]]
 Command = Callable[..., tuple[int, str, str]]
+SIDES = ("chosen", "rejected")
 RECORDED = Path(__file__).parents[3] / "shared" / "data" / "suite" / "recorded"
 SCORES, VERDICTS = (RECORDED / f"judgebench_{kind}.jsonl" for kind in ("rm_scores", "judge_verdicts"))
 recorded = pytest.mark.skipif(not SCORES.exists(), reason="the recorded scores are not in this checkout")
@@ -233,10 +246,10 @@ def diagnosis_of(agreement: Agreement) -> Diagnosis:
     return agreement.diagnosis
 
 
-def usual_ids(row: dict[str, Any], answer: str) -> list[int]:
+def usual_ids(row: dict[str, Any], answer: str, tokenizer: Any = None) -> list[int]:
     from pluralbench.contract import Group
 
-    return conversation_ids(make_tokenizer(), Group(row["id"], user(row["prompt"]), [answer]), answer)
+    return conversation_ids(tokenizer or make_tokenizer(), Group(row["id"], user(row["prompt"]), [answer]), answer)
 
 
 @pytest.mark.heavy
@@ -253,6 +266,24 @@ def test_the_cause_of_other_scores_is_found(scored: Run, rows: Rows, model: str,
     assert found.before.moved == 0
     assert "one BOS token" in found.unchanged
     assert len(found.ids) == 6
+
+
+def test_another_token_that_is_read_is_the_cause(rows: Rows, tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification
+
+    tokenizer = make_tokenizer(pad=EOS, template=ENDS_WITH_EOS)
+    folder = save_classifier(tmp_path / "model", tokenizer=tokenizer, pad_token_id=1)
+    run = verbs.score(
+        folder, benchmark="pairs", data=write(tmp_path / "p.jsonl", rows), device="cpu", out=tmp_path / "run"
+    )
+    loaded = load_plainly(AutoModelForSequenceClassification, folder)
+    theirs = [
+        {"id": row["id"]}
+        | {f"scores_{side}": logits_at_the_end(loaded, usual_ids(row, row[side], tokenizer))[0] for side in SIDES}
+        for row in rows
+    ]
+    found = diagnosis_of(agree(run, write(tmp_path / "theirs.jsonl", theirs)))
+    assert found.cause == "the last token, also if it is the padding token"
 
 
 def test_a_template_of_a_file_is_the_cause_if_the_models_own_gives_the_published_scores(

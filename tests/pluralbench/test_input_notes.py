@@ -9,7 +9,7 @@ import pytest
 from pluralbench import load_run, merge
 from pluralbench.reports.runs import details, overview
 from pluralbench.results import Run
-from reward_models import BOS, TEMPLATE
+from reward_models import BOS, ENDS_WITH_EOS, EOS, TEMPLATE, make_tokenizer, save_classifier
 from verbs import scoring, work
 from written_tables import write
 
@@ -61,6 +61,20 @@ def test_two_bos_tokens_and_none_are_counted_and_noted(
     notes = overview([run]).notes
     assert note in notes
     assert f"Set in place of the model's own: chat template {str(run.result.model.chat_template_digest)[:8]}." in notes
+
+
+def test_inputs_are_noted_that_end_with_the_padding_token(
+    score: Callable[..., Run], data: Path, tmp_path: Path
+) -> None:
+    folder = save_classifier(
+        tmp_path / "model", tokenizer=make_tokenizer(pad=EOS, template=ENDS_WITH_EOS), pad_token_id=1
+    )
+    run = score("pairs", data, by=folder)
+    assert scoring(run).inputs_ending_in_padding == 12
+    note = "Read at the token before the padding token that ends the input, as the model's class does: 12."
+    assert note in overview([run]).notes
+    last = score("pairs", data, by=folder, read="last", out=tmp_path / "last")
+    assert "Set in place of the model's own: token to read last." in overview([last]).notes
 
 
 def test_a_cut_prompt_loses_its_bos_and_chosen_settings_are_noted(

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from listening import QuietHandler, listening
-from reward_models import load_plainly, logits_alone
+from reward_models import load_plainly, logits_at_the_end
 
 Json = Any
 Spoil = Callable[[Json, int], Json]
@@ -79,7 +79,7 @@ class Imitation:
         key = tuple(ids)
         with self.lock:
             if key not in self.known:
-                self.known[key] = self._next_logits(ids) if self.rows else logits_alone(self.model, ids)
+                self.known[key] = self._next_logits(ids) if self.rows else logits_at_the_end(self.model, ids)
         return [value + self.offset for value in self.known[key]]
 
     def _next_logits(self, ids: Sequence[int]) -> list[float]:

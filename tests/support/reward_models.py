@@ -29,6 +29,7 @@ TEMPLATE = (
     "{{ bos_token }}{% for message in messages %}<|{{ message['role'] }}|>\n{{ message['content'] }}{{ eos_token }}\n"
     "{% endfor %}{% if add_generation_prompt %}<|assistant|>\n{% endif %}"
 )
+ENDS_WITH_EOS = TEMPLATE.replace("{{ eos_token }}\n", "{{ eos_token }}")
 POSITIONS = 1024
 SIZES: dict[str, Any] = {
     "hidden_size": 64,
@@ -289,16 +290,23 @@ def load_plainly(kind: Any, folder: str, dtype: str = "float32") -> Any:
 
 
 def logits_alone(model: Any, ids: Sequence[int]) -> list[float]:
-    """The logits of a conversation in a forward pass of its own, read at its last token (encoders pool themselves)."""
+    """The logits of a conversation by the forward pass of the model's class, in a batch of its own."""
     import torch
 
-    batch = torch.tensor([list(ids)])
     with torch.inference_mode():
-        if getattr(model, "score", None) is None:
-            logits = model(input_ids=batch).logits[0]
-        else:
-            logits = model.score(model.base_model(input_ids=batch, use_cache=False).last_hidden_state)[0, -1]
+        logits = model(input_ids=torch.tensor([list(ids)])).logits[0]
     return [float(value) for value in logits]
+
+
+def logits_at_the_end(model: Any, ids: Sequence[int]) -> list[float]:
+    """The logits of a conversation at its last token, as inference servers read (encoders pool themselves)."""
+    import torch
+
+    if getattr(model, "score", None) is None:
+        return logits_alone(model, ids)
+    with torch.inference_mode():
+        states = model.base_model(input_ids=torch.tensor([list(ids)]), use_cache=False).last_hidden_state
+        return [float(value) for value in model.score(states)[0, -1]]
 
 
 def classifier_alone(folder: str, groups: Sequence[Group], dtype: str = "float32") -> list[list[float]]:

@@ -206,7 +206,7 @@ def _judge(
 
 def _variants(model: "LocalRewardModel") -> "Iterator[tuple[str, LocalRewardModel]]":
     """Yield the model with one change each, and the change in words."""
-    from pluralbench_local.variants import longest, uncut, with_bos, with_cut, without_template
+    from pluralbench_local.variants import longest, uncut, with_bos, with_cut, with_other_token, without_template
 
     if model.template.tokenizer.bos_token_id is not None:
         yield "no BOS token", with_bos(model, 0)
@@ -214,6 +214,9 @@ def _variants(model: "LocalRewardModel") -> "Iterator[tuple[str, LocalRewardMode
         yield "two BOS tokens", with_bos(model, 2)
     if model.template.tokenizer.chat_template and model.template.steps is None:
         yield "no chat template", without_template(model)
+    other = with_other_token(model)
+    if other is not None:
+        yield other
     limit = longest(model)
     if limit is not None:
         yield "the model's maximum length", uncut(model)

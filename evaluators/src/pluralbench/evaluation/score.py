@@ -197,6 +197,7 @@ def result_of_scores(
         items_rendered_identically=scored.rendered_identically,
         inputs_with_two_bos=scored.inputs_with_two_bos,
         inputs_without_bos=scored.inputs_without_bos,
+        inputs_ending_in_padding=scored.inputs_ending_in_padding,
         items_resumed=resumed,
         invalid_reasons=dict(sorted(Counter(scored.reasons).items())),
         work=scored.work,

@@ -238,4 +238,5 @@ def _without_scores(recorded: ScoreResult) -> Scored:
         rendered_identically=recorded.items_rendered_identically,
         inputs_with_two_bos=recorded.inputs_with_two_bos,
         inputs_without_bos=recorded.inputs_without_bos,
+        inputs_ending_in_padding=recorded.inputs_ending_in_padding,
     )

@@ -293,6 +293,7 @@ def _input_notes(run: Run) -> dict[str, str]:
     if isinstance(config, ScoreRunConfig):  # settings that change inputs or rounding and are not the model's own
         settings = {
             "chat template": config.model.chat_template_digest and config.model.chat_template_digest[:DIGITS],
+            "token to read": config.model.settings.get("read"),
             "dtype": None if config.model.dtype == "auto" else config.model.dtype,
             "maximum length": config.scoring.max_length and f"{config.scoring.max_length:,} tokens",
         }
@@ -302,6 +303,9 @@ def _input_notes(run: Run) -> dict[str, str]:
         "Truncated to fit the model": _counts(run, {"truncated": "item|items"}),
         "Inputs that begin with two BOS tokens": _number(scored.inputs_with_two_bos if scored else 0),
         "Inputs without the tokenizer's BOS token": _number(scored.inputs_without_bos if scored else 0),
+        "Read at the token before the padding token that ends the input, as the model's class does": _number(
+            scored.inputs_ending_in_padding if scored else 0
+        ),
         "Set in place of the model's own": ", ".join(f"{name} {value}" for name, value in settings.items() if value),
     }
 

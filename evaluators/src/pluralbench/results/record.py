@@ -222,6 +222,8 @@ class ScoringRecord(FrozenModel):
         inputs_with_two_bos: Number of conversations that begin with two or more BOS tokens; null if not counted.
         inputs_without_bos: Number of conversations without a BOS token at the beginning although the tokenizer has
             one; null if not counted.
+        inputs_ending_in_padding: Number of conversations that end with the padding token, which the model does not
+            read; null if the last token is read.
         items_resumed: Number of items whose scores come from an interrupted run.
         invalid_reasons: Number of scores that are not finite, by reason.
         work: Computation in this process; null for a function or a remote model.
@@ -236,6 +238,7 @@ class ScoringRecord(FrozenModel):
     items_rendered_identically: int = 0
     inputs_with_two_bos: int | None = None
     inputs_without_bos: int | None = None
+    inputs_ending_in_padding: int | None = Field(None, exclude_if=lambda count: count is None)
     items_resumed: int = 0
     invalid_reasons: dict[str, int] = Field(default_factory=dict)
     work: Work | None = None

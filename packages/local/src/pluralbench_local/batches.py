@@ -12,7 +12,14 @@ from pluralbench_rewards import Group, OnScored, Overflow, Scored, Work
 from pluralbench_runs import log_status, progress
 from torch import Tensor
 
-from pluralbench_local.conversations import Template, Tokenized, count_bos, identical_renderings, tokenize
+from pluralbench_local.conversations import (
+    Template,
+    Tokenized,
+    count_bos,
+    count_ending_in_padding,
+    identical_renderings,
+    tokenize,
+)
 from pluralbench_local.errors import LocalError
 from pluralbench_local.network import ReadableNetwork, read_packed, read_padded
 from pluralbench_local.packing import Kept, Packed, Tokens, common_prefix, needed_batches, pack, plan
@@ -50,6 +57,7 @@ class ScoreTable:
         self.tokenized = tokenize(groups, template, limit, on_overflow)
         self._alike = identical_renderings(groups, self.tokenized)
         self._two_bos, self._without_bos = count_bos(self.tokenized, template)
+        self._ending_in_padding = count_ending_in_padding(self.tokenized, template)
         kept = [index for index, result in enumerate(self.tokenized) if not result.dropped]
         self.cached = {index: list(cached[index]) for index in kept if index in cached}
         different = {index: _duplicates(self.tokenized[index]) for index in kept}
@@ -94,6 +102,7 @@ class ScoreTable:
             rendered_identically=self._alike,
             inputs_with_two_bos=self._two_bos,
             inputs_without_bos=self._without_bos,
+            inputs_ending_in_padding=self._ending_in_padding,
             **fields,
         )
 

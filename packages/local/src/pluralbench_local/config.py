@@ -44,8 +44,9 @@ from pluralbench_local.token_rewards import (
 )
 
 Kind = Literal["classifier", "implicit", "token", "process", "pairwise"]
-READING_FIELDS = ("kind", "base", "reference", "label", *TOKEN_FIELDS, *STEP_FIELDS)
+READING_FIELDS = ("kind", "base", "reference", "label", "read", *TOKEN_FIELDS, *STEP_FIELDS)
 """Fields of `LocalModel` that say how a reward is read."""
+TokenRead = Literal["class", "last"]
 PERSONAL_FILE = "personal.json"
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
 DEVICE = re.compile(r"auto|cpu|spread|all|(cuda|mps|xpu|hpu|npu)(:[0-9]{1,3})?")
@@ -80,6 +81,12 @@ class LocalModel(FrozenModel):
         description="Reward of a model with several logits: logit:K, softmax:K for its probability, mean, or weights "
         "by name or number, such as 0:0.65,4:-0.4. process: of a step, also sigmoid:K. Of a general preference model: "
         "scaled, plain or normalized.",
+    )
+    read: TokenRead | None = Field(
+        None,
+        description="Sequence classifier: the token whose logit is read. class: as the model's class in transformers "
+        "reads, the last that is not `pad_token_id`; last: the last, as vLLM and SGLang read. Encoders pool "
+        "their tokens by themselves. Default: class.",
     )
     token_reward: TokenRewardName | None = Field(
         None, description="token: a published way to read the reward; the next six options change parts of it."
@@ -157,8 +164,9 @@ class LocalModel(FrozenModel):
             name = next((name for name in fields if name in given and name not in own), None)
             if name is not None:
                 raise ValueError(f'`{name}=...` is for {kind} rewards; set `kind="{kind}"`, or leave it out')
-        if self.kind == "implicit" and self.label is not None:
-            raise ValueError("`label=...` is for classifiers; leave it out")
+        classifier = next((name for name in ("label", "read") if getattr(self, name) is not None), None)
+        if classifier and self.kind == "implicit":
+            raise ValueError(f"`{classifier}=...` is for classifiers; leave it out")
         if self.kind == "token":
             check_token_reward(given)
         if self.has_steps():
@@ -188,7 +196,9 @@ class LocalModel(FrozenModel):
         """Return the record of the model before it is loaded: its digest or commit, and its settings."""
         template = self.template()
         trained, adapter = self.personal(), self.adapter()
-        settings = {name: value for name, value in self._given().items() if name in {*TOKEN_FIELDS, *STEP_FIELDS}}
+        settings = {
+            name: value for name, value in self._given().items() if name in {"read", *TOKEN_FIELDS, *STEP_FIELDS}
+        }
         return ModelRecord(
             name=self.name,
             kind=self.kind or ("classifier" if trained is None else "personal"),

@@ -270,6 +270,14 @@ def count_bos(tokenized: Sequence[Tokenized], template: Template) -> tuple[int, 
     return sum(begin == [bos, bos] for begin in begins), sum(begin[:1] != [bos] for begin in begins)
 
 
+def count_ending_in_padding(tokenized: Sequence[Tokenized], template: Template) -> int | None:
+    """Count the scored conversations that end with tokens which are not read; None if the last token always is."""
+    if template.unread is None:
+        return None
+    kept = (one for one in tokenized if not one.dropped)
+    return sum(tokens.ids[-1] == template.unread for one in kept for tokens in one.conversations)
+
+
 def _tokenize_groups(groups: Sequence[Group], template: Template) -> Iterator[Tokenized]:
     if template.steps is not None:
         answers = [[group.steps] if group.steps else group.responses for group in groups]

@@ -109,6 +109,8 @@ class ModelKind:
             `label`, and there is one number.
         precision: Precision of its numbers. Default: that of the weights.
         family: The value heads that it is of; see `pluralbench_local.value_heads`.
+        by_class: Whether the token is read that the model's class in transformers reads, if `LocalModel.read` does not
+            say otherwise.
         ending: How a conversation continues after the response, up to the position that is read. Default: it ends.
     """
 
@@ -122,6 +124,7 @@ class ModelKind:
     option: str = "label"
     precision: torch.dtype | None = None
     family: HeadFamily | None = None
+    by_class: bool = False
     ending: Callable[[LocalModel, Template], Template] = lambda source, template: template
 
     def template(
@@ -140,10 +143,14 @@ class ModelKind:
             num_embeddings: Number of token ids of the model.
 
         Raises:
-            LocalError: If the configuration or the tokenizer lacks a token that the model expects.
+            LocalError: If the configuration or the tokenizer lacks a token that the model expects, or `read` is given
+                for a model that has its own token.
         """
         family = self.family
-        unread = config.get_text_config().pad_token_id if family and family.skips_padding else None
+        if source.read is not None and not self.by_class:
+            raise LocalError(f"`read=...` is for sequence classifiers, which {source.name} is not; leave it out.")
+        skips = family.skips_padding if family else self.by_class and source.read != "last"
+        unread = config.get_text_config().pad_token_id if skips else None
         eos = None
         if family and family.ends_with_eos:
             eos = tokenizer.eos_token
@@ -246,9 +253,12 @@ PROCESS = ModelKind(
     ending=step_template,
 )
 """Scores of the steps of an answer, which make one reward, by `pluralbench_local.step_rewards`."""
-CLASSIFIER = ModelKind("classifier", lambda files: True, network=_classifier)
-"""A logit of the conversation's last token. Of several, `label` makes one: "logit:K", "softmax:K" for its probability,
-their "mean", or their weighted sum. Personalized RewardBench (section 4.1) uses "softmax:-1"."""
+CLASSIFIER = ModelKind("classifier", lambda files: True, network=_classifier, by_class=True)
+"""A logit of the conversation's last token that is not the padding token, as transformers' classes read.
+
+Of several, `label` makes one: "logit:K", "softmax:K" for its probability, their "mean", or their weighted sum.
+Personalized RewardBench (section 4.1) uses "softmax:-1".
+"""
 
 KINDS: tuple[ModelKind, ...] = (
     ModelKind(

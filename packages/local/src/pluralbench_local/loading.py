@@ -110,6 +110,8 @@ def _load(kind: ModelKind, files: ModelFiles, options: RunOptions) -> LocalRewar
     if kind.option == "label" and outputs is not None:
         check_label(model.name, outputs, label, config.id2label or {})
     template = kind.template(model, tokenizer, config, num_embeddings(network.model))
+    if network.head is None and kind.by_class:  # it pools its tokens by itself
+        template = replace(template, unread=None)
     if settings := kind.settings(network) | quantization_settings(config):
         log_status(f"{model.name}: {'; '.join(f'{name} {value}' for name, value in settings.items())}.")
     return LocalRewardModel(model.name, kind, network, template, label, reference, options)

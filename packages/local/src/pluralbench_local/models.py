@@ -205,6 +205,7 @@ def load_model(kind: Any, source: LocalModel, **options: Any) -> "PreTrainedMode
         model, info = load_weights(kind, source, **options)
     else:
         model, info = load_adapted(kind, whole, adapter, **options)
+        _set_padding(model, adapter, source)
     reward_heads = [name for name in info["unexpected_keys"] if name.split(".")[0] in REWARD_HEADS]
     if reward_heads and kind is AutoModelForCausalLM:
         raise LocalError(
@@ -231,6 +232,16 @@ def load_model(kind: Any, source: LocalModel, **options: Any) -> "PreTrainedMode
         return cast("PreTrainedModel", (model if method or device is None else model.to(device)).eval())
     except torch.OutOfMemoryError as error:
         raise LocalError(f"{source.name} does not fit into the memory of {device} ({one_line(error, 300)}).") from None
+
+
+def _set_padding(model: Any, adapter: Adapter, source: LocalModel) -> None:
+    """Set the padding token of an adapter's tokenizer, by which its class finds the token to read.
+
+    Training sets it in the configuration (TRL `reward_trainer.py`), which is not saved with an adapter.
+    """
+    padding = _adapter_tokenizer(adapter, source).pad_token_id if adapter.has_tokenizer() else None
+    if padding is not None:
+        model.config.get_text_config().pad_token_id = padding
 
 
 def load_adapted(kind: Any, base: LocalModel, adapter: Adapter, **options: Any) -> tuple[Any, dict[str, Any]]:

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -49,7 +49,9 @@ class TrainableModel:
 
 
 def training_template(source: LocalModel) -> Template:
-    """Return how conversations become tokens in training: as the base's own reward is read.
+    """Return how conversations become tokens in training: as the base's own reward is read, at the last token.
+
+    `set_pad_token` chooses a padding token by which the trained model's class reads the same token.
 
     Raises:
         LocalError: If the base is an adapter, or has a reward head that training would not load; or if its tokenizer,
@@ -63,7 +65,7 @@ def training_template(source: LocalModel) -> Template:
             f"{source.name} has a value head ({dropped[0]}), which training would drop; give the language model that "
             "it was trained from, which gets a new head, or a sequence classifier."
         )
-    return kind_of(files).template(source, load_tokenizer(source), files.config, None)
+    return replace(kind_of(files).template(source, load_tokenizer(source), files.config, None), unread=None)
 
 
 def load_trainee(

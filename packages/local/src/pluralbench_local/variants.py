@@ -49,6 +49,24 @@ def with_cut(model: LocalRewardModel, length: int, side: Cut) -> LocalRewardMode
     return _edited(model, partial(_keep, length, side))
 
 
+def with_other_token(model: LocalRewardModel) -> tuple[str, LocalRewardModel] | None:
+    """Return the model that reads the last token if it reads as its class, or the reverse, with the change in words.
+
+    None if both are the same token, or the model has its own.
+    """
+    template, network = model.template, model.network
+    if not model.kind.by_class or network.head is None:
+        return None
+    padding = network.model.config.get_text_config().pad_token_id
+    if padding is None:
+        return None
+    if template.unread is not None:
+        return "the last token, also if it is the padding token", replace(
+            model, template=replace(template, unread=None)
+        )
+    return "the last token that is not the padding token", replace(model, template=replace(template, unread=padding))
+
+
 def uncut(model: LocalRewardModel) -> LocalRewardModel:
     """Return the model with the maximum length of its tokenizer and its configuration."""
     return replace(model, options=replace(model.options, max_length=None, on_overflow="truncate-left"))

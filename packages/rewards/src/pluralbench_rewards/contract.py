@@ -230,6 +230,8 @@ class Scored:
         inputs_with_two_bos: Number of conversations that begin with two or more BOS tokens; None if not counted.
         inputs_without_bos: Number of conversations without a BOS token at the beginning although the tokenizer has
             one; None if not counted.
+        inputs_ending_in_padding: Number of conversations that end with the padding token, which the model does not
+            read; None if the last token is read.
     """
 
     scores: list[list[float]]
@@ -243,6 +245,7 @@ class Scored:
     rendered_identically: int = 0
     inputs_with_two_bos: int | None = None
     inputs_without_bos: int | None = None
+    inputs_ending_in_padding: int | None = None
 
 
 @runtime_checkable

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -201,6 +201,8 @@ class _Requests:
 
     def conversation(self, index: int, response: int) -> Conversation:
         tokens = self.tokenized[index].conversations[response]
+        if not self.template.whole_response:  # engines read the last token that they get
+            tokens = replace(tokens, ids=tokens.ids[: tokens.reads.stop])
         text = self._text(index, tokens) if self.texts else ""
         return Conversation(tokens.ids, text, tokens.reads, self.template.labels)
 
