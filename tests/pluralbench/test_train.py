@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pluralbench
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,8 +14,9 @@ from pluralbench import DataConfig, PromptConfig
 from pluralbench.config import ScoringConfig, TrainingConfig
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import load_benchmark
-from pluralbench.evaluation.train import flip_labels, items_to_rankings, split_by_cluster
+from pluralbench.evaluation.train import count_unusual_pairs, flip_labels, items_to_rankings, split_by_cluster
 from pluralbench_local import LocalModel
+from samples import sample
 from session_folder import CACHE, session_folder
 from written_tables import write
 
@@ -109,7 +111,8 @@ def test_it_trains_holds_out_and_says_how_to_score(
     assert f"{out}: trained on 15 pairs of 15 items in 8 steps" in said
     assert "3 items were trained in reversed order (--label-noise 0.2)." in said
     assert "Accuracy on 5 held-out pairs of 5 items: " in said
-    assert f"Next:\n  uv run --group evaluator pluralbench score {out} --benchmark pairs --data ..." in said
+    words_to_score = f"uv run --group evaluator pluralbench score {out} --benchmark pairs --data ..."
+    assert f"Next, on items that it did not learn:\n  {words_to_score}" in said
     record = written(out)
     assert (record["data"]["pairs"], record["held_out"]["pairs"]) == (15, 5)
     origin = record["origin"]
@@ -224,3 +227,72 @@ def test_the_function_does_what_the_command_does(
     one, other = (tmp_path / name / "model.safetensors" for name in ("command", "function"))
     assert one.read_bytes() == other.read_bytes()
     assert written(tmp_path / "command")["origin"] == done.record["origin"]
+
+
+@pytest.mark.parametrize(
+    ("files", "read", "split"),
+    [
+        (["train", "test"], "train", "train"),
+        (["data/en/train", "data/en/test"], "data/en/train", "train"),
+        (["test"], "test", "test"),
+        (["validation", "test"], "test", "test"),
+        (["pairs"], "pairs", None),
+    ],
+)
+def test_what_is_scored_by_default_is_learned_only_without_a_training_split(
+    pairs: Callable[..., Rows], tmp_path: Path, files: list[str], read: str, split: str | None
+) -> None:
+    rows = {name: pairs(3 + place, seed=place) for place, name in enumerate(files)}
+    for name, of_file in rows.items():
+        write(tmp_path / "data" / f"{name}.jsonl", of_file)
+    loaded = load_benchmark("pairs", tmp_path / "data", None, for_training=True)
+    learned = [one.responses[0] for one in items_to_rankings(loaded)]
+    assert learned == [row["chosen"] for row in rows[read]]
+    assert (loaded.items.split, loaded.data_record().split) == (split, split)
+    named = DataConfig(location=str(tmp_path / "data"), split="test")
+    assert load_benchmark("pairs", named, None, for_training=True).items.split == (split and "test")
+    [file] = [tmp_path / "data" / f"{name}.jsonl" for name in files if name == read]
+    assert load_benchmark("pairs", file, None, for_training=True).items.split is None
+
+
+def test_a_release_is_read_as_its_manifest_says_and_its_test_split_is_held_out(
+    run: Command, language_models: Folders, tmp_path: Path
+) -> None:
+    release = sample("build-personalized", "training").release
+    words = ["train", language_models(), "--data", release, "--device", "cpu", *WORDS]
+    status, said, error = run(*words, "--held-out", release, "--out", tmp_path / "out")
+    assert status == 0, error
+    learned, held_out = (
+        pl.read_parquet(release / "data/everyday_questions" / f"{split}.parquet") for split in ("train", "test")
+    )
+    assert f"trained on {learned.height} pairs of {learned.height} items of the split train in" in said
+    assert "--benchmark personalized-training --data ..." in said
+    record = written(tmp_path / "out")
+    assert (record["data"]["pairs"], record["held_out"]["pairs"]) == (learned.height, held_out.height)
+    assert (record["origin"]["benchmark"], record["origin"]["split"]) == ("personalized-training", "train")
+    file = release / "data/everyday_questions/train.parquet"
+    status, _, error = run(*words, "--held-out", file, "--out", tmp_path / "same")
+    assert (status, f"{learned.height} of the {learned.height} held-out items of" in error) == (2, True), error
+
+
+def test_identical_responses_are_not_learned_and_repeated_pairs_are_counted(
+    run: Command, pairs: Callable[..., Rows], language_models: Folders, tmp_path: Path
+) -> None:
+    rows = pairs(8)
+    rows[3]["rejected"] = rows[3]["chosen"]
+    rows += [rows[0] | {"id": "again"}, rows[0] | {"id": "and again"}, rows[1] | {"id": "other", "rejected": "no"}]
+    data = write(tmp_path / "pairs.jsonl", rows)
+    loaded = load_benchmark("pairs", data, None, for_training=True)
+    rankings = items_to_rankings(loaded)
+    assert count_unusual_pairs(loaded, rankings) == {"identical_pairs": 1, "repeated_pairs": 2}
+    assert sum(len(one.pairs_to_learn()) for one in rankings) == len(rows) - 1
+    expected = "Left out: 1 pair of identical responses.\nKept: 2 pairs that repeat an earlier one.\n"
+    status, said, error = run("train", language_models(), "--data", data, "--out", tmp_path / "m", *WORDS)
+    assert (status, expected in said) == (0, True), said + error
+    words = ["--benchmark", "pairs", "--data", data, "--held-out", "0.5", "--out", tmp_path / "e"]
+    status, said, error = run("export", "--for", "trl", *words)
+    assert (status, expected in said) == (0, True), said + error
+    exported = [*(tmp_path / "e").glob("t*.jsonl")]
+    texts = [json.loads(line) for file in exported for line in file.read_text(encoding="utf-8").splitlines()]
+    assert len(texts) == len(rows) - 1
+    assert all(one["chosen"] != one["rejected"] for one in texts)

@@ -223,7 +223,7 @@ def training_prompts(
 
     Args:
         train_data: Prompts to optimize on. Default: those of `data`.
-        train_split: Split of `train_data` (or `data`) to optimize on.
+        train_split: Split of `train_data` (or `data`) to optimize on. Default: `train` if `train_data` has it.
     """
     if not isinstance(data, DataConfig) or (train_data is None and train_split is None):
         return None

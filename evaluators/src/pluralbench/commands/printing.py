@@ -1,7 +1,7 @@
 """Print what the verbs return."""
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -142,24 +142,35 @@ def print_exported(exported: "Exported") -> None:
     console.print(f"\n{exported.folder}: {rows}.")
     for reason, count in exported.left_out.items():
         console.print(f"Left out: {plural(count, 'item')} with {reason}.")
+    _print_unusual_pairs(exported.pairs)
     console.print(f"Train with\n  {exported.command}", soft_wrap=True)
 
 
-def print_trained(trained: "Trained", *, benchmark: str, prompt: PromptConfig, label_noise: float) -> None:
+def _print_unusual_pairs(pairs: Mapping[str, int]) -> None:
+    """Print the counts of `count_unusual_pairs`."""
+    if pairs["identical_pairs"]:
+        console.print(f"Left out: {plural(pairs['identical_pairs'], 'pair')} of identical responses.")
+    if pairs["repeated_pairs"]:
+        console.print(f"Kept: {plural(pairs['repeated_pairs'], 'pair')} that repeat an earlier one.")
+
+
+def print_trained(trained: "Trained", *, benchmark: str | None, prompt: PromptConfig, label_noise: float) -> None:
     """Print what a reward model was trained on, and how to score it."""
     from pluralbench.reports.costs import format_seconds
 
     record = trained.record
     seconds = record["seconds"] + record.get("encoding_seconds", 0.0)
-    training, held_out, flipped = record["data"], record["held_out"], len(record["origin"]["flipped"])
-    without_pair = record["origin"]["without_pair"]
+    training, held_out, origin = record["data"], record["held_out"], record["origin"]
+    without_pair, flipped = origin["without_pair"], len(origin["flipped"])
+    of_split = f" of the split {origin['split']}" if origin["split"] else ""
     console.print(
-        f"\n{trained.folder}: trained on {plural(training['pairs'], 'pair')} of {plural(training['rankings'], 'item')} "
-        f"in {plural(record['steps'], 'step')} ({format_seconds(seconds)} s)."
+        f"\n{trained.folder}: trained on {plural(training['pairs'], 'pair')} of {plural(training['rankings'], 'item')}"
+        f"{of_split} in {plural(record['steps'], 'step')} ({format_seconds(seconds)} s)."
     )
     if any(without_pair.values()):
         parts = " and ".join(f"{count:,} {name}" for name, count in without_pair.items() if count)
         console.print(f"Left out, because no training pair has them: {parts}.")
+    _print_unusual_pairs(origin)
     if flipped:
         console.print(f"{flipped:,} items were trained in reversed order (--label-noise {label_noise}).")
     for part, name in ((training, "training"), (held_out, "held-out")):
@@ -172,7 +183,8 @@ def print_trained(trained: "Trained", *, benchmark: str, prompt: PromptConfig, l
             f"{trained.accuracy:.3f}"
         )
     profile = ["--profile", prompt.profile] if prompt.profile != "none" else []
-    print_next("score", trained.folder, "--benchmark", benchmark, *profile, "--data", "...")
+    words = ("score", trained.folder, "--benchmark", benchmark or origin["benchmark"], *profile, "--data", "...")
+    print_next(*words, when="on items that it did not learn")
 
 
 def print_planner(trained: Any, *, benchmark: str) -> None:
@@ -291,9 +303,9 @@ def print_correlation(
         (errors if as_json else console).print(f"Wrote {path}")
 
 
-def print_next(*words: object) -> None:
+def print_next(*words: object, when: str = "") -> None:
     """Print the next command of the evaluator."""
-    console.print(f"Next:\n  {shell_command('pluralbench', *words)}")
+    console.print(f"Next{', ' if when else ''}{when}:\n  {shell_command('pluralbench', *words)}")
 
 
 def print_report(report: "Report", form: str = "table", out: Path | None = None, *, width: int | None = WIDTH) -> None:

@@ -163,7 +163,7 @@ def find_benchmark(
             subsets by the constants of the former's code; CHEEMS's exact match counts ties of scores.
         step_threshold: Score below which a step of an answer is wrong. Default: the benchmark's.
         tune_step_threshold: Config on whose items this threshold is tuned. Default: none.
-        for_training: Use the column of training pairs and the training split, which only `train` reads.
+        for_training: Keep the column of training pairs and the training split.
 
     Returns:
         The benchmark with these changes.
@@ -190,15 +190,15 @@ def find_benchmark(
             "the benchmark processbench."
         )
     required = tuple(dict.fromkeys((*changes, *benchmark.required)))
-    split = benchmark.train_split or benchmark.split
+    train_split = benchmark.train_split if for_training else None
     if not for_training:
         if "pairs" in changes:
             raise BenchmarkError(f"Only training reads `pairs`; leave out the column `{changes['pairs']}`.")
-        own, split = own.model_copy(update={"pairs": None}), benchmark.split
+        own = own.model_copy(update={"pairs": None})
     meanings = _parse_labels(benchmark.labels, labels)
     changed = {name: value for name, value in dialect._asdict().items() if value is not None}
     return benchmark.model_copy(
-        update=changed | {"columns": own, "required": required, "labels": meanings, "split": split, "train_split": None}
+        update=changed | {"columns": own, "required": required, "labels": meanings, "train_split": train_split}
     )
 
 

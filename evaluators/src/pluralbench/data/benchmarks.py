@@ -36,7 +36,7 @@ class Benchmark(FrozenModel):
         sample: Directory of its sample in `pluralbench.data.samples`.
         split: Split of the data, or "all"; of several, joined by commas, each is a config.
         configs: Default configs of the data. Default: all.
-        train_split: Split to train on. Default: `split`.
+        train_split: Split to train on. Default: `train` if the data has it, else `split`.
         columns: Columns of its tables.
         required: Fields of `columns` whose columns must be in every table, beside those of the layout. Those that the
             caller names are added.

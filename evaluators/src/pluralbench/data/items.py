@@ -55,6 +55,7 @@ class Items:
             `earlier` is the number of rows of `history` that the person decided before; null if the benchmark has none.
         location: Directory, file, or dataset on the Hub.
         revision: Commit of the dataset on the Hub.
+        split: The split, or several joined by commas; None for tables of no split.
         digest: SHA-256 of the scored content.
         license: License of the data.
         reference: Source of the English original, if it is not in the data.
@@ -73,6 +74,7 @@ class Items:
     frame: pl.DataFrame
     location: str
     revision: str | None
+    split: str | None
     digest: str
     license: str | None
     reference: dict[str, Any] | None
@@ -178,6 +180,7 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
         frame=frame,
         location=tables.location,
         revision=tables.revision,
+        split=tables.split,
         digest=content,
         license=tables.license,
         reference=reference,
@@ -278,7 +281,7 @@ def _read(benchmark: Benchmark, data: DataConfig) -> Tables:
                 frames[name], paths[name] = one.frames[config], one.paths[config]
         if are_splits:
             frames = {config: frames[config] for config in wanted if config in frames}
-        tables = replace(tables, frames=frames, paths=paths)
+        tables = replace(tables, frames=frames, paths=paths, split=data.split or benchmark.split)
     if benchmark.join_configs:
         joined = pl.concat(tables.frames.values(), how="diagonal_relaxed")
         where = next(iter(tables.paths.values())) if len(tables.paths) == 1 else tables.location

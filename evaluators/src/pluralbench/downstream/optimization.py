@@ -76,7 +76,8 @@ def optimize(
             all), or a TOML file. Its responses are not used.
         data: Location of the prompts that are answered and judged, or a `DataConfig`. Default: the benchmark's data on
             the Hub.
-        train: Location of the training prompts, or a `DataConfig`. Default: the prompts of `data`.
+        train: Location of the training prompts, or a `DataConfig`; of a dataset its split `train`, if it has one.
+            Default: the prompts of `data`.
         prompt: User context that the policy and the reward model read. Default: ten posts of the profile.
         options: Algorithm and training options.
         sampling: Sampling of the judged answers. Default: one answer per prompt.
@@ -103,7 +104,9 @@ def optimize(
     prompt, options = as_prompt_config(prompt or DownstreamPromptConfig()), options or OptimizeConfig()
     sampling, outcome, scoring = sampling or ONE, outcome or OutcomeConfig(), scoring or ScoringConfig()
     loaded = load_benchmark(benchmark, data, prompt, prompts_only=True)
-    trained = loaded if train is None else load_benchmark(benchmark, train, prompt, prompts_only=True)
+    trained = loaded
+    if train is not None:
+        trained = load_benchmark(benchmark, train, prompt, prompts_only=True, for_training=True)
     start = policy if isinstance(policy, LocalModel) else LocalModel(name=str(policy))
     start.check_location()
     [(reward_name, model)] = named_models(reward if isinstance(reward, Mapping) else [reward]).items()
@@ -175,7 +178,8 @@ def optimize_by_verl(
         reward: Reward model to optimize against, or a mapping from its name in the default of `out` to the model.
         benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
             all), or a TOML file. Its responses are not used.
-        data: Location of the prompts to optimize on, or a `DataConfig`. Default: the benchmark's data on the Hub.
+        data: Location of the prompts to optimize on, or a `DataConfig`. Default: the benchmark's data on the Hub. The
+            default split is `train` if the data has it, else the one that `best-of-n` answers.
         prompt: User context that the policy and the reward model read. Default: ten posts of the profile.
         options: Training options.
         scoring: Options of the reward model.
@@ -194,7 +198,8 @@ def optimize_by_verl(
         pluralbench optimize-verl --policy ./policy --reward ./rm-a --data dist/personalized-rewardbench
         pluralbench optimize-verl --policy ./policy --reward ./rm-a --verl-nodes 2 --cluster ray
     """
-    loaded = load_benchmark(benchmark, data, prompt or DownstreamPromptConfig(), prompts_only=True)
+    prompt = prompt or DownstreamPromptConfig()
+    loaded = load_benchmark(benchmark, data, prompt, prompts_only=True, for_training=True)
     tasks = policy_tasks(loaded)
     [(name, model)] = (reward if isinstance(reward, Mapping) else {Path(reward.name).name: reward}).items()
     folder = Path(out or f"runs/{Path(benchmark).stem}-{Path(policy.name).name}-verl-{name}")

@@ -5,9 +5,8 @@ import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from pluralbench_measures.rankings import pairs_of
 from pluralbench_runs import Seed, output_directory, recipe_values, write_text
 from pluralbench_runs.options import Flag
 from pluralbench_tables import write_jsonl
@@ -17,9 +16,12 @@ from pluralbench.arguments import Out, Undrawn
 from pluralbench.config import Profile, PromptConfig
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
-from pluralbench.evaluation.train import held_out_clusters, item_clusters
+from pluralbench.evaluation.train import count_unusual_pairs, held_out_clusters, item_clusters, items_to_rankings
 from pluralbench.evaluation.trainers import TEST, TRAIN, TRAINERS, Example, Row, Trainer, TrainerName
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, RunConfig
+
+if TYPE_CHECKING:
+    from pluralbench_local import Ranking
 
 RECORD = "export.json"
 DEFAULT_SHARE = 0.1
@@ -46,12 +48,14 @@ class Exported(NamedTuple):
         folder: The directory.
         rows: Number of rows by split.
         left_out: Number of items by the reason for which they are in no row.
+        pairs: Numbers of pairs by kind: of identical responses, which are left out, and repeated ones.
         command: The command that trains on the directory.
     """
 
     folder: Path
     rows: dict[str, int]
     left_out: dict[str, int]
+    pairs: dict[str, int]
     command: str
 
 
@@ -114,7 +118,12 @@ def export(
     )
     made = TRAINERS[trainer]
     command = made.command.format(out=shlex.quote(str(out)))
-    parts = {TRAIN: list(_examples(loaded)), TEST: [] if other is None else list(_examples(other))}
+    pairs: Counter[str] = Counter()
+    parts: dict[str, list[Example]] = {TRAIN: [], TEST: []}
+    for split, one in zip(parts, [loaded, *([other] if other else [])], strict=False):
+        rankings = items_to_rankings(one)
+        parts[split] = list(_examples(rankings, item_clusters(one)))
+        pairs.update(count_unusual_pairs(one, rankings))
     if share is not None:
         test_clusters = held_out_clusters(item_clusters(loaded), share, seed)
         parts = {
@@ -127,25 +136,30 @@ def export(
         if not found:
             reasons = " and ".join(f"{count:,} items have {reason}" for reason, count in left_out.items())
             raise DataError(f"No row is left for {split}{': ' if reasons else ''}{reasons}; choose other data.")
-    result = Exported(Path(out), {split: len(found) for split, found in rows.items()}, left_out, command)
+    numbers = {split: len(found) for split, found in rows.items()}
+    result = Exported(Path(out), numbers, left_out, dict(pairs), command)
     with output_directory(result.folder, config, recipe_file=RECORD, fresh=fresh) as output:
         if fresh or not (output.target / RECORD).exists():
             staged = output.staging()
             _write(staged, made, rows)
-            record = {"config": recipe_values(config), "rows": result.rows, "left_out": left_out, "command": command}
+            record = {
+                "config": recipe_values(config),
+                "rows": result.rows,
+                "left_out": left_out,
+                "pairs": result.pairs,
+                "command": command,
+            }
             write_text(staged / RECORD, _json_text(record))
             output.publish(staged)
     return result
 
 
-def _examples(loaded: LoadedBenchmark) -> Iterator[Example]:
+def _examples(rankings: Sequence["Ranking"], clusters: Sequence[str]) -> Iterator[Example]:
     """Yield the items as examples, with the pairs that `train` learns."""
-    columns = loaded.frame.select("rank", "pairs")
-    for group, cluster, rank, pairs in zip(loaded.groups(), item_clusters(loaded), *columns, strict=True):
-        learned = pairs_of(rank) if pairs is None else pairs
-        best_first = sorted(learned, key=lambda pair: rank[pair[0]])
-        texts = [(group.responses[better], group.responses[worse]) for better, worse in best_first]
-        yield Example(group.id, cluster, group.messages, texts)
+    for ranking, cluster in zip(rankings, clusters, strict=True):
+        best_first = sorted((ranking.rank[better], better, worse) for better, worse in ranking.pairs_to_learn())
+        texts = [(ranking.responses[better], ranking.responses[worse]) for _, better, worse in best_first]
+        yield Example(ranking.id, cluster, list(ranking.prompt), texts)
 
 
 def _check_users(loaded: LoadedBenchmark, other: LoadedBenchmark, split: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_release import manifest_at
+from pluralbench_release.errors import NoSplit
 from pluralbench_rewards import Group
 from pluralbench_runs import Output, did_you_mean, digest, log_status, output_directory, step
 
@@ -37,6 +38,8 @@ from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord
 from pluralbench.results.run_files import RUN_FILE
 
 DEFAULT = "personalized"
+TRAIN = "train"
+"""Default split to train on, if the data has it."""
 SELECTION = ("configs", "split", "limit", "items", "items_seed")
 """Fields of `DataConfig` that a run records."""
 
@@ -159,7 +162,7 @@ def load_benchmark(
         data: Where the items are. Default: the benchmark's dataset on the Hub.
         prompt: User context in the prompt, or its kind. Default: none.
         prompts_only: Read only the prompts, since a policy writes the responses.
-        for_training: Read the column of training pairs and the training split.
+        for_training: Read the column of training pairs, and the training split unless `data` names another.
         with_draw: Allow `items` in `data`. False where numbers do not weight the drawn items.
         in_steps: Allow items that are answers in steps, which only scores decide.
         shard: Shard to score, such as "2/8". Default: all items.
@@ -173,7 +176,7 @@ def load_benchmark(
         raise DataError(f"Only `score` and `judge` draw items; leave out `items={data.items}`, or pass `limit`.")
     if data.items is not None and data.limit is not None:
         raise DataError(f"`items={data.items}` and `limit={data.limit}` exclude each other; pass one of them.")
-    benchmark = benchmark or _benchmark_of(data.location) or DEFAULT
+    benchmark = benchmark or benchmark_of(data.location) or DEFAULT
     prompt = as_prompt_config(prompt)
     entry = described_benchmark(benchmark, data, for_training=for_training)
     named_metrics(entry)  # an unknown name is refused before anything is scored
@@ -192,7 +195,7 @@ def load_benchmark(
     if prompts_only:
         entry = entry.model_copy(update={"prompts_only": True})
     with step(f"Reading the items of {benchmark}"):
-        items = _load_items(benchmark, entry, data)
+        data, items = (_load_training_items if for_training else _load_items)(benchmark, entry, data)
     if benchmark.endswith(".toml") and not (prompts_only or data.limit or data.configs):
         _check_sections(benchmark, entry, items)
     check_tuned_config(entry, items.frame)
@@ -207,12 +210,29 @@ def load_benchmark(
     return LoadedBenchmark(Path(benchmark).stem, entry, items, data, context, part, frame, blocks)
 
 
-def _load_items(name: str, benchmark: Benchmark, data: DataConfig) -> Items:
+def _load_training_items(name: str, benchmark: Benchmark, data: DataConfig) -> tuple[DataConfig, Items]:
+    """Load the items of the training split, and name it in the selection.
+
+    What is scored by default is learned only if the data has no training split.
+    """
+    if data.split is None:
+        split = benchmark.train_split or TRAIN
+        try:
+            data, items = _load_items(name, benchmark, data.model_copy(update={"split": split}))
+        except NoSplit:
+            if benchmark.train_split is not None:
+                raise
+            data, items = _load_items(name, benchmark, data)
+        return data.model_copy(update={"split": items.split}), items
+    return _load_items(name, benchmark, data)
+
+
+def _load_items(name: str, benchmark: Benchmark, data: DataConfig) -> tuple[DataConfig, Items]:
     """Load the items; if they have another shape, the error names the benchmark of the data's manifest."""
     try:
-        return load_items(benchmark, data)
+        return data, load_items(benchmark, data)
     except DataError as error:
-        own = _benchmark_of(data.location)
+        own = benchmark_of(data.location)
         if own in {None, name}:
             raise
         raise DataError(f"{error} The data's manifest names the benchmark {own}: leave out `benchmark=...`.") from None
@@ -243,7 +263,7 @@ def _check_one_person(name: str, benchmark: Benchmark, items: pl.DataFrame, cont
         )
 
 
-def _benchmark_of(location: str | None) -> str | None:
+def benchmark_of(location: str | None) -> str | None:
     """Return the benchmark of a release, which has the name of its builder; None for other data."""
     manifest = None if location in {None, SAMPLE} else manifest_at(str(location))
     return None if manifest is None or manifest.builder.name not in known_benchmarks() else manifest.builder.name

@@ -1,5 +1,6 @@
 """`train`: train a reward model on the items of a benchmark."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,18 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import pluralbench_local
 from pluralbench_local import LocalModel, TrainingConfig
 from pluralbench_local.config import READING_FIELDS
-from pluralbench_runs import rng_for
+from pluralbench_measures.rankings import pairs_of
+from pluralbench_runs import digest, rng_for
 from pluralbench_runs.options import Options
 
 from pluralbench.arguments import HeldOut, Out, Undrawn
-from pluralbench.config import Profile, PromptConfig
+from pluralbench.config import Profile, PromptConfig, as_data_config
 from pluralbench.errors import DataError
-from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
+from pluralbench.evaluation.loading import LoadedBenchmark, benchmark_of, load_benchmark
 from pluralbench.evaluation.models import base_model
 
 if TYPE_CHECKING:
     from pluralbench_local import Ranking, Trained
 
+DEFAULT = "pairs"
 Item = TypeVar("Item")
 
 
@@ -28,7 +31,7 @@ def train(
     out: Out,
     *,
     data: Undrawn = None,
-    benchmark: str = "pairs",
+    benchmark: str | None = None,
     prompt: Profile | PromptConfig | None = None,
     held_out: HeldOut = None,
     label_noise: float = 0.0,
@@ -45,12 +48,13 @@ def train(
             (small embedded language model). In Python also a `LocalModel`.
         out: Directory of the trained model.
         data: Location of the dataset, or a `DataConfig`, which also selects configs, columns and a limit. Default: the
-            benchmark's dataset on the Hub, if it has one.
-        benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
-            all), or a TOML file.
+            benchmark's dataset on the Hub, if it has one. The default split is `train` if the data has it, else the one
+            that `score` reads.
+        benchmark: Name, such as personalized-training, chinese or pairs (`pluralbench list` shows all), or a TOML file.
+            Default: the benchmark in the manifest of `data`, else pairs.
         prompt: User context in the prompt, such as "raw", or a `PromptConfig`. Default: none.
         held_out: Measure accuracy on this fraction of the clusters (prompts or users), such as 0.2, drawn by the seed,
-            or on the items of a file. Default: none.
+            or on the items of a file or of the split that `score` reads of a dataset. Default: none.
         label_noise: Reverse the order of this fraction of the training items, drawn by the seed. Held-out items are
             never reversed.
         options: Training options such as epochs and learning rate. Its seed also draws `held_out` and `label_noise`.
@@ -66,11 +70,13 @@ def train(
     Examples:
         pluralbench train ./base --data pairs.jsonl --held-out 0.2 --learning-rate 5e-5 --out my-model
         pluralbench train ./base --data pairs.jsonl --trainable head --epochs 20 --learning-rate 0.01 --out my-model
-        pluralbench train ORG/NAME --benchmark personalized --profile raw --data dist/train --lora 16/32 --out my-model
+        pluralbench train ORG/NAME --profile raw --data dist/personalized-training --lora 16/32 --out my-model
     """
     options = options or TrainingConfig()
     if not 0 <= label_noise <= 1:
         raise DataError(f"`label_noise={label_noise}` is not between 0 and 1.")
+    data = as_data_config(data)
+    benchmark = benchmark or benchmark_of(data.location) or DEFAULT
     loaded = load_benchmark(benchmark, data, prompt, for_training=True)
     start = base_model(base)
     training, evaluation = items_to_rankings(loaded), None
@@ -78,8 +84,10 @@ def train(
     if isinstance(held_out, float | int):
         training, evaluation = split_by_cluster(training, item_clusters(loaded), held_out, options.seed)
     elif held_out is not None:
-        held_out_data = loaded.data.model_copy(update={"location": str(held_out), "limit": None})
-        evaluation = items_to_rankings(load_benchmark(benchmark, held_out_data, loaded.prompt, for_training=True))
+        other = {"location": str(held_out), "limit": None, "split": data.split or loaded.benchmark.split}
+        measured = load_benchmark(benchmark, data.model_copy(update=other), loaded.prompt, for_training=True)
+        _check_held_out(loaded, measured)
+        evaluation = items_to_rankings(measured)
     flipped = flip_labels(training, label_noise, options.seed)
     origin |= {
         "held_out": None if held_out is None else held_out if isinstance(held_out, float | int) else str(held_out),
@@ -91,14 +99,28 @@ def train(
     )
 
 
+def _check_held_out(loaded: LoadedBenchmark, measured: LoadedBenchmark) -> None:
+    """Raise `DataError` if an item that is to be measured is also trained on."""
+    learned = measured.items.frame.join(loaded.items.frame.select("digest").unique(), on="digest", how="semi")
+    if learned.height:
+        raise DataError(
+            f"{learned.height:,} of the {measured.items.frame.height:,} held-out items of {measured.items.location} "
+            f"are also trained on, such as {learned['id'][0]}; hold out other items."
+        )
+
+
 def items_to_rankings(loaded: LoadedBenchmark) -> list["Ranking"]:
     """Convert the items to rankings, with the user context in their messages.
 
-    If the benchmark has a column of training pairs, a ranking has these pairs and only the responses in them.
+    If the benchmark has a column of training pairs, a ranking has these pairs and only the responses in them. Two
+    identical responses are no pair.
     """
     rankings = []
-    for group, rank, pairs in zip(loaded.groups(), *loaded.frame.select("rank", "pairs"), strict=True):
-        inside = range(len(rank)) if pairs is None else sorted({place for pair in pairs for place in pair})
+    for group, rank, named in zip(loaded.groups(), *loaded.frame.select("rank", "pairs"), strict=True):
+        ordered = pairs_of(rank) if named is None else named
+        different = [pair for pair in ordered if group.responses[pair[0]] != group.responses[pair[1]]]
+        pairs = None if named is None and len(different) == len(ordered) else different
+        inside = range(len(rank)) if named is None else sorted({place for pair in different for place in pair})
         at = {place: number for number, place in enumerate(inside)}
         rankings.append(
             pluralbench_local.Ranking(
@@ -112,12 +134,27 @@ def items_to_rankings(loaded: LoadedBenchmark) -> list["Ranking"]:
     return rankings
 
 
+def count_unusual_pairs(loaded: LoadedBenchmark, rankings: Sequence["Ranking"]) -> dict[str, int]:
+    """Count the pairs of identical responses, which are not learned, and those that repeat an earlier pair."""
+    identical = 0
+    for texts, rank, named in loaded.frame.select("responses", "rank", "pairs").iter_rows():
+        ordered = pairs_of(rank) if named is None else named
+        identical += sum(texts[better] == texts[worse] for better, worse in ordered)
+    learned = Counter(
+        (digest(ranking.prompt), ranking.responses[better], ranking.responses[worse])
+        for ranking in rankings
+        for better, worse in ranking.pairs_to_learn()
+    )
+    return {"identical_pairs": identical, "repeated_pairs": learned.total() - len(learned)}
+
+
 def data_origin(loaded: LoadedBenchmark, rankings: Sequence["Ranking"]) -> dict[str, Any]:
     """Describe the data for `training.json`, including the items and responses that are in no training pair."""
     return {
         "benchmark": loaded.name,
         "location": loaded.items.location,
         "revision": loaded.items.revision,
+        "split": loaded.items.split,
         "digest": loaded.items.digest,
         "limit": loaded.data.limit,
         "profile": loaded.prompt.profile,
@@ -127,6 +164,7 @@ def data_origin(loaded: LoadedBenchmark, rankings: Sequence["Ranking"]) -> dict[
             "responses": int(loaded.frame["responses"].list.len().sum())
             - sum(len(ranking.responses) for ranking in rankings),
         },
+        **count_unusual_pairs(loaded, rankings),
     }
 
 

@@ -42,6 +42,7 @@ class Tables:
         frames: Rows by config, in the order and with the columns of the source (see `read_tables`).
         paths: Name of the table in errors, by config: its file, or `ORG/NAME CONFIG/SPLIT`.
         license: License on the card (`README.md`) of the directory or dataset, several joined by ", ".
+        split: The split; None for tables that are of no split, such as a file that is read by itself.
     """
 
     location: str
@@ -49,6 +50,7 @@ class Tables:
     frames: dict[str, pl.DataFrame]
     paths: dict[str, str]
     license: str | None
+    split: str | None
 
 
 def pinned(location: str) -> str:
@@ -164,6 +166,7 @@ def _read_hub(repository: Repository, split: str, configs: Sequence[str] | None)
         frames=frames,
         paths={config: f"{repository.repo} {config}/{split}" for config in frames},
         license=license_of(repository.card),
+        split=split,
     )
 
 
@@ -198,7 +201,9 @@ def _read_directory(
         card = read_card(directory) if (directory / CARD).is_file() else CardData()
     except ReleaseError as error:
         raise TablesError(f"{directory}: {error}") from None
-    return Tables(location, None, frames, paths, license_of(card))
+    read_from = ((config, path) for config in frames for parts in selected[config].values() for path in parts)
+    of_split = any(stem_of(path) != config for config, path in read_from)
+    return Tables(location, None, frames, paths, license_of(card), split if of_split else None)
 
 
 def _select_split(splits: dict[str, list[Path]], split: str) -> dict[str, list[Path]]:
@@ -219,6 +224,7 @@ def _read_file(path: Path, location: str, configs: Sequence[str] | None, read: C
         frames={config: read([path]) for config in selected},
         paths={config: str(path) for config in selected},
         license=None,
+        split=None,
     )
 
 
