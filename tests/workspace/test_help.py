@@ -1,16 +1,21 @@
 """What every command answers at once: `--help`, `--version`, a mistyped option, and what a shell completes.
 
-None of it imports anything heavy: modules are counted, not seconds.
+None of it imports anything heavy: modules are counted, not seconds. The help is one screen, from which all options are
+one word away.
 """
 
 import json
+import re
 import subprocess
 import sys
 from importlib.metadata import version
 
 import pytest
-from command_options import COMMANDS
+from command_options import COMMANDS, commands
 from commands import environment
+from pluralbench_runs import RecipeError
+from pluralbench_runs.help_pages import page_text
+from rich.text import Text
 
 HEAVY = {
     "datasets",
@@ -88,6 +93,26 @@ def test_help_imports_nothing_heavy(name: str) -> None:
             assert (status, "No such option: --hepl" in said) == (2, True), words
     assert not (HEAVY - ALLOWED.get(name, set())) & set(modules)
     assert threads == 1
+
+
+def test_help_is_a_screen_and_leads_to_every_option() -> None:
+    for words, command in commands():
+        page = command.page
+        short, whole = (plain(page_text(page, words, topic, width=80)) for topic in ("", "all"))
+        assert len(short) <= 40, words
+        assert not [line for line in [*short, *whole] if re.search("<(str|int|float|bool)|object at", line)], words
+        groups = [plain(page_text(page, words, group, width=80)) for group in page.groups]
+        for option in command.params:
+            name = "/".join([*option.opts, *option.secondary_opts])
+            if name.startswith("--") and name != "--version" and not option.hidden:
+                found = [line for lines in groups for line in lines if f"{line} ".startswith(f"  {name} ")]
+                assert len(found) == 1, (words, name)
+        with pytest.raises(RecipeError, match="has no group `nosuch` of options"):
+            page_text(page, words, "nosuch")
+
+
+def plain(text: str) -> list[str]:
+    return Text.from_ansi(text).plain.splitlines()
 
 
 @pytest.mark.heavy

@@ -17,7 +17,7 @@ from pluralbench_runs import (
 from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Flag, Options
-from pluralbench_runs.recipe_options import BuildOptions, Overrides, RecipeOptions, check_one_source
+from pluralbench_runs.recipe_options import BUILD_COMMON, BuildOptions, Overrides, RecipeOptions, check_one_source
 from pluralbench_runs.study_options import ReadOptions
 from pluralbench_schemas import TableError
 
@@ -35,6 +35,7 @@ program = Program(
             name: Verb(f"{HERE}:{name}") for name in ("tasks", "annotations", "resolve", "describe", "preference")
         }
     },
+    common=BUILD_COMMON,
     mistakes=(TableError,),
 )
 console = make_console()

@@ -7,7 +7,7 @@ from pluralbench_runs import ClusterConfig, Program, RecipeError, did_you_mean, 
 from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Flag, Options
-from pluralbench_runs.recipe_options import BuildOptions, Overrides, RecipeOptions
+from pluralbench_runs.recipe_options import BUILD_COMMON, BuildOptions, Overrides, RecipeOptions
 from pluralbench_schemas import TableError
 from pydantic import Field
 
@@ -19,6 +19,7 @@ MAX_PROCESSES = 8  # the rest of a build runs in one process and cannot keep mor
 program = Program(
     "build-multilingual",
     default=Verb("build_multilingual.cli:command", status="Building the dataset..."),
+    common=BUILD_COMMON,
     mistakes=(TableError,),
 )
 console = make_console()

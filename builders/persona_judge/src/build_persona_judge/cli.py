@@ -8,7 +8,7 @@ from pluralbench_runs import Program, RecipeError, read_recipe, recipe_path, she
 from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Options
-from pluralbench_runs.recipe_options import BuildOptions, Overrides, RecipeOptions, check_one_source
+from pluralbench_runs.recipe_options import BUILD_COMMON, BuildOptions, Overrides, RecipeOptions, check_one_source
 from pluralbench_runs.study_options import ReturnedFiles, StudyOptions, study_settings
 from pluralbench_schemas import TableError
 
@@ -18,6 +18,7 @@ program = Program(
     "build-persona-judge",
     default=Verb("build_persona_judge.cli:command", status="Building the dataset..."),
     verbs={"Verbs": {"label": Verb("build_persona_judge.cli:label")}},
+    common=BUILD_COMMON,
     mistakes=(TableError,),
 )
 console = make_console()

@@ -18,7 +18,7 @@ from pluralbench_runs import (
 from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Flag, Options
-from pluralbench_runs.recipe_options import BuildOptions, Overrides, RecipeOptions
+from pluralbench_runs.recipe_options import BUILD_COMMON, BuildOptions, Overrides, RecipeOptions
 from pluralbench_runs.study_options import ReturnedFiles, StudyOptions, study_settings
 from pluralbench_schemas import TableError
 
@@ -44,6 +44,7 @@ program = Program(
             "training": Verb("build_personalized.cli:training"),
         }
     },
+    common=BUILD_COMMON,
     mistakes=(TableError,),
 )
 console = make_console()

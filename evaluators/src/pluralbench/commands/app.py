@@ -15,11 +15,15 @@ def _verb(function: str, status: str = "", show: str = "", **made: str) -> Verb:
 program = Program(
     "pluralbench",
     help="""\
-Score reward models on benchmarks in which the better response depends on the user.
+Score reward models where the better response depends on the user.
 
 Examples:
     pluralbench score ./my-model --data sample
 """,
+    common=(
+        *("--data", "--benchmark", "--config", "--limit", "--profile", "--kind", "--base-url", "--server"),
+        *("--device", "--dtype", "--out", "--fresh"),
+    ),
     verbs={
         "Evaluate": {
             "score": _verb("evaluation.score:score", "Scoring {model.name}...", "print_run", model="model"),

@@ -14,12 +14,12 @@ from pkgutil import resolve_name
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
-from rich.markup import escape
 from typer.main import get_command
 
 from pluralbench_runs.console import plain_streams
 from pluralbench_runs.errors import RecipeError, UserError
 from pluralbench_runs.guard import run
+from pluralbench_runs.help_pages import HelpCommand, HelpGroup, Page, first_sentence
 from pluralbench_runs.meters import log_status
 from pluralbench_runs.options import CommandLine, name_options
 from pluralbench_runs.recipe import Model
@@ -57,6 +57,7 @@ class Program(NamedTuple):
         verbs: The verbs by name, by the heading in --help.
         default: What the command does without a verb. None: a verb is required.
         help: Help of a command that requires a verb, like a docstring.
+        common: Options that the short help of its verbs shows, most used first.
         distribution: Distribution whose version --version shows. Default: `name`.
         mistakes: Further exceptions whose message is meant for the user.
     """
@@ -65,6 +66,7 @@ class Program(NamedTuple):
     verbs: Mapping[str, Mapping[str, Verb]] = {}
     default: Verb | None = None
     help: str = ""
+    common: Sequence[str] = ()
     distribution: str = ""
     mistakes: tuple[type[Exception], ...] = ()
 
@@ -91,6 +93,7 @@ class Command:
         docstrings = [read_docstring(inspect.getdoc(function) or "") for function in functions]
         texts = {name: text for _, args, _ in docstrings for name, text in args.items()}
         self.body, _, self.examples = docstrings[0]
+        self.about = first_sentence(self.body)
         self.options = CommandLine({parameter.name: parameter for parameter in self._parameters()}, texts)
 
     def _parameters(self) -> Iterator[inspect.Parameter]:
@@ -105,9 +108,9 @@ class Command:
                 if inner.name in self.makers or inner.name not in own:
                     yield inner
 
-    def help(self) -> dict[str, Any]:
-        """Return help and epilog of the command."""
-        return {"help": self.options.help(self.body), "epilog": escape(self.examples)}
+    def page(self, common: Sequence[str]) -> Page:
+        """Return the help of the command."""
+        return Page(self.options.help(self.body), self.options.places(), self.examples, common)
 
     def run(self, **values: Any) -> None:
         """Run the command with the values of its options."""
@@ -132,22 +135,25 @@ def command_of(program: Program) -> Any:
     """Build the command of a program for typer, with --version. The options for shell completion are hidden."""
     default = None if program.default is None else Command(program.default)
     body, _, examples = read_docstring(program.help)
-    texts = default.help() if default else {"help": body, "epilog": examples}
     parameters = default.options.typer_parameters() if default else []
     parameters.append(_version_parameter(program.distribution or program.name))
-    app = typer.Typer(rich_markup_mode="rich", no_args_is_help=default is None)
-    if default is not None and not program.verbs:
-        app.command(**texts)(_with_signature(default.run, parameters))
+    app = typer.Typer(no_args_is_help=default is None)
+    commands = {name: Command(verb) for verbs in program.verbs.values() for name, verb in verbs.items()}
+    if default is not None and not commands:
+        app.command(cls=HelpCommand)(_with_signature(default.run, parameters))
     else:
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
         callback = _with_signature(partial(_run_default, program.name, default), [context, *parameters])
-        app.callback(invoke_without_command=default is not None, **texts)(callback)
-    for panel, verbs in program.verbs.items():
-        for name, verb in verbs.items():
-            command = Command(verb)
-            callback = _with_signature(command.run, command.options.typer_parameters())
-            app.command(name, **command.help(), rich_help_panel=panel)(callback)
+        app.callback(cls=HelpGroup, invoke_without_command=default is not None)(callback)
+    for name, command in commands.items():
+        callback = _with_signature(command.run, command.options.typer_parameters())
+        app.command(name, cls=HelpCommand, short_help=command.about)(callback)
     made: Any = get_command(app)
+    page = default.page(program.common) if default else Page(body, examples=examples)
+    verbs = {panel: {name: commands[name].about for name in own} for panel, own in program.verbs.items()}
+    made.page = page._replace(verbs=verbs)
+    for name, command in commands.items():
+        made.commands[name].page = command.page(program.common)
     for option in made.params:
         option.hidden = option.name in {"install_completion", "show_completion"}
     return made
@@ -174,7 +180,7 @@ def model_from_words(kind: type[Model], words: Sequence[str], command: str) -> M
     return model
 
 
-def read_docstring(text: str) -> tuple[str, Mapping[str, str], str]:
+def read_docstring(text: str) -> tuple[str, Mapping[str, str], list[str]]:
     """Split a Google docstring into the paragraphs before its sections, help by parameter, and examples."""
     body, *sections = SECTION.split(text)
     parts = dict(zip(sections[::2], sections[1::2], strict=True))
@@ -183,7 +189,7 @@ def read_docstring(text: str) -> tuple[str, Mapping[str, str], str]:
     lines = EXAMPLE.split("\n" + parts.get("Examples", "").rstrip())[1:]
     examples = [" ".join(line.strip() for line in example.splitlines()) for example in lines]
     paragraphs = [" ".join(paragraph.split()) for paragraph in body.strip().split("\n\n")]
-    return "\n\n".join(paragraphs), args, "\n\n".join(["Examples:", *examples] if examples else [])
+    return "\n\n".join(paragraphs), args, examples
 
 
 def _call(function: Callable[..., Any], arguments: Mapping[str, Any], *first: Any) -> Any:
@@ -222,7 +228,7 @@ def _version_parameter(distribution: str) -> inspect.Parameter:
             raise typer.Exit
 
     option = typer.Option(
-        "--version", help="Show the version.", metavar=" ", callback=show_version, is_eager=True, expose_value=False
+        "--version", help="Show the version.", callback=show_version, is_eager=True, expose_value=False
     )
     return inspect.Parameter(
         "version", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=Annotated[bool, option]

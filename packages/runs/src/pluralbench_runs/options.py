@@ -13,12 +13,11 @@ import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
-from typing import Annotated, Any, ForwardRef, NamedTuple, Union, get_args, get_origin
+from typing import Annotated, Any, ForwardRef, Literal, NamedTuple, Union, get_args, get_origin
 
 import typer
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
-from rich.markup import escape
 
 from pluralbench_runs.errors import RecipeError, one_line
 from pluralbench_runs.guard import NUMBERS
@@ -96,13 +95,21 @@ class CommandLine:
 
     def typer_parameters(self) -> list[inspect.Parameter]:
         """Return the parameters of a function that typer makes a command of."""
-        first = [places[0] for places in self.options.values()]
-        return [_typer_parameter(place, self.help(place.info.description or "")) for place in first]
+        return [_typer_parameter(place) for place in self.places()]
+
+    def places(self) -> list[Place]:
+        """Return the options and arguments, with their help as descriptions."""
+        return [self._described(places[0]) for places in self.options.values()]
+
+    def _described(self, place: Place) -> Place:
+        info = copy(place.info)
+        info.description = self.help(info.description or "")
+        return place._replace(info=info)
 
     def help(self, text: str) -> str:
         """Return a text for --help, in which a parameter in backticks is named by its flag."""
         flags = {name: self.flags[name] for name in self.parameters if name in self.flags}
-        return escape(re.sub(r"`(\w+)`", lambda match: f"`{flags.get(match[1], match[1])}`", text))
+        return re.sub(r"`(\w+)`", lambda match: f"`{flags.get(match[1], match[1])}`", text)
 
     def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Convert the values of the options to those of the parameters; one that is not given has its default.
@@ -228,24 +235,30 @@ def _own_place(parameter: inspect.Parameter, text: str) -> Place:
     return Place(parameter.name, info, flag, panel=mark.panel, default=default)
 
 
-def _typer_parameter(place: Place, text: str) -> inspect.Parameter:
-    info, extra = place.info, extra_of(place.info)
-    is_table_list = is_list(info) and bool(place.text_key)  # each table is given as a string
-    kind = str | None if extra.get("as_text") and not is_table_list else _option_type(info.annotation)
+def value_kind(place: Place) -> tuple[Any, tuple[Any, ...]]:
+    """Return the type of an option's value, and the values that it can have; none if they are not listed."""
+    kind = next(one for one in _kinds(_typer_type(place)) if one is not types.NoneType)
+    while get_origin(kind) is list:
+        kind = get_args(kind)[0]
+    return (str, get_args(kind)) if get_origin(kind) is Literal else (kind, ())
+
+
+def _typer_type(place: Place) -> Any:
+    is_table_list = is_list(place.info) and bool(place.text_key)  # each table is given as a string
+    is_text = extra_of(place.info).get("as_text") and not is_table_list
+    return str | None if is_text else _option_type(place.info.annotation)
+
+
+def _typer_parameter(place: Place) -> inspect.Parameter:
+    info, kind = place.info, _typer_type(place)
     bounds = {bound: getattr(mark, bound) for mark in info.metadata for bound in ("ge", "le") if hasattr(mark, bound)}
     shared: dict[str, Any] = {
-        "help": text,
+        "help": info.description,
         "min": bounds.get("ge"),
         "max": bounds.get("le") if "ge" in bounds else None,  # otherwise the model checks both bounds
-        "show_default": place.shown or True,
     }
     if place.is_option:
-        # typer would show <bool>, and "<int range>" before the range itself.
-        number = next(
-            (f"<{own.__name__}>" for own in (int, float) if "ge" in bounds and kind in {own, own | None}), None
-        )
-        metavar = " " if kind is bool else extra.get("metavar") or number
-        mark = typer.Option(place.flag, **shared, metavar=metavar, rich_help_panel=place.panel or None)
+        mark = typer.Option(place.flag, **shared, metavar=extra_of(info).get("metavar"))
     else:
         mark = typer.Argument(**shared, metavar=place.flag)
     return inspect.Parameter(

@@ -39,6 +39,13 @@ Overrides = dict[str, Any]
 """Values of the command line that override a recipe's file, by dotted key; see `read_recipe`."""
 
 
+BUILD_COMMON = (
+    *("--recipe", "--source", "--llm", "--limit", "--base-url", "--price", "--max-cost", "--name", "--reuse", "--out"),
+    "--fresh",
+)
+"""Options that the short help of builders shows, most used first."""
+
+
 class Place(NamedTuple):
     """A field that an option sets.
 
