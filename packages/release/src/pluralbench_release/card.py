@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import polars as pl
-from jinja2 import Environment, StrictUndefined
 from pluralbench_runs import one_line, plural, public_location
 from yaml import YAMLError
 
@@ -94,6 +93,8 @@ def card_from(path: Path, tables: Mapping[str, pl.DataFrame | str], **values: An
         tables: Figures by title. They become sections after the first one of the file.
         values: Values of the templates.
     """
+    from jinja2 import Environment, StrictUndefined
+
     texts = tomllib.loads(path.read_text(encoding="utf-8"))
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)  # noqa: S701 - Markdown
     environment.globals |= {"plural": plural, "public_location": public_location, **values}

@@ -4,7 +4,6 @@ import re
 from dataclasses import dataclass
 from itertools import pairwise
 
-from markdown_it import MarkdownIt
 from pluralbench_runs.console import clean
 
 # The line breaks of Markdown; `str.splitlines` also breaks at form feeds and U+2028.
@@ -53,6 +52,8 @@ def parts(text: str) -> list[Part]:
     The texts of the parts join to the original text.
     """
     lines = LINES.split(text)
+    from markdown_it import MarkdownIt
+
     tokens = MarkdownIt("commonmark").parse(text)
     starts = [
         (token.map[0], content.content)

@@ -73,12 +73,20 @@ class Program(NamedTuple):
     def run(self) -> NoReturn:
         """Run the command and exit with the status of `pluralbench_runs.run`.
 
-        If the first word is a verb, only its modules are imported.
+        If the first word is a verb, only its modules are imported, and for --version none.
         """
         words = sys.argv[1:2]
+        if sys.argv[1:] == ["--version"]:
+            typer.echo(self.version_line())
+            sys.exit()
         named = {panel: {verb: own[verb] for verb in words if verb in own} for panel, own in self.verbs.items()}
         program = self._replace(verbs=named) if any(named.values()) else self
         run(lambda: command_of(program)(standalone_mode=False), self.distribution or self.name, mistakes=self.mistakes)
+
+    def version_line(self) -> str:
+        """Return what --version prints."""
+        distribution = self.distribution or self.name
+        return f"{distribution} {version(distribution)}"
 
 
 class Command:
@@ -136,7 +144,7 @@ def command_of(program: Program) -> Any:
     default = None if program.default is None else Command(program.default)
     body, _, examples = read_docstring(program.help)
     parameters = default.options.typer_parameters() if default else []
-    parameters.append(_version_parameter(program.distribution or program.name))
+    parameters.append(_version_parameter(program))
     app = typer.Typer(no_args_is_help=default is None)
     commands = {name: Command(verb) for verbs in program.verbs.values() for name, verb in verbs.items()}
     if default is not None and not commands:
@@ -221,10 +229,10 @@ def _run_default(name: str, command: Command | None, *, context: typer.Context, 
             raise RecipeError(f"Options go after the verb: {words}")
 
 
-def _version_parameter(distribution: str) -> inspect.Parameter:
+def _version_parameter(program: Program) -> inspect.Parameter:
     def show_version(value: bool) -> None:
         if value:
-            typer.echo(f"{distribution} {version(distribution)}")
+            typer.echo(program.version_line())
             raise typer.Exit
 
     option = typer.Option(
