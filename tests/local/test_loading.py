@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from pluralbench_local import LocalError, load, score
+from pluralbench_local import LocalError, LocalModel, load, score
 from pluralbench_runs import RecipeError, UserError
 from reward_models import (
     Folders,
@@ -37,6 +37,15 @@ def test_a_folder_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         load(name)
     assert str(failed.value) == f"{name} is not a model folder; give a folder, or ORG/NAME on the Hub."
     assert failed.value.exit_status == 2
+
+
+def test_a_path_that_is_not_there_is_never_asked_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "models").mkdir()
+    with pytest.raises(LocalError, match=r"^There is no mine in the folder models; give a model's folder, or"):
+        LocalModel(name="models/mine").check_location()
+    LocalModel(name="models/mine", revision="main").check_location()
+    LocalModel(name="acme/mine").check_location()
 
 
 NO_LOAD = r"The {} of HERE cannot be loaded: .*\."

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from pluralbench_release import TablesError, pinned, read_tables
+from pluralbench_release import TablesError, pinned, read_tables, release_at
 from written_tables import ids, refused, write
 
 
@@ -17,6 +17,31 @@ def test_what_is_neither_a_path_nor_a_dataset_is_said(location: str) -> None:
         with pytest.raises(TablesError) as caught:
             ask(location)
         assert str(caught.value) == sentence
+
+
+def test_a_path_that_is_not_there_is_never_asked_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    asked = list[str]()
+
+    def commit_of(repo: str, _: str | None) -> str:
+        asked.append(repo)
+        return "a" * 40
+
+    monkeypatch.setattr("pluralbench_release.tables.commit_of", commit_of)
+    (tmp_path / "dist" / "begun.work").mkdir(parents=True)
+    sentences = {
+        "dist/beer": "There is no dist/beer in the folder dist; build it, or write dist/beer@main for a dataset on the "
+        "Hub.",
+        "dist/begun": "dist/begun is not finished; rerun the command that builds it.",
+    }
+    for location, sentence in sentences.items():
+        for read in (pinned, read_tables, lambda place: release_at(place).__enter__()):
+            with pytest.raises(TablesError) as caught:
+                read(location)
+            assert str(caught.value) == sentence
+    assert asked == []
+    assert pinned("dist/beer@main") == f"dist/beer@{'a' * 40}"
+    assert pinned("acme/beer") == f"acme/beer@{'a' * 40}"
 
 
 def test_a_directory_without_tables_says_how_to_name_them(tmp_path: Path) -> None:

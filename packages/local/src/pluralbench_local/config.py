@@ -279,6 +279,11 @@ class LocalModel(FrozenModel):
             check_model_folder(folder, LocalError, adapter=self.adapter() is not None)
         elif folder.exists() or self.name.count("/") != 1 or self.name.startswith((".", "/", "~")):
             raise LocalError(f"{self.name} is not a model folder; give a folder, or ORG/NAME on the Hub.")
+        elif self.revision is None and folder.parent.is_dir():
+            raise LocalError(
+                f"There is no {folder.name} in the folder {folder.parent}; give a model's folder, or "
+                '`revision="main"` for a model on the Hub.'
+            )
 
     def check_on_hub(self) -> None:
         """Check that the Hub, or its cache, has a model of this name, by its configuration files. No-op for a folder.

@@ -59,15 +59,28 @@ def pinned(location: str) -> str:
     COMMIT has 40 hexadecimal digits. The Hub is not asked if REVISION already is a commit.
 
     Raises:
-        TablesError: The location does not exist and is not named like a Hub dataset; or the Hub does not have the
-            dataset or revision, or cannot be reached.
+        TablesError: The location does not exist and is not named like a Hub dataset, or its folder is here; or the Hub
+            does not have the dataset or revision, or cannot be reached.
     """
     if _is_local(location):
         return location
     repo, _, revision = location.partition("@")
     if not HUB_REPOSITORY.fullmatch(repo) or kind_of(Path(location)):
         raise TablesError(f"{location} does not exist, and it is not the name of a dataset on the Hub (ORG/NAME).")
+    if not revision:
+        _check_not_a_path(repo)
     return location if COMMIT.fullmatch(revision) else f"{repo}@{commit_of(repo, revision or None)}"
+
+
+def _check_not_a_path(repo: str) -> None:
+    """Raise `TablesError` for a path whose folder is here: the Hub may have a dataset of this name by somebody else."""
+    path = Path(repo)
+    if path.with_name(f"{path.name}.work").is_dir():
+        raise TablesError(f"{repo} is not finished; rerun the command that builds it.")
+    if path.parent.is_dir():
+        raise TablesError(
+            f"There is no {repo} in the folder {path.parent}; build it, or write {repo}@main for a dataset on the Hub."
+        )
 
 
 def read_tables(
