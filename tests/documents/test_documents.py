@@ -486,6 +486,7 @@ def test_python_runs(block: Block, project: Path, services: Services, forked: Co
     if "score(" in block.code:
         shutil.rmtree(project / "runs")  # it makes the runs that other blocks read
     code = block.code.replace("https://api.openai.com/v1", services.chat)
+    code = code.replace("dist/beer-rewardbench", FILLED_IN["dist/beer-rewardbench"])
     (project / "block.py").write_text(code, encoding="utf-8")
     done = forked("python", "block.py", cwd=project)
     assert done.returncode == 0, done.stdout + done.stderr

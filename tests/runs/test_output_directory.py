@@ -47,8 +47,13 @@ class Build(Recipe):
 
     runtime_only: ClassVar[frozenset[str]] = frozenset({"connection"})
 
+    extendable: ClassVar[frozenset[str]] = frozenset({"limit", "languages", "decisions"})
+
     seed: int
     retriever: str = "bm25"
+    limit: int | None = None
+    languages: tuple[str, ...] = ()
+    decisions: str | None = None
     connection: Connection = Connection()
 
 
@@ -143,6 +148,64 @@ def test_other_settings_are_refused_and_said_in_plain_words(target: Path) -> Non
     assert refusal(target, Build(seed=3)) == f"{target} was made with other settings (seed 1, now 3); {mend}"
     assert not work_of(target).exists()
     assert data(target) == "data"
+
+
+def test_settings_that_only_grow_continue_and_replace(target: Path) -> None:
+    few = Build(seed=1, limit=5, languages=("spa",))
+    interrupted(target, few)
+    more = Build(seed=1, limit=7, languages=("deu", "spa"), decisions="a")
+    with opened(target, more) as output:
+        assert (output.work / "calls").read_text(encoding="utf-8") == "one"
+    build(target, more)
+    everything = Build(seed=1, languages=("deu", "spa"), decisions="b")
+    build(target, everything, "all")
+    assert data(target) == "all"
+    for fewer, difference in (
+        ({"limit": 9}, "limit none, now 9"),
+        ({"languages": ("deu",)}, 'languages ["deu", "spa"], now ["deu"]'),
+        ({"decisions": None}, "decisions b, now none"),
+        ({"seed": 2, "decisions": "c"}, "decisions b, now c; seed 1, now 2"),
+    ):
+        assert f"({difference})" in refusal(target, everything.model_copy(update=fewer))
+
+
+def test_other_settings_name_the_way_that_repeats_no_recorded_call(target: Path) -> None:
+    with suppress(KeyboardInterrupt), opened(target) as output:
+        (output.work / "ledger.sqlite").write_text("paid", encoding="utf-8")
+        raise KeyboardInterrupt
+    ways = "use the same settings to resume, or build into another directory with `reuse='{}'`, which repeats no"
+    assert ways.format(work_of(target) / "ledger.sqlite") in refusal(target, TWO)
+    with opened(target) as output:
+        output.publish(staged_with_calls(output, ONE, "first"))
+    assert ways.format(target) in refusal(target, TWO)
+
+
+def staged_with_calls(output: Output, recipe: Recipe, calls: str) -> Path:
+    staged = output.staging()
+    (staged / "provenance").mkdir()
+    write_recipe(recipe, staged / RECIPE_FILE)
+    (staged / "provenance" / "ledger.parquet").write_text(calls, encoding="utf-8")
+    return staged
+
+
+def test_a_fresh_start_keeps_the_recorded_calls_beside_the_directory(target: Path) -> None:
+    def kept() -> dict[str, str]:
+        folders = target.parent.glob("out.kept-*")
+        return {path.name: path.read_text(encoding="utf-8") for folder in folders for path in folder.iterdir()}
+
+    for calls in ("first", "first"):
+        with opened(target, fresh=True) as output:
+            output.publish(staged_with_calls(output, ONE, calls))
+    assert kept() == {}, "the same calls are in the new directory"
+    with suppress(KeyboardInterrupt), opened(target) as output:
+        for name in ("ledger.sqlite", "ledger.sqlite-wal", "other"):
+            (output.work / name).write_text("begun", encoding="utf-8")
+        raise KeyboardInterrupt
+    with opened(target, TWO, fresh=True) as output:
+        output.publish(staged_with_calls(output, TWO, "second"))
+    assert kept() == {"ledger.parquet": "first", "ledger.sqlite": "begun", "ledger.sqlite-wal": "begun"}
+    assert (target / "provenance" / "ledger.parquet").read_text(encoding="utf-8") == "second"
+    assert not work_of(target).exists()
 
 
 def test_a_fresh_start_that_fails_before_any_work_leaves_the_interrupted_run(target: Path) -> None:

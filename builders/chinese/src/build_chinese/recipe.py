@@ -143,6 +143,8 @@ class AnnotatedTable(FrozenModel):
 class UnlabeledTable(FrozenModel):
     """Prompts with responses: JSONL with `input`, `category`, `responses`, or `sample`; see `AnnotatedTable`."""
 
+    extendable: ClassVar[frozenset[str]] = frozenset({"limit"})
+
     location: Location = Field(
         description="Prompts with responses that the judge votes on.", json_schema_extra={"flag": "--prompts"}
     )

@@ -48,6 +48,8 @@ class SourceTable(FrozenModel):
         attribution: Attribution on the card.
     """
 
+    extendable: ClassVar[frozenset[str]] = frozenset({"limit"})
+
     location: Location = Field(
         description="English pairs: `sample`, a directory or file, or `ORG/NAME@REVISION`.",
         json_schema_extra={"flag": "--source"},
@@ -163,6 +165,8 @@ class FilterTable(FrozenModel):
         decisions_digest: Digest of the human decisions, filled in by the builder.
     """
 
+    extendable: ClassVar[frozenset[str]] = frozenset({"decisions_digest"})
+
     drop: Literal["everywhere", "language"] = Field(
         "everywhere", description="Where to drop a row without a good translation in one language."
     )
@@ -272,6 +276,7 @@ class MultilingualRecipe(ReleaseRecipe):
     """
 
     runtime_only: ClassVar[frozenset[str]] = ReleaseRecipe.runtime_only | {"connection", "review", "audit"}
+    extendable: ClassVar[frozenset[str]] = frozenset({"languages"})
 
     name: ReleaseName = "multilingual-rewardbench"
     languages: list[str] = Field(

@@ -65,6 +65,8 @@ class SourceTable(FrozenModel):
         max_posts: Maximum number of a Stack Exchange user's earlier questions to keep, newest first. Default: all.
     """
 
+    extendable: ClassVar[frozenset[str]] = frozenset({"limit"})
+
     locations: list[Annotated[str, PlainSerializer(public_source, when_used="json")]] = Field(
         min_length=1,
         description="`sample`, `lamp-qa`, `lamp-qa:DIRECTORY`, `lamp-qa:ORG/NAME@REVISION` or "

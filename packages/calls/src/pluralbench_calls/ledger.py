@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 NAMES = ", ".join(COLUMNS)
+BM25 = "bm25s"  # provider of scores that are computed again in no time
 
 
 class Ledger:
@@ -134,6 +135,10 @@ class Ledger:
         """Whether any call to this provider was answered rather than rejected."""
         one = "SELECT 1 FROM calls WHERE provider = ? AND outcome <> 'error' LIMIT 1"
         return bool(self._rows(one, (provider,)))
+
+    def has_only(self, provider: str) -> bool:
+        """Whether no call is to another provider."""
+        return not self._rows("SELECT 1 FROM calls WHERE provider <> ? LIMIT 1", (provider,))
 
     def rejected(self) -> int:
         """Count the used calls that the server rejected."""
@@ -286,5 +291,8 @@ def recording(work: Path, known: Iterable[Path], *, retry_errors: bool = False) 
                     f"{error} The server rejected {rejected:,} of the calls; `retry_errors=True` sends them again.",
                 )
             raise
+        finally:
+            if ledger.has_only(BM25):
+                ledger.has_new_calls = False  # a build that failed before its first call may be run with other settings
         ledger.export(calls.extract, ledger.used)
         calls.new = len(ledger) - before

@@ -15,7 +15,7 @@ from typing import Any, cast
 from pluralbench_runs import UserError, install_command, one_line, public_location
 
 from pluralbench_calls.ask import ask
-from pluralbench_calls.ledger import Ledger
+from pluralbench_calls.ledger import BM25, Ledger
 from pluralbench_calls.limits import Limits
 from pluralbench_calls.model_checks import check_model, unreachable_errors
 from pluralbench_calls.records import Answer, Backend, Request
@@ -90,7 +90,7 @@ def retriever(name: str) -> Retriever:
     kind, _, model = name.partition(":")
     match kind, model:
         case "bm25", "":
-            return Retriever("bm25s", "lucene k1=1.5 b=0.75 stopwords=en", lambda _: bm25_scores)
+            return Retriever(BM25, "lucene k1=1.5 b=0.75 stopwords=en", lambda _: bm25_scores)
         case "contriever", _:
             return Retriever("contriever", model or CONTRIEVER, _contriever)
         case "sentence-transformers", str() if model:

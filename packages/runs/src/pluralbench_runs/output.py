@@ -1,6 +1,7 @@
 """Output directories of commands: replaced atomically, resumable, and made by one recipe at a time."""
 
 import errno
+import filecmp
 import os
 import re
 import shutil
@@ -19,6 +20,7 @@ from pluralbench_runs.recipe import (
     check_no_secrets,
     describe_difference,
     differing_keys,
+    extends,
     read_recipe,
     recipe_values,
     write_recipe,
@@ -29,6 +31,9 @@ from pluralbench_runs.toml_files import value_error
 LOCK = "lock"
 RECIPES = ("recipe.toml", "recipe.json")  # a working directory has one of these, like the finished directory
 LEDGERS = ("ledger.parquet", "provenance/ledger.parquet")  # of a run and of a release
+WORKING_LEDGER = "ledger.sqlite"  # of a working directory; it may have files of the same name with an end
+BATCHES = "ledger.batches"  # beside it: open batches
+RELEASE_RECIPE = "provenance/recipe.toml"
 STAGED, PREVIOUS = "staged", "previous"
 PUBLISHING = "publishing"  # exists while `staged` is moved to the target and the working directory is cleared
 DISCARDED = "discarded"  # what `fresh` discards: removed at the end, and put back if no work was done until then
@@ -78,6 +83,8 @@ class Output:
         if self.target.exists():
             self.target.rename(self.work / PREVIOUS)
         staged.rename(self.target)
+        if self.own is not None:
+            _keep_calls(self.target, self.work)
         _move_others(self.target, self.work)
         _clear(self.work)
         # The recipe is removed last: it marks the directory as a working directory.
@@ -119,7 +126,8 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
         recipe: The recipe of the run. An unfinished directory of the same recipe is resumed.
         recipe_file: Path of the recipe in a finished directory, relative to `target`; see `read_recipe`.
         fresh: Start over instead of resuming an interrupted run, and replace a directory that another recipe made. The
-            files of the interrupted run are removed with `Output.publish`, and stay if no work is done until an error.
+            files of the interrupted run are removed with `Output.publish`, and stay if no work is done until an error;
+            recorded calls are moved to a directory beside `target`.
 
     Raises:
         RecipeError: The recipe has a secret of the environment.
@@ -188,6 +196,21 @@ def _clear(work: Path) -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
+def _keep_calls(target: Path, work: Path) -> None:
+    """Move the recorded calls that a fresh start replaces to a new directory beside `target`: they may have cost money.
+
+    These are the calls of the finished directory, if the new one has others, and those of the interrupted run.
+    """
+    ledgers = [path for name in (f"{WORKING_LEDGER}*", BATCHES) for path in (work / DISCARDED).glob(name)]
+    for name in LEDGERS:
+        old, new = work / PREVIOUS / name, target / name
+        if old.exists() and not (new.exists() and filecmp.cmp(old, new, shallow=False)):
+            ledgers.append(old)
+    if ledgers:
+        kept = move_aside(ledgers, target)
+        log_status(f"The recorded calls that were in {target} are in {kept} now.")
+
+
 def _move_others(target: Path, work: Path) -> None:
     """Move what only the replaced directory has to a new directory beside it: a user may have put it there."""
     previous = work / PREVIOUS
@@ -253,6 +276,7 @@ def _recover(target: Path, work: Path) -> None:
     if previous.exists() and not target.exists():
         previous.rename(target)
     elif publishing.exists() and target.exists() and not (work / STAGED).exists():
+        _keep_calls(target, work)
         _move_others(target, work)
         _clear(work)  # the new directory is in place
     publishing.unlink(missing_ok=True)
@@ -270,13 +294,19 @@ def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh:
     if fresh:
         _discard(work)
         return
-    for path, subject in ((_work_recipe(work, recipe_file), "An unfinished run in "), (finished, "")):
+    begun = (_work_recipe(work, recipe_file), "An unfinished run in ", work / WORKING_LEDGER, work / WORKING_LEDGER)
+    for path, subject, ledger, place in (begun, (finished, "", target / LEDGERS[1], target)):
         if path.exists():
-            difference = describe_difference(recipe, _read_old_recipe(type(recipe), path, target))
-            if difference:
+            old = _read_old_recipe(type(recipe), path, target)
+            if not extends(recipe, old):
+                ways = "choose another output directory, or start over with `fresh=True`"
+                if recipe_file == RELEASE_RECIPE and ledger.exists():  # calls that were paid for are not made again
+                    ways = (
+                        f"or build into another directory with `reuse={str(place)!r}`, which repeats no recorded call"
+                    )
                 raise OutputError(
-                    f"{subject}{target} was made with other settings ({difference}); use the same settings to resume, "
-                    "choose another output directory, or start over with `fresh=True`."
+                    f"{subject}{target} was made with other settings ({describe_difference(recipe, old)}); use the "
+                    f"same settings to resume, {ways}."
                 )
 
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar, get_args
+from typing import Any, ClassVar, Literal, TypeVar, get_args
 
 import tomli_w
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -25,11 +25,15 @@ class FrozenModel(BaseModel):
     Attributes:
         runtime_only: Fields that affect speed or cost but not the content, or that follow from other fields. An entry
             may be a dotted key. A run may continue under a recipe that differs only in these fields.
+        extendable: Fields that may grow without making a recorded call useless: a higher or no maximum, a longer list,
+            another text. A build may continue, or be built again in its directory, under a recipe that differs only by
+            such growth.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     runtime_only: ClassVar[frozenset[str]] = frozenset()
+    extendable: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, /, **values: Any) -> None:
         try:
@@ -219,7 +223,7 @@ def write_recipe(recipe: Recipe, path: Path) -> None:
 
 def content_values(recipe: Recipe) -> dict[str, Any]:
     """Map dotted keys to the values that determine the content, without runtime-only values and those that are None."""
-    left_out = tuple(f"{name}." for name in _runtime_only(recipe))
+    left_out = tuple(f"{name}." for name in _marked(recipe, "runtime_only"))
     return {key: value for key, value in _flat(recipe_values(recipe)) if not f"{key}.".startswith(left_out)}
 
 
@@ -227,6 +231,26 @@ def differing_keys(ours: Recipe, theirs: Recipe) -> list[str]:
     """List the dotted keys in which the content of two recipes differs, sorted."""
     a, b = content_values(ours), content_values(theirs)
     return sorted(key for key in a.keys() | b.keys() if a.get(key) != b.get(key))
+
+
+def extends(ours: Recipe, theirs: Recipe) -> bool:
+    """Whether the recipe of this run (`ours`) differs from the existing one only by growth of extendable fields."""
+    now, then, marked = content_values(ours), content_values(theirs), {*_marked(ours, "extendable")}
+    return all(key in marked and _grows(then.get(key), now.get(key)) for key in differing_keys(ours, theirs))
+
+
+def _grows(then: object, now: object) -> bool:
+    match then, now:
+        case (list(), _) | (_, list()):
+            kept = now if isinstance(now, list) else []
+            return all(value in kept for value in (then if isinstance(then, list) else []))
+        case (int() | float(), None):
+            return True  # no maximum any more
+        case (int() | float(), int() | float()):
+            return now >= then
+        case (_, str()):
+            return True
+    return False
 
 
 def describe_difference(ours: Recipe, theirs: Recipe) -> str:
@@ -274,13 +298,13 @@ def _short_value(value: object) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
 
 
-def _runtime_only(values: object, prefix: str = "") -> Iterator[str]:
-    """Yield the dotted keys that the tables of a recipe exclude from its content."""
+def _marked(values: object, mark: Literal["runtime_only", "extendable"], prefix: str = "") -> Iterator[str]:
+    """Yield the dotted keys that the tables of a recipe name in this class variable."""
     if isinstance(values, FrozenModel):
-        yield from (f"{prefix}{name}" for name in values.runtime_only)
+        yield from (f"{prefix}{name}" for name in getattr(values, mark))
     if isinstance(values, FrozenModel | Mapping):
         for name, value in values.items() if isinstance(values, Mapping) else values:
-            yield from _runtime_only(value, f"{prefix}{name}.")
+            yield from _marked(value, mark, f"{prefix}{name}.")
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:

@@ -75,7 +75,7 @@ class StudyOptions(ReadOptions):
             given = "both" if count == 2 else count or "none"
             raise RecipeError(f"Give one of {', '.join(actions)}; {given} given.")
         if files and not self.import_:
-            raise RecipeError(f"{files[0]} is a file to import; name its study with --import FOLDER.")
+            raise RecipeError(f"Only --import FOLDER reads files, such as {files[0]}; leave it out, or import it.")
 
 
 R = TypeVar("R", bound=StudyRecipe)

@@ -31,6 +31,8 @@ class TrainingSource(FrozenModel):
         config_names: New names of configs, by their name in the source.
     """
 
+    extendable: ClassVar[frozenset[str]] = frozenset({"limit"})
+
     locations: list[Annotated[str, PlainSerializer(public_source, when_used="json")]] = Field(
         min_length=1,
         description="`sample`, `arena`, `prism` (these two also with `:DIRECTORY` or `:ORG/NAME@REVISION`), "
