@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import project_files
 import pytest
 import tomli_w
 from chat_server import Reply, serve
 from commands import refused
+from dumps import dump, post
 
 SECRET = "sk-very-secret"  # noqa: S105 - it opens nothing
+NO_KEY = {"api_key_env": "PLURALBENCH_NO_KEY"}
 Run = Callable[..., tuple[int, str]]
 
 
@@ -74,6 +77,36 @@ def test_a_model_that_answers_nothing_leaves_no_pair(run: Run, tmp_path: Path) -
         refused(run("--recipe", path, "--out", tmp_path / "out"), "3 dropped (chosen: empty answer)")
         assert len(server.requests) == 6, "what is recorded is not asked again"
     assert not (tmp_path / "out").exists()
+
+
+def test_another_source_than_the_recipes_has_its_quotations_checked(run: Run, tmp_path: Path) -> None:
+    source = f"stack-exchange:{dump(tmp_path, [post(number) for number in range(1, 6)])}"
+    with serve(project_files.answer) as server:
+        words = ["--recipe", "paper", "--llm", "m", "--base-url", server.base_url, "--retriever", "bm25"]
+        status, output = run(*words, "--source", source, "--out", tmp_path / "out")
+    assert status == 0, output
+    assert "quoted from the narrative, which is checked" in (tmp_path / "out/README.md").read_text(encoding="utf-8")
+
+
+def test_a_larger_limit_asks_for_the_new_items_alone_and_a_build_without_calls_binds_nothing(
+    run: Run, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    missing = recipe(tmp_path, "http://127.0.0.1:9/v1", connection={"base_url": "http://127.0.0.1:9/v1"} | NO_KEY)
+    refused(run("--recipe", missing, "--out", out), "needs a key; set the environment variable PLURALBENCH_NO_KEY")
+    with serve(lambda _, number: Reply(f"An answer of its own, {number}.")) as server:
+        path = recipe(tmp_path, server.base_url, seed=9)
+        assert run("--recipe", path, "--out", out)[0] == 0
+        first = [*server.requests]
+        status, output = run("--recipe", path, "--limit", "2", "--out", out)
+        assert (status, len(server.requests)) == (0, 2 * len(first)), output
+        again = [body for body in server.requests[len(first) :] if body in first]
+        assert again == []
+        refused(run("--recipe", path, "--out", out), "(limit 2, now 1)", f"`--reuse {out}`")
+        before = len(server.requests)
+        assert run("--recipe", path, "--out", tmp_path / "other", "--reuse", out)[0] == 0
+        assert len(server.requests) == before
+    assert pl.read_parquet(out / "data/*/test.parquet").height == 6
 
 
 @pytest.mark.heavy

@@ -84,6 +84,9 @@ def command(
     from build_personalized.card import figures_tables, origin_note
 
     overrides = resolve_model_option(overrides, "llm", "--llm", LOCAL_WRITER, own={"hand-written": "hand-written"})
+    locations = overrides.get("source.locations")
+    if locations is not None and not any(str(place).startswith("lamp-qa") for place in locations):
+        overrides = {"source.evidence": "verbatim"} | dict(overrides)  # a recipe's value is of its own location
     config = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)
     target = building.target(config.name)
     result = build(config, target, **building.build_arguments)
