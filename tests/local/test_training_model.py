@@ -146,7 +146,7 @@ def test_under_autocast_the_head_is_in_float32_and_so_are_the_weights(
     assert accuracy_of(load(str(done.folder), device="cpu"), HELD_OUT) == pytest.approx(done.accuracy, abs=0.03)
 
 
-@pytest.mark.parametrize(("new_head", "deviation"), [("small", 0.02), ("large", 513**-0.5)])
+@pytest.mark.parametrize(("new_head", "deviation"), [("fixed", 0.02), ("by-width", 513**-0.5)])
 def test_a_new_head_is_drawn_with_the_deviation_that_was_chosen(
     language_models: Folders, new_head: str, deviation: float
 ) -> None:

@@ -22,7 +22,7 @@ from written_tables import write
 Command = Callable[..., tuple[int, str, str]]
 Row = dict[str, Any]
 STUDIES = ("cheems-sets", "cheems-scaling")
-QUICK = {"batch_size": 8, "gradient_accumulation_steps": 1, "max_length": 1024, "head_init": "large", "epochs": 1}
+QUICK = {"batch_size": 8, "gradient_accumulation_steps": 1, "max_length": 1024, "head_init": "by-width", "epochs": 1}
 
 
 def release() -> Path:

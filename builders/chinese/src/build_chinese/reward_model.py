@@ -41,7 +41,7 @@ RECORDED_NAMES = {
     "warmup_ratio": "warmup",
 }
 
-PAPER_DEFAULTS = {"head_init": "large"}
+PAPER_DEFAULTS = {"head_init": "by-width"}
 """The paper's training options that differ from the package's defaults. They are not part of the recorded requests."""
 
 MODEL = ("*.safetensors", "*.bin", "config.json")

@@ -30,7 +30,8 @@ class TrainingConfig(FrozenModel):
     """Training of a Bradley-Terry reward model. Defaults: CHEEMS (section 5, Table 9), 256 responses a step.
 
     `head_init` alone has another default: CHEEMS draws the new head from N(0, 1 / (width + 1)), the second the
-    variance ("large"). Rewards of a small head start near 0, so a few steps teach more.
+    variance ("by-width"). Below a width of 2,499 the default is smaller, so rewards start near 0 and a few steps teach
+    more.
     """
 
     epochs: int = Field(2, ge=1, le=10_000, description="Passes over the training data.")
@@ -49,10 +50,10 @@ class TrainingConfig(FrozenModel):
         "all",
         description="all weights, or the head alone: hidden states are then computed once, which makes epochs cheap.",
     )
-    head_init: Literal["small", "large"] = Field(
-        "small",
-        description="Standard deviation of a language model's new head: 0.02 (small) or (width + 1) ** -0.5 (large, "
-        "as CHEEMS).",
+    head_init: Literal["fixed", "by-width"] = Field(
+        "fixed",
+        description="Standard deviation of a language model's new head: 0.02 (fixed) or (width + 1) ** -0.5 "
+        "(by-width, as CHEEMS).",
     )
     lora: LoraOptions | None = Field(
         None,

@@ -26,7 +26,7 @@ from pluralbench_local.training_config import LoraOptions
 from pluralbench_local.value_heads import heads_of
 from pluralbench_local.weights import ModelFiles
 
-SMALL_HEAD_STD = 0.02  # transformers' standard deviation of a new head
+HEAD_STD = 0.02  # transformers' standard deviation of a new head
 # Tokens of a forward pass. On a CPU small batches are fastest (measured), as they pad least; for a GPU it is a guess.
 DEFAULT_BUDGETS = {"cpu": 512, "cuda": 8192}
 
@@ -75,7 +75,7 @@ def load_trainee(
     gradient_checkpointing: bool,
     token_budget: int | None,
     seed: int,
-    new_head: Literal["small", "large"] = "small",
+    new_head: Literal["fixed", "by-width"] = "fixed",
     head_alone: bool = False,
 ) -> TrainableModel:
     """Load a model with a head of one logit for training, on its device.
@@ -88,8 +88,8 @@ def load_trainee(
         gradient_checkpointing: Whether to recompute activations in the backward pass.
         token_budget: Maximum number of tokens of a forward pass. None: a default for the device.
         seed: Seed of the new head, and of everything that torch draws afterwards.
-        new_head: Distribution of a new head: "small" is normal with a standard deviation of 0.02; "large" has a
-            variance of 1 / (width + 1) (CHEEMS, section 5).
+        new_head: Distribution of a new head: normal, with a standard deviation of 0.02 ("fixed"), or with a variance of
+            1 / (width + 1) ("by-width"; CHEEMS, section 5).
         head_alone: Whether to freeze all other weights.
 
     Raises:
@@ -116,7 +116,7 @@ def load_trainee(
         )
     if "score.weight" in missing:
         width = model.score.weight.shape[1]
-        nn.init.normal_(model.score.weight, std=SMALL_HEAD_STD if new_head == "small" else (width + 1) ** -0.5)
+        nn.init.normal_(model.score.weight, std=HEAD_STD if new_head == "fixed" else (width + 1) ** -0.5)
     base = model.dtype
     if head_alone:
         whole = _trainable_head(source.name, model)
