@@ -10,7 +10,15 @@ from typing import Any
 import networkx as nx
 import polars as pl
 import pytest
-from build_chinese.figures import AGREEMENT, JUDGES, annotator_figures, figures_of, figures_tables, vote_figures
+from build_chinese.figures import (
+    AGREEMENT,
+    JUDGES,
+    annotator_figures,
+    figures_of,
+    figures_tables,
+    vote_conflicts,
+    vote_figures,
+)
 from build_chinese.lengths import LENGTHS, length_figures, size_figures, strict_marks
 from build_chinese.preference_set import JudgedPart, PreferenceSet
 from build_chinese.rankings import DROPPED, Row
@@ -37,6 +45,23 @@ def rows(draw: st.DrawFn) -> list[Row]:
             {"input": f"问{number}", "responses": responses, "annotations": draw(st.lists(annotation, max_size=8))}
         )
     return made
+
+
+def test_the_ranks_are_compared_with_the_votes_before_any_consensus() -> None:
+    """a > b > c by consensus; on a and c, and on c and d, two annotators differ."""
+    votes = [("w", "ab", "1"), ("x", "ba", "2"), ("w", "bc", "1"), ("x", "bc", "1"), ("w", "ac", "1"), ("x", "ac", "s")]
+    votes += [("w", "cd", "1"), ("x", "cd", "2")]
+    names = ("annotator", "first", "second", "vote")
+    row = {
+        "annotations": [["a", "b", "1"], ["b", "c", "1"]],
+        "votes": [dict(zip(names, (who, *pair, mark), strict=True)) for who, pair, mark in votes],
+    }
+    found = vote_conflicts([row, {"annotations": [["a", "b", "s"]]}])
+    # d has no rank, so the votes on it do not count; the tie of a and c is no tie of the ranks.
+    assert (found["open"], found["conflicts"]["count"], found["conflicts"]["of"]) == (2, 1, 6)
+    circle = {**row, "annotations": [["a", "b", "1"], ["b", "c", "1"], ["c", "a", "1"]]}
+    found = vote_conflicts([circle])
+    assert (found["open"], found["conflicts"]["count"], found["conflicts"]["of"]) == (1, 5, 6)
 
 
 VOTED = st.dictionaries(

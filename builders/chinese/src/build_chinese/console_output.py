@@ -132,6 +132,13 @@ def print_resolved(console: Console, annotated: Path, ranked: RankedPrompts, out
         f"\n{out}: {plural(len(ranked.rows), 'prompt')} ranked, {ties:,} with responses that share a rank; conflict "
         f"rate {format_share(figures['conflicts'])} of {plural(figures['judgements'], 'judgment')}"
     )
+    votes = ranked.votes["conflicts"]
+    if votes["of"]:
+        open_pairs = plural(ranked.votes["open"], "pair of responses", "pairs of responses")
+        console.print(
+            f"Of {plural(votes['of'], 'original vote')}, the ranks contradict {format_share(votes)}"
+            + (f"; {open_pairs} left out of the ranks, on which annotators differ" if ranked.votes["open"] else "")
+        )
     for reason, count in ranked.dropped.group_by("reason").len().sort("reason").iter_rows():
         console.print(f"{count:,} prompt{'s were' if count > 1 else ' was'} dropped: {reason}.")
     # Of the annotated prompts, since a card counts conflicts and agreement over the dropped ones too.

@@ -55,6 +55,30 @@ def annotator_figures(rows: Sequence[Row]) -> dict[str, Any]:
     }
 
 
+def vote_conflicts(rows: Sequence[Row]) -> dict[str, Any]:
+    """Compare the original votes of all annotators with the ranks (CHEEMS, table 5: the original annotation results).
+
+    Args:
+        rows: Rows with `votes`, and with `annotations`, the judgments that the ranks follow from.
+
+    Returns:
+        `conflicts`: share of the votes on two ranked responses that the ranks contradict: a preference for a response
+        that is not better, or a tie of two that are not equal. `open`: number of pairs of responses with votes and
+        without a judgment, because their annotators differ.
+    """
+    kept, open_pairs = list[bool](), 0
+    for row in rows:
+        rank = resolve(row["annotations"]).rank
+        votes = row.get("votes", [])
+        voted = {frozenset((vote["first"], vote["second"])) for vote in votes}
+        open_pairs += len(voted - {frozenset(judgment[:2]) for judgment in row["annotations"]})
+        for vote in votes:
+            if vote["first"] in rank and vote["second"] in rank:
+                difference = rank[vote["second"]] - rank[vote["first"]]
+                kept.append({"1": difference > 0, "2": difference < 0, "s": difference == 0}[vote["vote"]])
+    return {"conflicts": share_of(kept.count(False), len(kept)), "open": open_pairs}
+
+
 def vote_figures(rows: Sequence[Row]) -> dict[str, Any]:
     """Compute how far annotators agree, and so how far a reward model can agree with one of them.
 

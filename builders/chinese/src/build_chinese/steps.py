@@ -23,7 +23,7 @@ from build_chinese.annotation.annotations import (
     read_checks,
 )
 from build_chinese.annotation.forms import SHEET
-from build_chinese.figures import annotator_figures, file_figures
+from build_chinese.figures import annotator_figures, file_figures, vote_conflicts
 from build_chinese.rankings import Row, read_rankings, resolve_rows, with_annotations, with_votes
 from build_chinese.recipe import ChineseRecipe, Tasks
 from build_chinese.task_folders import CHECKS_FILE, prepare_tasks, prompts_of_recipe
@@ -181,11 +181,13 @@ class RankedPrompts:
         rows: Rows with ranks.
         dropped: Dropped rows, columns of `rankings.DROPPED`.
         figures: `figures.annotator_figures` of all annotations, including those of dropped rows.
+        votes: `figures.vote_conflicts` of the annotators' votes.
     """
 
     rows: list[Row]
     dropped: pl.DataFrame
     figures: dict[str, Any]
+    votes: dict[str, Any]
 
 
 def resolve_file(path: Path, out: Path) -> RankedPrompts:
@@ -205,7 +207,7 @@ def resolve_file(path: Path, out: Path) -> RankedPrompts:
         write_jsonl(dropped.iter_rows(named=True), dropped_file)
     else:
         dropped_file.unlink(missing_ok=True)
-    return RankedPrompts(rows, dropped, annotator_figures(annotated))
+    return RankedPrompts(rows, dropped, annotator_figures(annotated), vote_conflicts(annotated))
 
 
 def describe_files(files: Sequence[Path]) -> dict[str, Any]:
