@@ -115,18 +115,21 @@ def _mean_text(mean: Figures) -> str:
 def _tests(results: Figures, tests: Sequence[Figures]) -> pl.DataFrame:
     kinds = {"equivalence": f"within ±{results['settings']['margin']:g}", "difference": "not 0"}
     shown = {True: "yes", False: "no", None: "no test"}
+    alpha = results["settings"]["alpha"]
+    levels = {"equivalence": 1 - 2 * alpha, "difference": 1 - alpha}  # the interval that decides the test
     rows = [
         (
             _as_words(test["config"]),
             test["dimension"],
             _difference_text(test),
+            f"{100 * levels[test['kind']]:g} %",
             kinds[test["kind"]],
             _p_text(test["p_value"]),
             shown[test["shown"]],
         )
         for test in tests
     ]
-    return text_table(["subset", "dimension", "difference", "test", "p", "shown"], rows)
+    return text_table(["subset", "dimension", "difference", "interval", "test", "p", "shown"], rows)
 
 
 def _difference_text(test: Figures) -> str:
