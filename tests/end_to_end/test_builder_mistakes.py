@@ -37,10 +37,16 @@ OWN = [
     ("build-personalized --source stack-exchange:nowhere/Posts.xml", "The dump nowhere/Posts.xml does not exist"),
     ("build-personalized --source lamp-qa:/no/where", "lamp-qa:DIRECTORY"),
     ("build-personalized --retriever bm26", "Unknown retriever 'bm26'"),
-    (f"build-personalized {ENDPOINT}", "requires a model; name it with --llm"),
+    (
+        f"build-personalized {ENDPOINT}",
+        "requires a model of that endpoint in place of the recipe's; name it with --llm",
+    ),
     ("build-personalized --max-cost 1", "`--max-cost` requires `--price`"),
     ("build-personalized --seed 3 training", "Options go after the verb: build-personalized training --seed ..."),
-    (f"build-personalized training {ENDPOINT}", "requires a model; name it with --persona-llm"),
+    (
+        f"build-personalized training {ENDPOINT}",
+        "requires a model of that endpoint in place of the recipe's; name it with --persona-llm",
+    ),
     ("build-personalized training --shares 1", "'1' is not of the form TRAIN/VALIDATION/TEST"),
     ("build-personalized training --shares 0.5/0.1/0.1", "are 0.5/0.1/0.1, but must add up to 1"),
     ("build-personalized training --source table:t --column who=user", "there is no column `who` to rename"),
@@ -102,7 +108,10 @@ OWN = [
     ("build-chinese resolve none.jsonl --out o.jsonl", "none.jsonl cannot be read: No such file or directory."),
     ("build-chinese tasks --recipe paper --annotator an", "The recipe names no prompts"),
     (f"build-chinese tasks {ENDPOINT}", "name them with --writer."),
-    (f"build-chinese preference {ENDPOINT}", "requires a model; name it with --judge."),
+    (
+        f"build-chinese preference {ENDPOINT}",
+        "requires a model of that endpoint in place of the recipe's; name it with --judge.",
+    ),
     ("build-chinese preference --annotated a --prompts b --license x", ONE_SOURCE.format("annotated, unlabeled")),
 ]
 ALL = ["build-personalized", "build-multilingual", "build-persona-judge"]

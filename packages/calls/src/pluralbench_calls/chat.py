@@ -290,7 +290,10 @@ def resolve_model_option(
     name, url = overrides.get(f"{table}.model"), overrides.get("connection.base_url")
     if name is None:
         if url is not None:
-            raise RecipeError(f"`connection.base_url=...` requires a model; name it with {flag}.")
+            raise RecipeError(
+                f"`connection.base_url=...` requires a model of that endpoint in place of the recipe's; name it with "
+                f"{flag}."
+            )
         return overrides
     if own is not None and name in own:
         return overrides | {f"{table}.provider": name, f"{table}.model": own[name]}
