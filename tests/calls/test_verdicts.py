@@ -429,7 +429,12 @@ def test_a_lenient_verdict_is_the_only_one_of_its_closing_line_or_of_the_reply(r
 @given(st.sampled_from("AB"), REPLIES, SENTENCE, SENTENCE)
 def test_a_marker_in_a_sentence_at_the_end_is_read(choice: str, before: str, start: str, end: str) -> None:
     assume("<think>" not in before and not before.lstrip().startswith(("{", "```")))
-    assert parse_choice(f"{before}\nSo {start} [[{choice}]] {end}.", "lenient") == choice
+    reply, other = f"{before}\nSo {start} [[{choice}]] {end}.", "[[B]]" if choice == "A" else "[[A]]"
+    if {f"{label}{other}" for label in ("", "Verdict: ")} & {line.strip() for line in before.split("\n")}:
+        with pytest.raises(InvalidAnswer, match="two different markers"):
+            parse_choice(reply, "lenient")
+    else:
+        assert parse_choice(reply, "lenient") == choice
 
 
 @given(REPLIES, st.integers(1, 40), st.integers(1, 40))

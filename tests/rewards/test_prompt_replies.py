@@ -20,7 +20,7 @@ THINKING = "<think>Two ways to see it: {}.</think>\n"
 
 
 class Format(NamedTuple):
-    """Replies in a format.
+    """Replies in a format; `|` adds valid ones.
 
     Attributes:
         valid: What each reply means.
@@ -29,6 +29,9 @@ class Format(NamedTuple):
 
     valid: Mapping[str, Any]
     unclear: Sequence[str]
+
+    def __or__(self, more: Mapping[str, Any]) -> "Format":
+        return self._replace(valid={**self.valid, **more})
 
 
 def letters(form: str, *, names: str = "AB", tail: str = "") -> Format:
@@ -45,24 +48,39 @@ def boxes(scores: str, ranking: str) -> str:
     )
 
 
-ANSWER = letters("<answer>{}</answer>")
+ANSWER = letters("<answer>{}</answer>") | {"<answer> [[A]] </answer>": "A", "<answer>**Assistant B**.</answer>": "B"}
 BRACKETS = letters("[[{}]]")
 NUMBER = Format(
-    {"<answer>-2</answer>": "A", "Better.\n<answer> 1 </answer>": "B", "<answer>+3</answer>": "B"},
+    {
+        "<answer>-2</answer>": "A",
+        "Better.\n<answer> 1 </answer>": "B",
+        "<answer>+3</answer>": "B",
+        "<answer>−2</answer>": "A",
+    },
     ["<answer>0</answer>", "<answer>4</answer>", "<answer>-1</answer><answer>2</answer>", "-2"],
 )
 RESULT = Format(
-    {"Fine. [RESULT] A": "A", "[RESULT] A is wrong. [RESULT] (B)\n": "B"},
+    {"Fine. [RESULT] A": "A", "[RESULT] A is wrong. [RESULT] (B)\n": "B", "[Result] a": "A", "**[RESULT]** [B]": "B"},
     ["[RESULT] A, or so", "[RESULT] C", "A", "[RESULT] A or B"],
 )
 SCORE = Format(
-    {"Fine. [RESULT] 4": 4.0, "[RESULT] (5)": 5.0, "[RESULT] 2 / 5": 2.0, "Of [RESULT] 4, no: [RESULT] 3": 3.0},
+    {
+        "[RESULT] [4]": 4.0,
+        "[Result]: 4 out of 5": 4.0,
+        "Fine. [RESULT] 4": 4.0,
+        "[RESULT] (5)": 5.0,
+        "[RESULT] 2 / 5": 2.0,
+        "Of [RESULT] 4, no: [RESULT] 3": 3.0,
+    },
     ["[RESULT] 6", "[RESULT] 4 is fine", "4", "[RESULT] 4.5", "[RESULT] five"],
 )
-BOLD = letters("**Reasoning:** so. **Result:** {}")
+BOLD = letters("**Reasoning:** so. **Result:** {}") | dict.fromkeys(
+    ("**Result**: A", "**Result:** **A**", "**Result:** a", "**Result: Response A**", "**Result:**\n\nA."), "A"
+)
 OUTPUT = letters("Output ({})", names="ab")
 PAIR_BOX = Format(
-    {"Criteria.\n\\boxed{7, 4}": "A", "\\boxed{3,10}": "B", "\\boxed{5, 5}": "C"},
+    {"Criteria.\n\\boxed{7, 4}": "A", "\\boxed{3,10}": "B", "\\boxed{5, 5}": "C"}
+    | dict.fromkeys(("\\boxed{3，8}", "\\boxed{3、8}", "\\boxed{3, \\quad 8}", "\\boxed{[3, 8]}", "\\boxed{3~8}"), "B"),
     ["\\boxed{7}", "\\boxed{7, 4, 1}", "\\boxed{11, 4}", "\\boxed{0, 4}", "\\boxed{A, B}", "7, 4", "\\boxed{7, 4"],
 )
 FORMATS: dict[str, Format] = {
@@ -76,7 +94,7 @@ FORMATS: dict[str, Format] = {
     "answer-number": NUMBER,
     "think-rm-multiclass": NUMBER,
     "boxed-assistant": Format(
-        {"So \\boxed{Assistant 1}": "A", "\\boxed{\\text{Assistant 2}}": "B"},
+        {"So \\boxed{Assistant 1}": "A", "\\boxed{\\text{Assistant 2}}": "B", "\\boxed{Assistant~2}": "B"},
         ["\\boxed{Assistant 3}", "\\boxed{Assistant 1} or \\boxed{Assistant 2}", "Assistant 1", "\\boxed{}"],
     ),
     "boxed-pair": PAIR_BOX,
@@ -101,9 +119,14 @@ FORMATS: dict[str, Format] = {
             '{"score_1": 4, "score_2": 3, "ranking": 6}': "A",
             'Well:\n```json\n{"score_1": "2", "score_2": "4", "ranking": 5}\n```': "B",
             '{"score_1": 3, "score_2": 3, "ranking": 4}': "B",
+            '{"rubric_evaluations": [{"x": 1}], "overall": {"score_1": 4, "score_2": 2, "ranking": 1}}': "A",
+            '{"overall": {"score_1": 3, "score_2": 3, "ranking": 5}}': "B",
+            '{"overall": "A is good", "score_1": 4, "score_2": 3, "ranking": 6}': "A",
         },
         [
             '{"score_1": 4, "ranking": 1}',
+            '{"overall": {"score_1": 4, "score_2": 3}} {"overall": {"score_1": 2, "score_2": 3}}',
+            '{"score_1": 4, "score_2": 3, "overall": {"score_1": 4}}',
             '{"score_1": 4, "score_2": 6, "ranking": 1}',
             '{"score_1": 3, "score_2": 3}',
             '{"score_1": 4, "score_2": 3, "ranking": 6',
@@ -112,7 +135,8 @@ FORMATS: dict[str, Format] = {
         ],
     ),
     "nemotron-principle": Format(
-        {"It is.\nFinal Judgement: Yes": 1.0, "final judgement: no": 0.0},
+        {"It is.\nFinal Judgement: Yes": 1.0, "final judgement: no": 0.0}
+        | dict.fromkeys(("**Final Judgement:** Yes", "Final Judgment: **Yes**."), 1.0),
         ["Yes", "Final Judgement: maybe", "Final Judgement: Yes. Final Judgement: No"],
     ),
     "two-turns": Format(
@@ -120,8 +144,27 @@ FORMATS: dict[str, Format] = {
         [boxes("", "3"), boxes("", "1") + boxes("", "2"), "\\boxed{1}", boxes("", "1 or 2")],
     ),
     "score-tag": Format(
-        {"Good. <score>7.5</score>": 7.5, "<score> 10 </score>": 10.0, "<score>0</score>": 0.0},
+        {
+            "<score>7/10</score>": 7.0,
+            "<score>7.5 out of 10</score>": 7.5,
+            "Good. <score>7.5</score>": 7.5,
+            "<score> 10 </score>": 10.0,
+            "<score>0</score>": 0.0,
+        },
         ["<score>11</score>", "<score>good</score>", "7.5", "<score>7</score><score>8</score>", "<score>7"],
+    ),
+    "score-tags": Format(
+        {
+            "So. <score_A>7.5</score_A> <score_B>4</score_B>": "A",
+            "<score_A>3/10</score_A>\n<score_B> 10 </score_B>": "B",
+            "<score_B>5.0</score_B><score_A>5</score_A>": "C",
+        },
+        [
+            "<score_A>7</score_A>",
+            "<score_A>7</score_A><score_B>11</score_B>",
+            "<score_A>7</score_A><score_A>8</score_A><score_B>4</score_B>",
+            "<score>7</score>",
+        ],
     ),
     "result-score": SCORE,
     "prometheus-absolute": SCORE,
@@ -130,7 +173,12 @@ FORMATS: dict[str, Format] = {
     "bold-result": BOLD,
     "selene": BOLD,
     "json-choice": Format(
-        {'{"Choice": "Model A"}': "A", 'Because {}.\n```json\n{"Choice": "model b"}\n```': "B"},
+        {
+            '{"Choice": "Model A"}': "A",
+            '{"Choice": "[Model A]"}': "A",
+            '{"Choice": "B"}': "B",
+            'Because {}.\n```json\n{"Choice": "model b"}\n```': "B",
+        },
         [
             '{"Choice": "Model C"}',
             '{"choice": "Model A"}',
@@ -150,9 +198,11 @@ FORMATS: dict[str, Format] = {
         {
             "Gate: both.\nWinner: Response A": "A",
             "**Winner: Response B**": "B",
+            "Winner: A": "A",
+            "### Final Winner: **Response B**": "B",
             "Winner: Response A\nWinner: Response B": "B",
         },
-        ["Response A", "Winner: Response C", "The winner: Response A"],
+        ["Response A", "Winner: Response C", "The winner: Response A", "Winner: Response A\nWinner: Response A or B"],
     ),
     "history-scores": Format(
         {
@@ -172,7 +222,10 @@ FORMATS: dict[str, Format] = {
     "pick-letter": Format(
         {"So [[C]]": [0.0, 0.0, 1.0], "[[A]]": [1.0, 0.0, 0.0]}, ["[[D]]", "[[A]] or [[B]]", "A", "[[1]]"]
     ),
-    "rating-end": Format({"Good: 8": 8.0, "Of 10 points, 10\n": 10.0}, ["8.", "0", "11", "8/10", "3.5", "eight"]),
+    "rating-end": Format(
+        {"Good: 8": 8.0, "Of ten points.\n\n**10**\n": 10.0, "Rating (1-10): 7": 7.0},
+        ["8.", "0", "11", "8/10", "3.5", "eight"],
+    ),
 }
 
 

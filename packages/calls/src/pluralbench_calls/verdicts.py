@@ -4,9 +4,11 @@ There are two rules for the text after the model's thinking:
 
 - "strict": the last line is the verdict alone, except for a label such as "Verdict:".
 - "lenient": the marker in the last line with words, whatever surrounds it; if that line has no marker, the only marker
-  of the reply. Different markers are invalid, and so is a negated one ("not [[A]]").
+  of the reply. Different markers are invalid, and so are a marker in a sentence that contradicts one alone in a line
+  above, and a denied one ("I don't think [[A]] wins"; see `denials`).
 
-Every reply that is valid under "strict" gives the same verdict under "lenient".
+Every reply that is valid under "strict" gives the same verdict under "lenient". Full-width letters and brackets count
+as their ASCII forms.
 """
 
 import json
@@ -14,6 +16,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, get_args
 
+from pluralbench_calls.denials import is_denied, is_one_of_two
 from pluralbench_calls.retry import InvalidAnswer, strip_thinking
 
 Choice = Literal["A", "B"]
@@ -64,7 +67,13 @@ PICK = re.compile(
 # For the lenient rule: a marker with words (not always a verdict, such as [[tie]]), or with a number.
 WORD = re.compile(r"\[\[([^\[\]\d]*)\]\]")
 NUMBER = re.compile(r"\[\[([^\[\]\d]*\d[^\[\]]*)\]\]")
-DENIED = re.compile(r"""(?:\bnot|n't|≠|!=|❌|~~|不是|并非|而非)[\s*_"'“‘`]*\[\[""", re.IGNORECASE)
+# A line with a marker and at most a label, whatever it marks.
+ALONE = re.compile(
+    r"^[\s*_#>`]*+(?:(?:final )?(?:verdict|result|answer|choice|response|pick|rating|score)\b"
+    r"|(?:最终)?(?:结论|结果|判断))?[\s:：*=\-–—.]*+(\[\[[^\[\]]*\]\])[\s*_`.!。]*$",
+    re.IGNORECASE,
+)
+ASCII_FORMS = {code: code - 0xFEE0 for code in range(0xFF01, 0xFF5F)} | {ord("【"): "[", ord("】"): "]"}
 FENCED = re.compile(r"```\w*\s*(\{.*\})\s*```", re.DOTALL)
 MAX_RATING = 10
 MAX_CERTAINTY = 100
@@ -195,7 +204,7 @@ def parse_certain_choice(reply: str, rule: Rule = "strict") -> CertainChoice:
             return CertainChoice(
                 choice, _parse_certainty(certainty and re.sub(r"(?<!\s)\s*(?:%|/\s*100)$", "", certainty))
             )
-    text = strip_thinking(require_single_marker(reply)).strip()
+    text = _reply_text(require_single_marker(reply))
     if text.startswith("{"):
         return CertainChoice(parse_choice(text), _parse_certainty(_parse_json(text).get("certainty")))
     lines = [line.strip() for line in text.split("\n") if line.strip()]
@@ -216,10 +225,10 @@ def require_single_marker(reply: str) -> str:
         InvalidAnswer: The text after the thinking has both `[[A]]` and `[[B]]`, two different numbers, or JSON with a
             duplicate key.
     """
-    text = strip_thinking(reply)
+    text = _reply_text(reply)
     if any(len({value.upper() for value in marker.findall(text)}) > 1 for marker in MARKERS):
         raise InvalidAnswer(TWO_MARKERS)
-    if text.strip().startswith("{"):
+    if text.startswith("{"):
         _parse_json(text)
     return reply
 
@@ -249,7 +258,7 @@ def _parse_json(text: str) -> dict[str, Any]:
 
 
 def _strict_marker(reply: str, marker: re.Pattern[str], key: str) -> str | None:
-    text = strip_thinking(reply).strip()
+    text = _reply_text(reply)
     if text.startswith("{"):
         return _json_value(text, key)
     match = marker.match(text.rsplit("\n", 1)[-1].strip())
@@ -261,21 +270,32 @@ def _lenient_marker(reply: str, marker: re.Pattern[str], key: str) -> str | None
 
     A code fence or a horizontal rule below that line is ignored. JSON may be in a code fence.
     """
-    text = strip_thinking(reply).strip()
+    text = _reply_text(reply)
     fenced = FENCED.fullmatch(text)
     if fenced or text.startswith("{"):
         return _json_value(fenced[1] if fenced else text, key)
     lines = [line for line in text.split("\n") if re.search(r"\w", line)]
     for part in (lines[-1:], lines):
         joined = "\n".join(part)
-        markers = {str(value).strip().upper() for value in marker.findall(joined)}
-        if markers and DENIED.search(joined):
+        found = [*marker.finditer(joined)]
+        markers = {match[1].strip().upper() for match in found}
+        if any(is_denied(joined, *match.span(1)) for match in found):
             raise InvalidAnswer(DENIED_MARKER)
+        if any(is_one_of_two(joined, match.end(1)) for match in found):
+            raise InvalidAnswer(TWO_MARKERS)
+        if found and not ALONE.match(lines[-1]):
+            alone = [match[1] for line in lines if (match := ALONE.match(line))]
+            markers |= {match[1].strip().upper() for one in alone if (match := marker.fullmatch(one))}
         if len(markers) > 1:
             raise InvalidAnswer(TWO_MARKERS)
         if markers:
             return markers.pop()
     return None
+
+
+def _reply_text(reply: str) -> str:
+    """Return what a reply says, without thinking; full-width forms, as Chinese judges write them, become ASCII."""
+    return strip_thinking(reply).strip().translate(ASCII_FORMS)
 
 
 def _json_value(text: str, key: str) -> str | None:

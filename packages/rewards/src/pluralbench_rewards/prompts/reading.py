@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
+from pluralbench_calls.denials import is_denied, is_one_of_two
 from pluralbench_calls.retry import InvalidAnswer, strip_thinking
 from pluralbench_calls.verdicts import Verdict
 from pluralbench_runs import FrozenModel, one_line
@@ -24,6 +25,7 @@ Meaning = Literal["A", "B", "tie"]
 MATCH_SECONDS = 1.0  # for one expression and reply; those in use need microseconds
 NO_MATCH = "no verdict"
 TWO_VERDICTS = "two different verdicts"
+DENIED = "a verdict that is denied"
 TOO_SLOW = f"the verdict takes more than {MATCH_SECONDS:g} s to find"
 MAX_SLOW = 10  # replies on which a reading takes too long; more would take hours, also in a check of a run
 MAX_EXPRESSION = 1_000  # characters, which also bounds how deep groups are nested
@@ -35,8 +37,10 @@ _PLACE = re.compile(r"\{(number|letter)\}")
 _COUNT = re.compile(r"\{([0-9]+)[,}]")
 _RECURSION = re.compile(r"(?<!\\)(?:\\\\)*\(\?(?:R|[+-]?[0-9]|&|P>)")  # (?R), (?1) and calls of named groups
 _NUMBER = re.compile(r"([+-]?(?:[0-9]{1,15}(?:\.[0-9]{1,15})?|\.[0-9]{1,15}))")
+_AROUND = " \t\n*_`.。[]()"  # Markdown and brackets around the text of a verdict
+_SEPARATOR = re.compile(r"[\s,;，、；]+")
 _BOX = r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}"
-_TEXT_IN_BOX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}")
+_IN_BOX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}|~|\\(?:quad|qquad|[,;: ])")
 
 
 class PairReading(NamedTuple):
@@ -81,7 +85,8 @@ class Source(FrozenModel):
     Attributes:
         regex: Expression; its first group that matched is the text. `{number}` or `{letter}` in it makes one expression
             for each response.
-        json_path: Keys in a JSON object of the reply, joined by dots; likewise with `{number}` or `{letter}`.
+        json_path: Keys in a JSON object of the reply, joined by dots; likewise with `{number}` or `{letter}`. One that
+            ends with "?" may be missing.
         box: Read `\\boxed{...}`.
         after: Text that comes before, such as a heading: the first match after each occurrence is read, up to the next.
         match: Which match counts, if there are several. "end": the last, which must end the reply. "only": all, which
@@ -158,24 +163,46 @@ class Source(FrozenModel):
             raise
 
     def _find(self, reply: str, place: int) -> list[Any]:
-        if self.after:
-            parts = (self._values(part, place)[0] for part in reply.split(self.after)[1:])
-            values = [found[0] for found in parts if found]
-        else:
-            values, ends = self._values(reply, place)
-            values = values if ends or self.match != "end" else []
-        if not values:
+        parts = reply.split(self.after)[1:] if self.after else [reply]
+        found = [
+            (part, match)
+            for part in parts
+            for match in (self._matches(part, place)[:1] if self.after else self._matches(part, place))
+        ]
+        if self.match == "end" and found and found[-1][0][found[-1][1].stop :].strip() not in {"", "```"}:
+            found = []
+        if not found:
             raise InvalidAnswer(NO_MATCH)
-        return {"first": values[:1], "only": values}.get(self.match, values[-1:])
+        counted = {"first": found[:1], "only": found}.get(self.match, found[-1:])
+        if any(is_denied(part, match.start, match.end) for part, match in counted):
+            raise InvalidAnswer(DENIED)
+        if not self.by_place and any(is_one_of_two(part, match.end) for part, match in counted):
+            raise InvalidAnswer(TWO_VERDICTS)
+        return [match.value for _, match in counted]
 
-    def _values(self, text: str, place: int) -> tuple[list[Any], bool]:
-        """Return what the matches in a text hold, and whether the last one ends it."""
+    def _matches(self, text: str, place: int) -> list["_Match"]:
         if self.json_path is not None:
-            values = list(_json_values(text, _at(self.json_path, place).split(".")))
-            return values, text.rstrip().endswith(("}", "```"))
-        matches = _matches(_BOX if self.box else _at(self.regex or "", place), text)
-        found = [_TEXT_IN_BOX.sub(r"\1", match) if self.box else match for match, _ in matches]
-        return found, bool(matches) and not text[matches[-1][1] :].strip()
+            return list(_json_matches(text, _at(self.json_path, place).split(".")))
+        if self.box:
+            matches = _regex_matches(_BOX, text)
+            return [match._replace(value=_IN_BOX.sub(lambda one: one[1] or " ", match.value)) for match in matches]
+        return _regex_matches(_at(self.regex or "", place), text)
+
+
+class _Match(NamedTuple):
+    """A match.
+
+    Attributes:
+        value: What it holds: a text, or a value of JSON.
+        start: Where that begins in the text.
+        end: Where it ends.
+        stop: Where the match ends.
+    """
+
+    value: Any
+    start: int
+    end: int
+    stop: int
 
 
 class Reading(Source):
@@ -183,7 +210,7 @@ class Reading(Source):
 
     Attributes:
         values: Meaning of each text: the response that is better (A, B) or a tie; of pointwise prompts, a number.
-            Capital letters and spaces around a text do not matter.
+            Capital letters do not matter, nor do spaces, Markdown and brackets around a text.
         scale: Lowest and highest score of a response; a number outside makes the reply invalid. With a scale, a
             pairwise or listwise reply has a score for each response.
         ranges: For pairwise prompts, ranges of the one number of a reply that decides.
@@ -306,9 +333,9 @@ def _number(value: object) -> float:
 
 
 def _numbers(value: object) -> list[float]:
-    """Convert a number, a list, or a text such as "7, 9" to numbers."""
+    """Convert a number, a list, or a text such as "7, 9" or "[7, 9]" to numbers."""
     if isinstance(value, str):
-        value = re.split(r"[\s,;]+", value.strip())
+        value = _SEPARATOR.split(re.sub(r"^\[(.*)\]$", r"\1", value.strip(" \n*")).replace("−", "-"))
     values = value if isinstance(value, list) else [value]
     numbers = []
     for one in values:
@@ -320,7 +347,7 @@ def _numbers(value: object) -> list[float]:
 
 
 def _fold(text: str) -> str:
-    return " ".join(text.split()).casefold()
+    return " ".join(text.strip(_AROUND).split()).casefold()
 
 
 def _at(expression: str, place: int) -> str:
@@ -329,27 +356,29 @@ def _at(expression: str, place: int) -> str:
     return _PLACE.sub(lambda match: names[match[1]], expression)
 
 
-def _matches(expression: str, text: str) -> list[tuple[str, int]]:
-    """Return the text of each match and its end."""
+def _regex_matches(expression: str, text: str) -> list[_Match]:
     import regex
+
+    def found(match: "regex.Match[str]") -> _Match:
+        group = next((number for number, value in enumerate(match.groups(), 1) if value is not None), 0)
+        start, end = match.span(group)
+        return _Match(match[group] if group else "", start, end, match.end())
 
     compiled, begun = regex.compile(expression), time.thread_time()
     while True:
         try:
-            return [
-                (next((group for group in match.groups() if group is not None), ""), match.end())
-                for match in compiled.finditer(text, timeout=MATCH_SECONDS)
-            ]
+            return [found(match) for match in compiled.finditer(text, timeout=MATCH_SECONDS)]
         except TimeoutError:  # a clock of the wall: a machine that is busy or asleep is no slow expression
             if time.thread_time() - begun > MATCH_SECONDS / 2:
                 raise InvalidAnswer(TOO_SLOW) from None
 
 
-def _json_values(text: str, keys: Sequence[str]) -> Iterator[Any]:
-    """Yield the value at a path in each JSON object of a text that has it."""
+def _json_matches(text: str, path: Sequence[str]) -> Iterator[_Match]:
+    """Yield the value at a path in each JSON object of a text that has it; a key with "?" may be missing."""
+    keys = [(key.removesuffix("?"), key.endswith("?")) for key in path]
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        if any([name for name, _ in pairs].count(key) > 1 for key in keys):
+        if any([name for name, _ in pairs].count(key) > 1 for key, _ in keys):
             raise InvalidAnswer(TWO_VERDICTS)
         return dict(pairs)
 
@@ -362,8 +391,9 @@ def _json_values(text: str, keys: Sequence[str]) -> Iterator[Any]:
         except (ValueError, RecursionError):
             start += 1
             continue
-        for key in keys:
-            value = value.get(key) if isinstance(value, dict) else None
+        for key, is_optional in keys:
+            inner = value.get(key) if isinstance(value, dict) else None
+            value = value if is_optional and not isinstance(inner, dict) else inner
         if value is not None:
-            yield value
+            yield _Match(value, start, end, end)
         start = end
