@@ -11,9 +11,19 @@ import torch
 from case_marks import heavy
 from pluralbench_local import LocalError, score
 from pluralbench_rewards import Group
-from reward_models import Folders, conversation_ids, differences, load_classifier, make_groups, make_tokenizer
+from reward_models import (
+    TEMPLATE,
+    Folders,
+    change_config,
+    conversation_ids,
+    differences,
+    load_classifier,
+    make_groups,
+    make_tokenizer,
+    work_of,
+)
 from safetensors.torch import load_file, save_file
-from transformers import AutoModel
+from transformers import AutoModel, AutoModelForSequenceClassification
 from transformers.models.llama import modeling_llama
 
 CONSTANTS = """
@@ -198,3 +208,96 @@ def test_code_for_an_earlier_transformers_is_imported_and_loads_all_weights(
 
     assert max(differences(score(model, groups).scores, alone(logit, model.template.tokenizer, groups))) < 1e-4
     assert not hasattr(modeling_llama, "LLAMA_INPUTS_DOCSTRING")
+
+
+HEADED = """
+import torch
+from torch import nn
+from transformers import LlamaModel, LlamaPreTrainedModel
+from transformers.modeling_outputs import SequenceClassifierOutput
+
+
+class HeadedRewardModel(LlamaPreTrainedModel):
+    def __init__(self, config):
+        super().__init__(config)
+        self.model = LlamaModel(config)
+        self.score = nn.Linear(config.hidden_size, config.num_labels, bias=False)
+        self.weights = nn.Linear(config.hidden_size, 2)
+        self.post_init()
+
+    def forward(self, input_ids, attention_mask=None):
+        states = self.model(input_ids, attention_mask=attention_mask).last_hidden_state
+        rows = torch.arange(len(states))
+        last = states[rows, attention_mask.sum(1) - 1]
+        mask = attention_mask.unsqueeze(-1)
+        first = input_ids.eq(self.config.eos_token_id).int().argmax(-1)
+        logits = {logits}
+        return SequenceClassifierOutput(logits=logits)
+"""
+OWN_LOGITS = {
+    "cost": "-self.score(last)",
+    "mean": "self.score((states * mask).sum(1) / mask.sum(1))",
+    "mean without mask": "self.score(states.mean(1))",
+    "means and variances": "(self.score(last)[:, ::2] * self.weights(last)).sum(1, keepdim=True)",
+    "gate": "(self.score(last)[:, ::2] * self.weights(states[rows, first])).sum(1)",
+}
+"""As of Beaver's costs, pooled classifiers, URM (a mean and a variance of each attribute, one logit) and ArmoRM."""
+
+
+@pytest.fixture
+def headed(written: Callable[..., Path], classifiers: Folders) -> Callable[[str, int], Path]:
+    """`headed(logits, rows)`: a model with a head of that many rows, whose code gives these logits."""
+
+    def write(logits: str, rows: int) -> Path:
+        heads = [("score.weight", (rows, 64)), ("weights.weight", (2, 64)), ("weights.bias", (2,))]
+        config, weights = llama_with(classifiers(), *heads)
+        names = [f"LABEL_{row}" for row in range(rows)]
+        labels = {"id2label": dict(enumerate(names)), "label2id": {name: row for row, name in enumerate(names)}}
+        auto_map = {"AutoModelForSequenceClassification": "own.HeadedRewardModel"}
+        code = HEADED.replace("{logits}", logits)
+        return written(code, auto_map, weights, **(config | labels | {"architectures": ["HeadedRewardModel"]}))
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["cost", *heavy("mean", "mean without mask", "means and variances", "gate")])
+def test_a_classifier_is_read_as_its_own_forward_pass_whatever_its_head_gives(
+    headed: Callable[[str, int], Path], capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    folder = headed(OWN_LOGITS[name], 4 if ":2" in OWN_LOGITS[name] else 1)
+    model, groups = load_classifier(str(folder), trust_remote_code=True), make_groups(1)
+    remote: Any = AutoModelForSequenceClassification.from_pretrained(str(folder), trust_remote_code=True).eval()
+    own = alone(lambda ids: remote(ids, torch.ones_like(ids)).logits, model.template.tokenizer, groups)
+    for mode in ("fast", "exact"):
+        scored = score(model, groups, mode=mode)
+        assert max(differences(scored.scores, own)) < 1e-4
+    distinct = sum(len(set(group.responses)) for group in groups)
+    assert (work_of(score(model, groups)).batches == distinct) == (name == "mean without mask")
+    said = "reads the logits of its own forward pass, which differ from those of its head at the last token"
+    assert said in capsys.readouterr().err
+    settings = model.record().settings
+    assert f"reads {settings['reads']}" == said
+    assert settings.get("batches") == (
+        "one conversation each, since padding changes its scores" if name == "mean without mask" else None
+    )
+
+
+def test_a_classifier_whose_own_forward_pass_is_its_head_at_the_last_token_stays_packed(
+    headed: Callable[[str, int], Path], classifiers: Folders
+) -> None:
+    model = load_classifier(str(headed("self.score(last)", 1)), trust_remote_code=True)
+    assert model.network.unpackable == ""
+    assert model.record().settings == {}
+
+
+@pytest.mark.heavy
+def test_code_that_reads_the_last_token_does_so_where_it_is_also_the_padding_token(
+    headed: Callable[[str, int], Path],
+) -> None:
+    folder = headed("self.score(last)", 1)
+    change_config(str(folder), pad_token_id=1)
+    make_tokenizer(template=TEMPLATE.replace("{{ eos_token }}\n", "{{ eos_token }}")).save_pretrained(folder)
+    model, groups = load_classifier(str(folder), trust_remote_code=True), make_groups(1)
+    remote: Any = AutoModelForSequenceClassification.from_pretrained(str(folder), trust_remote_code=True).eval()
+    own = alone(lambda ids: remote(ids, torch.ones_like(ids)).logits, model.template.tokenizer, groups)
+    assert max(differences(score(model, groups).scores, own)) < 1e-4

@@ -20,11 +20,10 @@ from pluralbench_local.conversations import (
     identical_renderings,
     tokenize,
 )
-from pluralbench_local.errors import LocalError
+from pluralbench_local.errors import LocalError, is_out_of_memory
 from pluralbench_local.network import ReadableNetwork, read_packed, read_padded
 from pluralbench_local.packing import Kept, Packed, Tokens, common_prefix, needed_batches, pack, plan
 
-OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 Read = Callable[[ReadableNetwork, Sequence[Sequence[Tokens]]], tuple[Tensor, list[list[int]], int]]
 T = TypeVar("T")
 Compute = Callable[[Sequence[Sequence[Tokens]], Read], tuple[Sequence[T], int]]
@@ -267,11 +266,6 @@ def _separate_batches(tokenized: Sequence[Tokenized], block: Conversations, work
     for cost, members in reversed(batches):
         conversations = [tokenized[group].conversations[place] for group, place in members]
         yield _Batch(members, conversations, cost, read)
-
-
-def is_out_of_memory(error: Exception) -> bool:
-    """Return whether an error reports a lack of memory."""
-    return isinstance(error, MemoryError) or any(words in str(error) for words in OUT_OF_MEMORY)
 
 
 def _read_padded(network: ReadableNetwork, groups: Sequence[Sequence[Tokens]]) -> tuple[Tensor, list[list[int]], int]:

@@ -28,6 +28,12 @@ from pluralbench_local.models import load_model, load_tokenizer, silence_transfo
 from pluralbench_local.network import ReadableNetwork, network_of
 from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.planning import VOCABULARY_ROWS
+from pluralbench_local.probes import (
+    by_own_forward_pass,
+    probe_conversations,
+    reads_as_model,
+    with_probed_padding,
+)
 from pluralbench_local.step_heads import is_process, load_step_network, step_rewards, step_template
 from pluralbench_local.token_heads import (
     language_model_logits,
@@ -107,6 +113,7 @@ class ModelKind:
         numbers: Numbers of each conversation, of shape (conversations, labels), from the states that are read.
         option: What tells its numbers apart: the field `label` or `reference` of `LocalModel`. step: its head has read
             `label`, and there is one number.
+        own_logits: Whether its numbers are the logits of the model's own forward pass, which are read if others differ.
         precision: Precision of its numbers. Default: that of the weights.
         family: The value heads that it is of; see `pluralbench_local.value_heads`.
         by_class: Whether the token is read that the model's class in transformers reads, if `LocalModel.read` does not
@@ -122,6 +129,7 @@ class ModelKind:
     whole_response: bool = False
     numbers: Callable[[ReadableNetwork, Tensor, Rows, Sequence[Tokens], Mode], Tensor] = _logits
     option: str = "label"
+    own_logits: bool = False
     precision: torch.dtype | None = None
     family: HeadFamily | None = None
     by_class: bool = False
@@ -167,7 +175,16 @@ class ModelKind:
     def settings(self, network: ReadableNetwork) -> dict[str, Any]:
         """Return what a run records of a loaded model of this kind."""
         own = {} if self.family is None else self.family.settings(network.model.config)
-        return own | getattr(network.head, "settings", {})
+        return own | getattr(network.head, "settings", {}) | network.settings
+
+    def probed(self, network: ReadableNetwork, template: Template) -> ReadableNetwork:
+        """Return a loaded network that is read as its model computes, by its own forward pass or alone if need be."""
+        with silence_transformers():
+            conversations = probe_conversations(template, network.model)
+            head = network.head
+            if self.own_logits and head is not None and not reads_as_model(network, conversations, head):
+                network = by_own_forward_pass(network)
+            return with_probed_padding(network, conversations)
 
     def _appended(self, config: PretrainedConfig) -> tuple[int, ...]:
         if not self.append:
@@ -253,7 +270,7 @@ PROCESS = ModelKind(
     ending=step_template,
 )
 """Scores of the steps of an answer, which make one reward, by `pluralbench_local.step_rewards`."""
-CLASSIFIER = ModelKind("classifier", lambda files: True, network=_classifier, by_class=True)
+CLASSIFIER = ModelKind("classifier", lambda files: True, network=_classifier, own_logits=True, by_class=True)
 """A logit of the conversation's last token that is not the padding token, as transformers' classes read.
 
 Of several, `label` makes one: "logit:K", "softmax:K" for its probability, their "mean", or their weighted sum.
@@ -275,6 +292,7 @@ KINDS: tuple[ModelKind, ...] = (
         lambda files: "InternLM2ForRewardModel" in (files.config.architectures or ()),
         network=_internlm2,
         append="reward_token_id",
+        own_logits=True,
     ),
     ModelKind(
         "pairwise",

@@ -11,6 +11,7 @@ from pluralbench_rewards.cluster import on_devices
 from pluralbench_runs import log_status, step
 
 from pluralbench_local.config import LocalModel, described
+from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
 from pluralbench_local.general_preference import GeneralPreferenceModel
 from pluralbench_local.kinds import ModelKind, kind_of
@@ -103,13 +104,14 @@ def _load(kind: ModelKind, files: ModelFiles, options: RunOptions) -> LocalRewar
     model = files.source
     tokenizer = load_tokenizer(model)
     network = kind.network(files)
-    network, reference = (network, None) if model.reference is None else _with_reference(kind, model, network)
     config = network.model.config
+    template = kind.template(model, tokenizer, config, num_embeddings(network.model))
+    network = kind.probed(network, template)
+    network, reference = (network, None) if model.reference is None else _with_reference(kind, model, network, template)
     outputs = getattr(network.head, "out_features", None)  # without it, the first batch shows the number of labels
     label = model.rule() if kind.option == "label" else None
     if kind.option == "label" and outputs is not None:
         check_label(model.name, outputs, label, config.id2label or {})
-    template = kind.template(model, tokenizer, config, num_embeddings(network.model))
     if network.head is None and kind.by_class:  # it pools its tokens by itself
         template = replace(template, unread=None)
     if settings := kind.settings(network) | quantization_settings(config):
@@ -118,11 +120,11 @@ def _load(kind: ModelKind, files: ModelFiles, options: RunOptions) -> LocalRewar
 
 
 def _with_reference(
-    kind: ModelKind, model: LocalModel, network: ReadableNetwork
+    kind: ModelKind, model: LocalModel, network: ReadableNetwork, template: Template
 ) -> tuple[ReadableNetwork, ReadableNetwork]:
     """Both networks; if one cannot be packed, neither is."""
     base = model.model_copy(update={"name": model.reference, "revision": None, "base": None})
-    reference = kind.network(ModelFiles(base))
+    reference = kind.probed(kind.network(ModelFiles(base)), template)
     if reference.model.config.vocab_size != network.model.config.vocab_size:
         raise LocalError(f"{model.reference} has another vocabulary than {model.name}, so it cannot be its reference.")
     if bool(network.unpackable) == bool(reference.unpackable):

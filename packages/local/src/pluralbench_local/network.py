@@ -3,8 +3,8 @@
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from pluralbench_runs import one_line
@@ -17,7 +17,7 @@ from pluralbench_local.attention import (
     read_only_last_rows,
     register_attention,
 )
-from pluralbench_local.errors import LocalError
+from pluralbench_local.errors import LocalError, is_out_of_memory
 from pluralbench_local.gates import fuse_gated_mlps, use_faster_products
 from pluralbench_local.packing import Kept, Packed, Tokens, pack, to_device
 
@@ -39,6 +39,8 @@ class ReadableNetwork:
         head: The part that reads them; None if the model pools by itself (encoders, and models with code of their own).
         default_attention: Name of the attention that it uses when nothing is packed.
         unpackable: Why conversations cannot be packed for it; empty if they can.
+        unpaddable: What padding changes; empty if nothing was found (see `pluralbench_local.probes`).
+        settings: What a run records of its reading.
     """
 
     model: "PreTrainedModel"
@@ -46,6 +48,8 @@ class ReadableNetwork:
     head: nn.Module | None
     default_attention: str
     unpackable: str
+    unpaddable: str = ""
+    settings: dict[str, str] = field(default_factory=dict)
 
     @property
     def device(self) -> torch.device:
@@ -169,8 +173,13 @@ def padding_id(network: ReadableNetwork) -> int | None:
     """
     if network.head is not None:
         return 0
-    pad = network.model.config.get_text_config().pad_token_id
+    pad = getattr(network.model.config.get_text_config(), "pad_token_id", None)
     return pad if isinstance(pad, int) and pad >= 0 else None
+
+
+def must_be_alone(network: ReadableNetwork) -> bool:
+    """Return whether each conversation needs a forward pass of its own."""
+    return bool(network.unpaddable) or padding_id(network) is None or varies_with_length(network.model)
 
 
 def read_padded(network: ReadableNetwork, conversations: Sequence[Tokens]) -> tuple[Tensor, list[list[int]], int]:
@@ -189,26 +198,32 @@ def read_padded(network: ReadableNetwork, conversations: Sequence[Tokens]) -> tu
         mask[row, : len(tokens.ids)] = 1
     ids, mask = to_device(ids, network.device), to_device(mask, network.device)
     if network.head is None:
-        return _own_logits(network.model, ids, mask), [[row] for row in range(len(conversations))], ids.numel()
+        return _rows_of_logits(network.model, ids, mask), [[row] for row in range(len(conversations))], ids.numel()
     states = network.body(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state.flatten(0, 1)
     rows = [[row * longest + position for position in tokens.reads] for row, tokens in enumerate(conversations)]
     return states, rows, ids.numel()
 
 
-@contextmanager
-def own_forward_pass(model: "PreTrainedModel") -> Iterator[None]:
-    """Turn the errors of a model's own code within this context into `LocalError`."""
+def own_logits(model: Any, **inputs: Any) -> Tensor:
+    """Return the logits of a model's own forward pass.
+
+    Raises:
+        LocalError: If it fails for another reason than a lack of memory.
+    """
     try:
-        yield
-    except (TypeError, ValueError, LookupError, AttributeError, AssertionError, NameError) as error:
+        output = model(**inputs)
+        logits: Tensor = output["logits"] if isinstance(output, dict) and "logits" in output else output[0]
+    except Exception as error:
+        if is_out_of_memory(error):
+            raise
         raise LocalError(
             f"The forward pass of {model.name_or_path} fails on a conversation ({one_line(error, 200)})."
         ) from None
+    return logits
 
 
-def _own_logits(model: "PreTrainedModel", ids: Tensor, mask: Tensor) -> Tensor:
-    with own_forward_pass(model):
-        logits: Tensor = model(input_ids=ids, attention_mask=mask).logits
+def _rows_of_logits(model: "PreTrainedModel", ids: Tensor, mask: Tensor) -> Tensor:
+    logits = own_logits(model, input_ids=ids, attention_mask=mask)
     if logits.dim() < 2 and logits.numel() % len(ids) == 0:  # as of ArmoRM; some squeeze a batch of one
         logits = logits.reshape(len(ids), -1)
     if logits.dim() != 2 or len(logits) != len(ids):

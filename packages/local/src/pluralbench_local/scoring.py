@@ -36,10 +36,9 @@ from pluralbench_local.models import quantization_settings
 from pluralbench_local.network import (
     ReadableNetwork,
     max_positions,
-    padding_id,
+    must_be_alone,
     read_padded,
     using_default_attention,
-    varies_with_length,
 )
 from pluralbench_local.packing import Tokens
 from pluralbench_local.planning import default_budget
@@ -325,8 +324,7 @@ def work_of(model: Runnable, limit: int) -> Work:
     unpackable = next((network.unpackable for network in model.networks if network.unpackable), "")
     strategy = "padded" if unpackable else model.options.mode
     budget = model.options.token_budget or default_budget(network)
-    unpaddable = any(varies_with_length(one.model) or padding_id(one) is None for one in model.networks)
-    if unpaddable or (unpackable and model.options.mode == "exact"):
+    if any(map(must_be_alone, model.networks)) or (unpackable and model.options.mode == "exact"):
         budget = 1  # a conversation in each batch
     # Packed batches have their own attention; its name says so.
     attention = str(network.model.config._attn_implementation)  # noqa: SLF001 - it has no public name

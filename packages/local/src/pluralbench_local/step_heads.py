@@ -17,13 +17,12 @@ from pluralbench_local.errors import LocalError
 from pluralbench_local.labels import check_label, reward_of
 from pluralbench_local.models import load_model, load_tokenizer, silence_transformers
 from pluralbench_local.network import (
-    AGREEMENT,
     ReadableNetwork,
     network_of,
-    own_forward_pass,
-    using_default_attention,
+    own_logits,
 )
 from pluralbench_local.packing import Tokens, to_device
+from pluralbench_local.probes import plain_conversations, reads_as_model
 from pluralbench_local.step_rewards import PROCESS_REWARDS, Aggregation, ProcessRewardName, StepReading
 from pluralbench_local.steps import single_token, tokenize_steps
 from pluralbench_local.token_heads import check_distinct, load_language_model, with_token_head
@@ -132,21 +131,9 @@ def _token_classifier(files: ModelFiles) -> ReadableNetwork:
     if isinstance(head, nn.Linear):
         with silence_transformers():
             network = network_of(model, head)
-        if _reads_as(network):
+        if reads_as_model(network, plain_conversations(model), head):
             return network
     return by_own_code(model)
-
-
-@torch.inference_mode()
-def _reads_as(network: ReadableNetwork) -> bool:
-    """Whether the head on the body's states gives the logits of the model's forward pass."""
-    assert network.head is not None  # noqa: S101 - a linear one
-    ids = torch.arange(1, 9, device=network.device).unsqueeze(0)
-    with using_default_attention(network):
-        expected = network.model(input_ids=ids).logits.float()
-        logits = network.head(network.body(input_ids=ids).last_hidden_state).float()
-    close = AGREEMENT.get(network.dtype, 0.15) * expected.abs().max()
-    return bool((expected - logits).abs().max() <= close)
 
 
 class StepHead(nn.Module):
@@ -217,9 +204,7 @@ class OwnLogits(nn.Module):
     def forward(self, **inputs: Any) -> Any:
         """Return the logits of all tokens, of shape (batch, tokens, labels), as last hidden states."""
         inputs.pop("use_cache", None)
-        with own_forward_pass(self._model):
-            output = self._model(**inputs)
-            logits = output["logits"] if isinstance(output, dict) and "logits" in output else output[0]
+        logits = own_logits(self._model, **inputs)
         if logits.dim() != 3 or logits.shape[:2] != inputs["input_ids"].shape:
             raise LocalError(
                 f"{self._model.name_or_path} returns logits of shape {tuple(logits.shape)} for "

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import torch
@@ -14,7 +15,8 @@ from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
 from pluralbench_local.models import load_model, silence_transformers
-from pluralbench_local.network import AGREEMENT, ReadableNetwork, network_of, using_default_attention
+from pluralbench_local.network import ReadableNetwork, network_of
+from pluralbench_local.probes import plain_conversations, reads_as_model
 from pluralbench_local.weights import ModelFiles
 
 PROMPT, RESPONSES = "What is a quiet hobby?", ("Origami.", "走路 with an old dog")
@@ -47,22 +49,12 @@ def load_language_model(files: ModelFiles) -> ReadableNetwork:
     model: Any = load_model(AutoModelForCausalLM, files.source)
     with silence_transformers():
         network = network_of(model, model.get_output_embeddings())
-    _check_vocabulary(files.source.name, network)
-    return network
-
-
-@torch.inference_mode()
-def _check_vocabulary(name: str, network: ReadableNetwork) -> None:
-    """Raise `LocalError` unless `language_model_logits` gives the logits of the model's forward pass."""
-    ids = torch.arange(1, 9, device=network.device).unsqueeze(0)
-    with using_default_attention(network):
-        expected = network.model(input_ids=ids, use_cache=False).logits[0].float()
-        logits = language_model_logits(network, network.body(input_ids=ids, use_cache=False).last_hidden_state[0])
-    if (expected - logits).abs().max() > AGREEMENT.get(network.dtype, 0.15) * expected.abs().max():
+    if not reads_as_model(network, plain_conversations(model), partial(language_model_logits, network)):
         raise LocalError(
-            f"{name} is not supported as a language model: it computes its logits from its hidden states in an "
-            "unknown way."
+            f"{files.source.name} is not supported as a language model: it computes its logits from its hidden states "
+            "in an unknown way."
         )
+    return network
 
 
 def language_model_logits(network: ReadableNetwork, states: Tensor) -> Tensor:

@@ -22,9 +22,8 @@ import torch
 from pluralbench_rewards import ModelRecord
 from pluralbench_runs import Json, Recipe, file_digest, output_directory, progress, versions, write_text
 
-from pluralbench_local.batches import is_out_of_memory
 from pluralbench_local.config import LocalModel
-from pluralbench_local.errors import LocalError, TrainingError
+from pluralbench_local.errors import LocalError, TrainingError, is_out_of_memory
 from pluralbench_local.models import silence_transformers
 
 if TYPE_CHECKING:

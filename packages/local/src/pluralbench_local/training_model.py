@@ -18,7 +18,7 @@ from pluralbench_local.conversations import Template, Tokenized
 from pluralbench_local.errors import LocalError
 from pluralbench_local.kinds import CLASSIFIER, kind_of
 from pluralbench_local.models import REWARD_HEADS, load_tokenizer, load_weights, resolve_device, silence_transformers
-from pluralbench_local.network import ReadableNetwork, network_of, padding_id, read_padded, without_packing
+from pluralbench_local.network import ReadableNetwork, must_be_alone, network_of, read_padded, without_packing
 from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.scoring import LocalRewardModel, RunOptions, work_of
 from pluralbench_local.training_batches import Data
@@ -159,7 +159,7 @@ def states_of(
     """
     network = trainee.network
     order = sorted(range(len(conversations)), key=lambda index: len(conversations[index].ids))
-    budget = 1 if padding_id(network) is None else trainee.budget
+    budget = 1 if must_be_alone(network) else trainee.budget
     parts: list[list[int]] = []
     for index in order:
         # In ascending order, each row is padded to the newest.

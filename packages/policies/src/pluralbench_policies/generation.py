@@ -16,7 +16,7 @@ from typing import Any, Self
 import torch
 from pluralbench_calls import Answer, CallsError, PackingBackend, Request
 from pluralbench_local import LocalModel
-from pluralbench_local.batches import is_out_of_memory
+from pluralbench_local.errors import is_out_of_memory
 from pluralbench_local.models import load_model
 from transformers import AutoModelForCausalLM
 
