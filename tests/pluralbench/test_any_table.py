@@ -245,6 +245,10 @@ def test_a_scale_turned_round_exchanges_the_responses(one: int, other: int, labe
         assert there == (FIRST if abs(label - one) < abs(label - other) else SECOND)
 
 
+def as_message(response: str | dict[str, str]) -> dict[str, str]:
+    return {"content": response} if isinstance(response, str) else response
+
+
 SEVERAL = 'title = "Styles"\nmultiple_responses = true\n[columns]\nid = "#"\n'
 
 
@@ -254,10 +258,15 @@ def test_several_responses_are_a_ranking_of_two_ranks(score: Callable[..., Run],
         {"prompt": "a quiet hobby", "chosen": ["origami", "walking"], "rejected": ["drumming", "tools", "x"]},
         {"prompt": "by the sea", "chosen": [{"content": "walking"}], "rejected": [{"content": "baking bread"}]},
     ]
-    rows = rows[: 1 if suffix == ".parquet" else 2]
-    (tmp_path / "styles.toml").write_text(SEVERAL, encoding="utf-8")
     if suffix == ".csv":
         rows = [{name: one if name == "prompt" else json.dumps(one) for name, one in row.items()} for row in rows]
+    elif suffix == ".jsonl":
+        rows = [
+            {name: one if name == "prompt" else [*map(as_message, one)] for name, one in row.items()} for row in rows
+        ]
+    else:
+        rows = rows[:1]
+    (tmp_path / "styles.toml").write_text(SEVERAL, encoding="utf-8")
     run = score(str(tmp_path / "styles.toml"), write(tmp_path / f"r{suffix}", rows))
     names = ["chosen 0", "chosen 1", "rejected 0", "rejected 1", "rejected 2"]
     assert run.items.filter(id="0").select("response", "rank").rows() == list(zip(names, [1, 1, 2, 2, 2], strict=True))

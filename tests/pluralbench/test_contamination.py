@@ -70,6 +70,15 @@ def test_items_have_their_part_kind_and_place(result: Contamination) -> None:
     assert (own.name, own.items, own.with_responses, own.short_responses) == ("pairs", 3, 2, 3)
 
 
+def test_only_columns_with_texts_need_values_of_one_type(pairs: Path, tmp_path: Path) -> None:
+    rows = [row | {"tags": [1, [2]]} for row in TRAINING]
+    found = contamination(write(tmp_path / "t.jsonl", rows), ["pairs"], data={"": str(pairs)})
+    assert found.items.height > 0
+    mixed = write(tmp_path / "m.jsonl", [row | {"messages": [{"content": c} for c in ("a", ["b"])]} for row in rows])
+    with pytest.raises(TablesError, match=r"m\.jsonl, row 1: `messages\[1\]\.content` is a list, but text before"):
+        contamination(mixed, ["pairs"], data={"": str(pairs)})
+
+
 def test_the_length_of_an_ngram_is_an_option(training: Path, pairs: Path) -> None:
     longer = contamination(training, ["pairs"], data={"": str(pairs)}, ngram=19)
     assert longer.items.filter(pl.col("kind") == "ngram")["id"].to_list() == ["copied"]

@@ -130,7 +130,7 @@ def test_a_list_written_as_text_is_refused_until_the_entry_says_what_it_is(tmp_p
     path = kaggle(tmp_path / "lmsys.csv", [["Name a cat."], ["Name two."]])
     every = "json_texts=prompt,response_a,response_b"
     said = refused(path, columns=ARENA)
-    assert "each cell of `prompt` and of `response_a` and of `response_b` is a list written as text" in said
+    assert "`prompt` and `response_a` and `response_b` has lists written as text" in said
     assert f'`columns=["{every}"]`' in said
     assert f'`columns=["{every}"]`' in refused(path, columns=ARENA | {"json_texts": ["prompt"]})
     items = load_items("pairs", DataConfig(location=str(path), columns=ARENA | {"json_texts": every[11:].split(",")}))
@@ -205,10 +205,28 @@ def test_texts_beside_lists_are_refused_and_read_as_json(tmp_path: Path) -> None
         for n in range(3)
     ]
     path = str(write(tmp_path / "mixed.jsonl", rows))
-    with pytest.raises(DataError, match=r"each cell of `chosen` is .* or a list or a text .*json_texts=chosen"):
+    with pytest.raises(
+        DataError, match=r"`chosen` has lists .*, or lists in some rows and texts in others.*json_texts=chosen"
+    ):
         load_items(find_benchmark("pairs"), path)
     read = load_items(find_benchmark("pairs", ["json_texts=chosen"]), path)
     assert read.frame["responses"].to_list() == [["good", "no"]] * 3
+
+
+def test_a_profile_of_lists_beside_texts_is_refused_and_read_as_json(
+    pairs: Callable[..., Rows], tmp_path: Path
+) -> None:
+    profiles = ["I row.", ["I row.", "I sing."], [{"text": "I row.", "id": 7}]]
+    rows = [row | {"posts": posts} for row, posts in zip(pairs(3), profiles, strict=True)]
+    path = str(write(tmp_path / "p.jsonl", rows))
+    with pytest.raises(DataError, match=r"`posts` has lists .*json_texts=posts"):
+        load_items(find_benchmark("pairs", ["profile=posts"]), path)
+    read = load_items(find_benchmark("pairs", ["profile=posts", "json_texts=posts"]), path)
+    texts = [[post["text"] for post in posts] for posts in read.frame["profile"].to_list()]
+    assert texts == [["I row."], ["I row.", "I sing."], ["I row."]]
+    odd = [row | {"posts": [{"text": "I row.", "id": [7]}]} for row in pairs(2)]
+    with pytest.raises(DataError, match=r"at id q0: \[7\] as `id` in `posts` is not text"):
+        load_items(find_benchmark("pairs", ["profile=posts"]), str(write(tmp_path / "q.jsonl", odd)))
 
 
 def test_turns_before_a_response_that_the_prompt_lacks_are_refused(tmp_path: Path) -> None:

@@ -48,6 +48,10 @@ ENDED = {"prompt": TALK_TEXTS["prompt"], "response": ["a1", "a2"]}
         ({"messages": [*TALK, message("assistant", "a2")]}, ENDED),
         ({"messages": json.dumps([*TALK, message("assistant", "a2")])}, ENDED),
         (
+            {"messages": [{"role": role, "content": [{"type": "text", "text": role[0]}]} for role in ("user", "gpt")]},
+            {"prompt": ["u"], "response": ["g"]},
+        ),
+        (
             {"conversations": [{"from": "human", "value": "u"}, {"from": "gpt", "value": "a"}]},
             {"prompt": ["u"], "response": ["a"]},
         ),

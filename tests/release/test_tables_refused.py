@@ -90,8 +90,11 @@ def test_parts_that_do_not_fit_together_are_named(tmp_path: Path) -> None:
     write(first, [{"id": "q1", "n": 1}])
     write(last, [{"id": "q2", "m": 1}])
     assert refused(tmp_path) == f"{last} and test-0.parquet have different columns: `m` is in only one of them."
+    different = f"{first} and the other files of its split have different types: "
     write(last, [{"id": "q2", "n": [1]}])
-    assert refused(tmp_path).startswith(f"{first} and the other files of its split have different types: ")
+    assert refused(tmp_path).startswith(different)
+    write(last, [{"id": "q2", "n": True}])
+    assert refused(tmp_path) == f"{different}`n` is Int64 and Boolean."
 
 
 @pytest.mark.parametrize(

@@ -67,5 +67,5 @@ def test_a_frame_has_limits_of_its_own() -> None:
             TableFileError, match=r"^The rows cannot be converted to a table: this is nested deeper than 50"
         ):
             frame_from_rows([row])
-    with pytest.raises(TableFileError, match=r"^rows\.json cannot be converted to a table: "):
+    with pytest.raises(TableFileError, match=r"^rows\.json, row 1: `x\[1\]` is an object, but an integer before; "):
         frame_from_rows([{"x": [1, {"a": 2}]}, {"x": [[3]]}], "rows.json")

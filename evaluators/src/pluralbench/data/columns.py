@@ -11,7 +11,7 @@ from pluralbench.data.derived import missing_source
 from pluralbench.data.fields import LISTS, ROW_NUMBER, Columns
 from pluralbench.data.layouts import LAYOUTS, layout_of
 from pluralbench.data.layouts.layout import Layout
-from pluralbench.data.texts import first_ids
+from pluralbench.data.texts import CONTEXT, first_ids
 from pluralbench.errors import ColumnMissing, DataError
 
 MIN_QUOTED_CHARACTERS = 50
@@ -59,7 +59,9 @@ def check_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, w
         for name in names:
             if name not in frame.columns and (field, name) != ("id", ROW_NUMBER):
                 raise ColumnMissing(_missing(frame, field, name, where))
-    _check_json_texts([name for field in ("prompt", *layout.texts) for name in texts[field]], columns, frame, where)
+    cells = [name for field in ("prompt", *layout.texts) for name in texts[field]]
+    cells += [name for field in CONTEXT if (name := getattr(columns, field)) in frame.columns]
+    _check_json_texts(cells, columns, frame, where)
     for name, count in Counter(chain(*texts.values())).items():
         if count > 1:
             fields = " and ".join(f"`{field}`" for field, names in texts.items() if name in names)
@@ -95,11 +97,11 @@ def _check_json_texts(texts: Sequence[str], columns: Columns, frame: pl.DataFram
     named = columns.json_texts or ()
     lists = [name for name in texts if name not in named and _are_json(frame[name].drop_nulls())]
     if lists:
-        named_columns = " and of ".join(f"`{name}`" for name in lists)
+        names = " and ".join(f"`{name}`" for name in lists)
         raise DataError(
-            f"{where}: each cell of {named_columns} is a list written as text, or a list or a text in "
-            f'quotation marks; read it with `columns=["json_texts={",".join([*named, *lists])}"]`, or say in a '
-            "benchmark file that it is the text: `json_texts = []`."
+            f"{where}: {names} has lists written as text, or lists in some rows and texts in others; read it with "
+            f'`columns=["json_texts={",".join([*named, *lists])}"]`, or say in a benchmark file that it is the text: '
+            "`json_texts = []`."
         )
 
 

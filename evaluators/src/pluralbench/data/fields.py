@@ -78,8 +78,8 @@ class Columns(FrozenModel):
         persona: Persona of the user: a text or a list of sentences.
         rubric: Rubric of the item, for judges with a prompt of their own: a text or a list of lines.
         reference: Reference answer, likewise.
-        json_texts: Columns of prompts and responses whose cells are JSON. Another column of which each cell looks like
-            a list is refused, unless this is an empty list: then such cells are the texts themselves.
+        json_texts: Columns of prompts, responses and context whose cells are JSON. Another one of which each cell looks
+            like a list is refused, unless this is an empty list: then such cells are the texts themselves.
     """
 
     id: str = "id"

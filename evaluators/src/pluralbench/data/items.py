@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
-from pluralbench_release import Tables, content_digest
+from pluralbench_release import Tables, concat_tables, content_digest
 from pluralbench_runs import digest, plural
 from pluralbench_schemas import release_columns
 from pluralbench_tables import release_memory
@@ -283,8 +283,8 @@ def _read(benchmark: Benchmark, data: DataConfig) -> Tables:
             frames = {config: frames[config] for config in wanted if config in frames}
         tables = replace(tables, frames=frames, paths=paths, split=data.split or benchmark.split)
     if benchmark.join_configs:
-        joined = pl.concat(tables.frames.values(), how="diagonal_relaxed")
         where = next(iter(tables.paths.values())) if len(tables.paths) == 1 else tables.location
+        joined = concat_tables(tables.frames, where)
         tables = replace(tables, frames={ALL: joined}, paths={ALL: where})
     return tables
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 import polars as pl
-from pluralbench_release import Tables, read_tables
+from pluralbench_release import Tables, concat_tables, read_tables
 
 from pluralbench.config import DataConfig
 from pluralbench.data.benchmarks import Benchmark
@@ -40,13 +40,13 @@ def with_original(benchmark: Benchmark, tables: Tables, data: DataConfig) -> tup
         shared = _shared_rows(tables.frames[place], others.values(), column, data.limit)
         return replace(tables, frames=tables.frames | {place: shared}), None
     original = read_tables(data.english or reference.data, split=reference.split, dialect=benchmark.dialect)
-    parts, where = list(original.frames.values()), next(iter(original.paths.values()))
+    parts, where = original.frames, next(iter(original.paths.values()))
     # The configs of a published original are its parts; those of a release are languages.
     if place in original.frames:
-        parts, where = [original.frames[place]], original.paths[place]
-    if any(column not in frame.columns for frame in [*parts, *others.values()]):
+        parts, where = {place: original.frames[place]}, original.paths[place]
+    if any(column not in frame.columns for frame in [*parts.values(), *others.values()]):
         raise DataError(f"{where} cannot be matched with the data; add a column `{column}` of ids to both.")
-    frame = _shared_rows(pl.concat(parts, how="diagonal_relaxed"), others.values(), column, data.limit)
+    frame = _shared_rows(concat_tables(parts, where), others.values(), column, data.limit)
     if frame.is_empty():
         raise DataError(f"{where} shares no id with the data; choose the original with `english=...`.")
     record: dict[str, Any] = {"location": original.location, "revision": original.revision}

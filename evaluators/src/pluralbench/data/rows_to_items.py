@@ -14,7 +14,7 @@ from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import ID, ROW_NUMBER, Columns
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.layouts.layout import Layout, SourceRows
-from pluralbench.data.texts import as_texts, parse_lines, parse_messages, parse_persona, parse_posts, parse_structs
+from pluralbench.data.texts import CONTEXT, Row, as_texts, cell, parse_messages
 from pluralbench.errors import DataError
 
 BATCH_ITEMS = 8192  # items that are Python objects at a time
@@ -38,14 +38,6 @@ ITEMS = pl.Schema(
 )
 CONTENT = ("prompt", "response_ids", "responses", "rank")
 """Columns that an item's digest covers."""
-CONTEXT: dict[str, Callable[..., Any]] = {
-    "profile": parse_posts,
-    "aspects": partial(parse_structs, key="aspect"),
-    "persona": parse_persona,
-    "rubric": parse_lines,
-    "reference": parse_lines,
-}
-"""How a cell of each column of context is read."""
 VISIBLE = r"[^\s\x1c-\x1f]"
 """Matches a text that is not blank, with white space as in Python."""
 
@@ -88,7 +80,7 @@ def _part_to_items(
             "prompt": _prompts(source, user_turns=benchmark.user_turns),
             **(layout.responses(benchmark, source) if layout.responses else {}),
             **{
-                field: source.each(partial(read, column=name), name)
+                field: source.each(partial(_context, read, columns, name), name)
                 for field, read in CONTEXT.items()
                 if (name := getattr(columns, field)) in part.columns
             },
@@ -154,6 +146,10 @@ def _prompts(source: SourceRows, *, user_turns: bool) -> pl.Series | list[Any]:
         return source.frame.select(user.reshape((-1, 1)).arr.to_list()).to_series()
     message = pl.when(texts[-1] != "").then(pl.struct(role=pl.lit("system"), content=texts[-1]))
     return source.frame.select(pl.concat_list(message, user).list.drop_nulls()).to_series()
+
+
+def _context(read: Callable[..., Any], columns: Columns, name: str, row: Row) -> Any:
+    return read({name: cell(row, name, columns)}, name)
 
 
 def _digests(items: pl.DataFrame, constants: Mapping[str, pl.Expr]) -> pl.Series:

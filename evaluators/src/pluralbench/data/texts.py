@@ -1,11 +1,13 @@
 """Read the cells of a table: prompts as messages, responses as texts, lists as JSON, user context."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import polars as pl
 from pluralbench_runs import plural
+from pluralbench_schemas import POST, RUBRIC_ASPECT
 
 from pluralbench.data.fields import Columns
 
@@ -20,6 +22,7 @@ ROLES = {
 """Role of a message by its names in files of OpenAI, ShareGPT, Open-Assistant, Gemini and LangChain."""
 MESSAGE_KEYS = (("role", "content"), ("from", "value"))
 """Keys of a message's role and text."""
+STRUCT_FIELDS = {field.name for kind in (POST, RUBRIC_ASPECT) for field in kind.fields}
 LETTERS = ("A", "B")
 
 
@@ -204,11 +207,24 @@ def parse_structs(row: Mapping[str, Any], column: str | None, key: str) -> list[
     Returns None if the row has none.
 
     Raises:
-        TypeError: If the value has another type.
+        TypeError, ValueError: If the value has another type.
     """
     value = row.get(column) if column else None
     if value is None:
         return None
     if not isinstance(value, list) or not all(isinstance(v, dict) and isinstance(v.get(key), str) for v in value):
         raise TypeError(f"`{column}` is not a list of objects with a `{key}`")
+    for name, part in (pair for one in value for pair in one.items()):
+        if name in STRUCT_FIELDS and type(part) not in (str, int, type(None)):
+            raise ValueError(f"{shortened(part)} as `{name}` in `{column}` is not text")
     return value
+
+
+CONTEXT: dict[str, Callable[..., Any]] = {
+    "profile": parse_posts,
+    "aspects": partial(parse_structs, key="aspect"),
+    "persona": parse_persona,
+    "rubric": parse_lines,
+    "reference": parse_lines,
+}
+"""How a cell of each column of context is read."""

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import polars as pl
@@ -43,6 +43,13 @@ class Message(NamedTuple):
 
     part: Part | None
     text: str
+
+
+def may_have_texts(named: Sequence[str]) -> Callable[[str], object]:
+    """Return a function that says whether `text_columns` may return a column; see there."""
+    columns = {column for _, column in parse_changes(named, KNOWN_COLUMNS)}
+    known = re.compile("|".join(KNOWN_COLUMNS.values()), re.IGNORECASE).fullmatch
+    return columns.__contains__ if columns else known
 
 
 def text_columns(frame: pl.DataFrame, named: Sequence[str], where: str) -> Fields:
@@ -152,8 +159,10 @@ def _messages(cell: Any, field: str) -> Iterator[Message]:
         role = cell.get("role", cell.get("from"))
         part = default if role is None else PART_OF.get(str(role).lower(), default)
         left_out = role is not None and PART_OF.get(str(role).lower(), default) is None
-        text = next((cell[name] for name in CONTENT if isinstance(cell.get(name), str)), None)
-        if text is not None and text.strip() and not left_out:
+        text = next((cell[name] for name in CONTENT if isinstance(cell.get(name), str | list)), None) or ""
+        if isinstance(text, list):  # parts
+            text = _joined([*_messages(text, field)])
+        if text.strip() and not left_out:
             yield Message(part, text)
     elif isinstance(cell, list):
         for one in cell:

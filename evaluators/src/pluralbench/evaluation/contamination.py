@@ -18,7 +18,7 @@ from pluralbench.data.benchmark_entries import benchmark_entries, find_benchmark
 from pluralbench.data.items import load_items
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.overlap import KINDS, NGRAM, Kind, TextIndex, normalize
-from pluralbench.data.training_texts import PARTS, Part, table_texts, text_columns
+from pluralbench.data.training_texts import PARTS, Part, may_have_texts, table_texts, text_columns
 from pluralbench.errors import BenchmarkError, DataError
 
 BATCH_ROWS = 4096  # rows of the training set that are compared at a time
@@ -148,7 +148,10 @@ def contamination(
     if is_benchmark and not benchmarks:
         names = [name for name in names if name != dataset]
     _check_names(dataset, names, data, is_benchmark=is_benchmark)
-    tables = _benchmark_tables(dataset, data) if is_benchmark else read_tables(dataset, split=split).frames
+    if is_benchmark:
+        tables = _benchmark_tables(dataset, data)
+    else:
+        tables = read_tables(dataset, split=split, needed=may_have_texts(columns)).frames
     fields = {table: text_columns(frame, columns, f"{dataset} ({table})") for table, frame in tables.items()}
     compared, skipped, texts = _read_benchmarks(names, data, ngram, optional=not benchmarks)
     own = {part: texts.filter(pl.col("part") == part) for part in PARTS}

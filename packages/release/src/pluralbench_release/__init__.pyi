@@ -11,6 +11,7 @@ from .publishing import Published, check_publishable, publish
 from .rebuild import Rebuild, rebuild, rebuild_of
 from .recipe import LICENSE, RECIPE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe, read_release_recipe
 from .summary import print_summary, print_table
+from .table_files import concat_tables
 from .tables import Tables, manifest_at, pinned, read_tables
 from .verify import verify
 from .versions import Version
@@ -47,6 +48,7 @@ __all__ = [
     "building",
     "card_from",
     "check_publishable",
+    "concat_tables",
     "content_digest",
     "count_by",
     "diff",

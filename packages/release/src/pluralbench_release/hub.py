@@ -1,6 +1,6 @@
 """Read datasets on the Hub at fixed commits."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from pluralbench_tables import frame_from_rows
 from pluralbench_release.card import read_card
 from pluralbench_release.errors import NoSplit, TablesError
 from pluralbench_release.manifest import CARD
-from pluralbench_release.table_files import ALL, concat_splits
+from pluralbench_release.table_files import ALL, concat_tables
 
 if TYPE_CHECKING:
     from datasets import DatasetBuilder
@@ -71,7 +71,9 @@ def open_repository(repo: str, commit: str) -> Repository:
         return Repository(repo, commit, card, names or get_dataset_config_names(repo, revision=commit))
 
 
-def read_config(repository: Repository, config: str, split: str) -> pl.DataFrame:
+def read_config(
+    repository: Repository, config: str, split: str, needed: Callable[[str], object] | None = None
+) -> pl.DataFrame:
     """Read the rows of a config's split, or of all splits in sequence (see `read_tables`).
 
     Raises:
@@ -85,15 +87,16 @@ def read_config(repository: Repository, config: str, split: str) -> pl.DataFrame
         all_splits = split == ALL and ALL not in splits
         if split not in splits and not all_splits:
             raise NoSplit(f"{repository} has no split {split!r} in {config}; it has {', '.join(splits)}.")
-        frames = {name: _rows(builder, name) for name in (splits if all_splits else [split])}
-        return concat_splits(frames, f"{repository} {config}")
+        names = splits if all_splits else [split]
+        frames = {name: _rows(builder, name, f"{repository} {config}/{name}", needed) for name in names}
+        return concat_tables(frames, f"{repository} {config}")
 
 
-def _rows(builder: "DatasetBuilder", split: str) -> pl.DataFrame:
+def _rows(builder: "DatasetBuilder", split: str, where: str, needed: Callable[[str], object] | None) -> pl.DataFrame:
     dataset = builder.as_dataset(split=split)
     # `datasets` stores objects with different keys as JSON in an extension type; convert them as for local files.
     if any("arrow.json" in str(field.type) for field in dataset.data.schema):
-        return frame_from_rows(dataset.to_list())
+        return frame_from_rows(dataset.to_list(), where, TablesError, needed=needed)
     frame: pl.DataFrame = dataset.to_polars()
     return frame
 

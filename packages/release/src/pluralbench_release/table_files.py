@@ -2,17 +2,19 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain, islice
 from pathlib import Path
 
 import polars as pl
 from pluralbench_runs import one_line
 from pluralbench_tables import SPREADSHEET, Dialect, frame_from_rows, read_csv, read_objects, read_parquet
-from polars.exceptions import PolarsError
+from polars.exceptions import PolarsError, SchemaError
 
 from pluralbench_release.errors import TablesError
 
 SUFFIXES = (".parquet", ".jsonl", ".json", ".csv", ".tsv")
+JSON = (".jsonl", ".json")
 SPLITS = ("train", "validation", "test")
 ALL = "all"
 """All splits of a config, in sequence."""
@@ -95,14 +97,20 @@ def read_files(
     Args:
         paths: The files.
         dialect: Dialect of CSV and TSV.
-        needed: See `read_parquet`.
+        needed: Whether a column is needed; see `read_parquet` and `frame_from_rows`.
 
     Raises:
         TablesError: A file cannot be read, or the columns or types of the files differ.
     """
-    if kind_of(paths[0]) in {".jsonl", ".json"}:
-        rows = [row for path in paths for row in read_objects(path, TablesError)]
-        return frame_from_rows(rows, str(paths[0]), TablesError)
+    if kind_of(paths[0]) in JSON:
+        parts = [(path, read_objects(path, TablesError)) for path in paths]
+
+        def place(row: int) -> str:
+            places = (f"{path}, row {number:,}" for path, rows in parts for number in range(1, len(rows) + 1))
+            return next(islice(places, row, None))
+
+        rows = [*chain.from_iterable(rows for _, rows in parts)]
+        return frame_from_rows(rows, str(paths[0]), TablesError, needed=needed, place=place)
     if kind_of(paths[0]) == ".parquet":
         frames = [read_parquet(path, error=TablesError, needed=needed) for path in paths]
     else:  # inferred types would turn the id 007 into 7
@@ -115,6 +123,7 @@ def read_files(
                 f"{path} and {paths[0].name} have different columns: `{different}` is in only one of them."
             )
     try:
+        _check_kinds(frames)
         return pl.concat([frame.select(columns) for frame in frames], how="vertical_relaxed")
     except PolarsError as error:
         raise TablesError(
@@ -122,19 +131,44 @@ def read_files(
         ) from None
 
 
-def concat_splits(parts: Mapping[str, pl.DataFrame], where: str) -> pl.DataFrame:
-    """Concatenate splits; columns that a split lacks become null.
+def concat_tables(parts: Mapping[str, pl.DataFrame], where: str) -> pl.DataFrame:
+    """Concatenate splits or configs; columns that one of them lacks become null.
 
     Args:
-        parts: Rows by split.
+        parts: Rows by split or config.
         where: Location in errors.
 
     Raises:
-        TablesError: The splits have columns of different types.
+        TablesError: They have columns of different types.
     """
     try:
+        _check_kinds(parts.values())
         return pl.concat(parts.values(), how="diagonal_relaxed")
     except PolarsError as error:
         raise TablesError(
-            f"The splits {', '.join(parts)} of {where} have different types: {one_line(error, 300)}."
+            f"The tables {', '.join(parts)} of {where} have different types: {one_line(error, 300)}."
         ) from None
+
+
+def _check_kinds(frames: Iterable[pl.DataFrame]) -> None:
+    """Raise `SchemaError` for a column whose values polars would convert to others, such as True to 1 or "true"."""
+    kinds: dict[str, pl.DataType] = {}
+    for name, dtype in chain.from_iterable(frame.schema.items() for frame in frames):
+        other = kinds.setdefault(name, dtype)
+        if not _mixable(dtype, other):
+            raise SchemaError(f"`{name}` is {other} and {dtype}")
+        kinds[name] = dtype if other == pl.Null else other
+
+
+def _mixable(one: pl.DataType, other: pl.DataType) -> bool:
+    if isinstance(one, pl.List) and isinstance(other, pl.List):
+        return _mixable(one.inner, other.inner)  # type: ignore[arg-type]
+    if isinstance(one, pl.Struct) and isinstance(other, pl.Struct):
+        fields = {field.name: field.dtype for field in one.fields}
+        return all(_mixable(fields[own.name], own.dtype) for own in other.fields if own.name in fields)  # type: ignore[arg-type]
+    kinds = {one.base_type(), other.base_type()}
+    if len(kinds) == 1 or pl.Null in kinds:
+        return True
+    if pl.String in kinds:
+        return not any(kind.is_float() or kind.is_nested() or kind == pl.Boolean for kind in kinds)
+    return pl.Boolean not in kinds

@@ -18,10 +18,11 @@ from pluralbench_release.licenses import license_of
 from pluralbench_release.manifest import CARD, MANIFEST, Manifest, load_manifest
 from pluralbench_release.table_files import (
     ALL,
+    JSON,
     SPLITS,
     SUFFIXES,
     check_parts,
-    concat_splits,
+    concat_tables,
     find_tables,
     kind_of,
     read_files,
@@ -110,7 +111,8 @@ def read_tables(
     for missing keys. If the objects of a column have different keys, as in `{"rank": {"id1": 1, "id2": 2}}` with other
     ids in each row, a struct would have a field for every key of every row. Such a column is a string of canonical JSON
     instead (sorted keys, no spaces, unescaped characters), and so is a column that mixes objects or lists with other
-    values.
+    values. Integers and booleans among texts become texts, and integers among decimal numbers become decimal; other
+    mixtures of values at one place of a column are an error.
 
     Args:
         location: Directory, file or Hub dataset.
@@ -119,7 +121,8 @@ def read_tables(
         configs: Configs to read. Default: all.
         dialect: Separator and quotes of CSV files.
         needed: Whether the values of a column are needed. Others are null in a table of local Parquet files, which take
-            less time and memory without them. Default: all are.
+            less time and memory without them, and may mix values in JSON, which they then are as text. Default: all
+            are.
 
     Raises:
         TablesError: The location, the split or a config does not exist, a config is there twice or in part, or a file
@@ -128,7 +131,7 @@ def read_tables(
     location = pinned(location)
     if not _is_local(location):
         repo, _, commit = location.partition("@")
-        return _read_hub(open_repository(repo, commit), split, configs)
+        return _read_hub(open_repository(repo, commit), split, configs, needed)
     path = Path(location)
     if path.is_dir():
         return _read_directory(path, location, split, configs, partial(read_files, dialect=dialect, needed=needed))
@@ -163,11 +166,13 @@ def _is_local(location: str) -> bool:
         return False
 
 
-def _read_hub(repository: Repository, split: str, configs: Sequence[str] | None) -> Tables:
+def _read_hub(
+    repository: Repository, split: str, configs: Sequence[str] | None, needed: Callable[[str], object] | None
+) -> Tables:
     frames, errors = {}, []
     for config in _select_configs(repository.configs, configs, str(repository)):
         try:
-            frames[config] = read_config(repository, config, split)
+            frames[config] = read_config(repository, config, split, needed)
         except NoSplit as error:
             errors.append(error)
     # As in a directory, configs that were not requested by name may lack the split, unless all of them do.
@@ -201,13 +206,17 @@ def _read_directory(
     frames, paths = {}, {}
     for config in _select_configs(selected, configs, str(directory)):
         parts = selected[config]
-        for name, files in parts.items():
-            check_parts(files, config, name, directory)
+        for name, own in parts.items():
+            check_parts(own, config, name, directory)
         first = next(iter(parts.values()))
         stem = f"{next(iter(parts))}*" if len(parts) == 1 else "*"
         single_file = len(parts) == len(first) == 1
         paths[config] = str(first[0] if single_file else first[0].with_name(f"{stem}{first[0].suffix}"))
-        frames[config] = concat_splits({name: read(files) for name, files in parts.items()}, paths[config])
+        files = [file for own in parts.values() for file in own]
+        if all(kind_of(file) in JSON for file in files):  # whether a column is JSON as text depends on all its values
+            frames[config] = read(files)
+        else:
+            frames[config] = concat_tables({name: read(own) for name, own in parts.items()}, paths[config])
     try:
         from huggingface_hub import CardData
 
