@@ -22,11 +22,14 @@ from pluralbench.contract import Group, Person
 from pluralbench.errors import EvaluationError
 from pluralbench_policies import PolicyError
 from pluralbench_runs import UserError
-from reward_models import classifier_alone, user
+from reward_models import classifier_alone, make_groups, user
 
 EXACT = ScoringConfig(mode="exact")
 ANSWERS = ["origami", "drumming and walking", "an old dog"]
 GROUPS = [Group(f"q{place}", user(f"a quiet hobby {place}"), [answer]) for place, answer in enumerate(ANSWERS)]
+
+
+ODD_PEOPLE: list[Any] = [5, [], {"earlier": 5}, {"earlier": [{}]}]
 
 
 def lengths(groups: Sequence[Group]) -> list[list[float]]:
@@ -75,13 +78,79 @@ def test_a_query_of_openrlhf_is_read_as_it_is_by_a_model_in_this_process(model: 
     template = load(model, device="cpu").template  # type: ignore[union-attr]
     queries = [template.conversation(group.prompt, group.responses[0]) for group in GROUPS]
     prompts = [template.render(group.prompt, opening=True) for group in GROUPS]
-    function = pluralbench.as_reward_function(LocalModel(name=model, device="cpu"), "openrlhf", scoring=EXACT)
+    function = pluralbench.as_reward_function(LocalModel(name=model, device="cpu"), "openrlhf")
     assert function(queries, prompts, [""] * 3)["rewards"].tolist() == pytest.approx(expected, abs=1e-5)
     # A function reads the prompt as the message of the user.
     asked = pluralbench.as_reward_function(lengths, "openrlhf")
     assert asked(["four1"], ["four"], [None])["rewards"].tolist() == [4001.0]
     with pytest.raises(PolicyError, match=r"^A query does not begin with its prompt: 'other', 'four'\.$"):
         asked(["other"], ["four"], [None])
+
+
+@pytest.mark.parametrize("ending", ["</s>\n", "</s>", ""], ids=["whole", "token", "cut off"])
+@pytest.mark.parametrize("label", ["prompt", ""])
+def test_a_query_of_openrlhf_is_completed_as_score_reads_it(
+    model: str, ending: str, label: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A policy stops after the token that ends its turn, and the template writes a newline after it."""
+    from pluralbench_policies.reward_functions import _warn
+    from transformers import AutoTokenizer
+
+    _warn.cache_clear()
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    opened: Any = {"tokenize": False, "add_generation_prompt": True}
+    prompts = [str(tokenizer.apply_chat_template(list(one.prompt), **opened)) for one in GROUPS]
+    queries = [prompt + answer + ending for prompt, answer in zip(prompts, ANSWERS, strict=True)]
+    whole = [*GROUPS[0].prompt, *reply(ANSWERS[0])]
+    assert tokenizer.apply_chat_template(whole, tokenize=False) == f"{prompts[0]}{ANSWERS[0]}</s>\n"
+    labels = [json.dumps({"prompt": group.prompt}) if label else "" for group in GROUPS]
+    function = pluralbench.as_reward_function(LocalModel(name=model, device="cpu"), "openrlhf")
+    rewards = [function(queries, prompts, labels)["rewards"].tolist() for _ in range(2)]
+    assert rewards[0] == rewards[1] == pytest.approx([row[0] for row in classifier_alone(model, GROUPS)], abs=1e-5)
+    said = "A query of OpenRLHF does not end with '</s>\\n': it is cut off, or written for another template.\n"
+    assert capsys.readouterr().err.count(said) == (ending == "")
+
+
+def test_the_end_token_of_a_policy_is_named_to_a_model_without_a_template(capsys: pytest.CaptureFixture[str]) -> None:
+    function = pluralbench.as_reward_function(lengths, "openrlhf")
+    assert function(["hi four<|im_end|>\n"], ["hi "], [""])["rewards"].tolist() == [3015.0]
+    assert "A response ends with '<|im_end|>\\n'; if this ends each query, give it as `ending=...`." in (
+        capsys.readouterr().err
+    )
+    given = pluralbench.as_reward_function(lengths, "openrlhf", ending="<|im_end|>\n")
+    assert given(["hi four<|im_end|>\n"], ["hi "], [""])["rewards"].tolist() == [3004.0]
+
+
+@pytest.mark.parametrize(
+    "group",
+    [None, 5, "5", "null", "[5]", "[" * 100_000, "{}"]
+    + [json.dumps(asdict(GROUPS[0]) | {"prompt": prompt}) for prompt in (5, None, "abc", [5], [])]
+    + [json.dumps(asdict(GROUPS[0]) | {"person": person}) for person in ODD_PEOPLE],
+    ids=lambda group: str(group)[:30],
+)
+def test_a_group_of_another_shape_is_refused(group: Any) -> None:
+    verl, openrlhf = (pluralbench.as_reward_function(lengths, kind) for kind in ("verl", "openrlhf"))
+    refused = r"^(The group of a prompt cannot be read|A prompt is neither text nor)"
+    with pytest.raises(PolicyError, match=refused):
+        verl(solution_str="a", extra_info={"group": group})
+    with pytest.raises(PolicyError, match=refused):
+        openrlhf(["hia"], ["hi"], [json.dumps({"group": group})])
+
+
+@pytest.mark.parametrize("kind", ["trl", "verl"])
+def test_a_reward_does_not_depend_on_the_rest_of_a_batch(model: str, kind: Any) -> None:
+    groups = make_groups(5, number=24)
+    function = pluralbench.as_reward_function(LocalModel(name=model, device="cpu", dtype="bfloat16"), kind)
+
+    def together(part: Sequence[Group]) -> list[float]:
+        if kind == "trl":
+            return list(function([one.prompt for one in part], [one.responses[0] for one in part]))
+        calls = [
+            replace(one, responses=[one.responses[0]]) for one in part
+        ]  # those that wait form a batch, as verl's do
+        return [reward.value for reward in function.rewards.submit(calls).result()]  # type: ignore[attr-defined]
+
+    assert together(groups) == [reward for group in groups for reward in together([group])]
 
 
 def test_user_context_comes_as_a_group(tmp_path: Path) -> None:

@@ -359,7 +359,12 @@ class RewardServerConfig(FrozenModel):
     client_key_env: str | None = Field(
         None, description="Environment variable with the key that clients have to send. Default: no key."
     )
+    served_name: str | None = Field(
+        None, min_length=1, description="Name of the model in requests and replies. Default: its path or name as given."
+    )
     max_request_size: int = Field(64, ge=1, le=4096, description="Maximum size of a request in MiB.")
     ending: str = Field(
-        "", description="Text at the end of OpenRLHF's queries that is not of the response, such as <|im_end|>."
+        "",
+        description="Text at the end of OpenRLHF's queries that is not of the response, such as <|im_end|>. "
+        "Default: that of the chat template, or the EOS token.",
     )

@@ -7,7 +7,8 @@ from typing import Any
 from pluralbench_policies.reward_functions import FORMATS, RewardFormat, RewardFunction
 from pluralbench_rewards import ScoringConfig
 
-from pluralbench.downstream.rollout import default_model_name
+from pluralbench.config import ExactScoringConfig
+from pluralbench.downstream.rollout import default_model_name, scoring_config
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.models import Scorable, reward_loader
 
@@ -30,8 +31,10 @@ def as_reward_function(
         format: The trainer. "trl" (GRPO, RLOO): prompts and completions are texts or messages. "verl": the prompt, a
             text or messages, is `prompt` in `extra_info`. "openrlhf": a label that is a JSON object with `prompt` says
             what the model reads; see [Reward a policy](../how-to/reward-policy.md).
-        scoring: How a model in this process runs. Default: `ScoringConfig()`.
-        ending: OpenRLHF only: text at the end of a query that is not of the response, such as "<|im_end|>".
+        scoring: How a model in this process runs. Default: `ExactScoringConfig()`; with the mode "fast" a reward may
+            differ by rounding with the rest of a batch.
+        ending: OpenRLHF only: text at the end of a query that is not of the response, such as "<|im_end|>". Default:
+            that of the model's chat template, or its EOS token.
 
     Returns:
         A function with the trainer's arguments and result. A completion without a reward is None for TRL, which ignores
@@ -43,5 +46,6 @@ def as_reward_function(
     """
     if format not in FORMATS:
         raise EvaluationError(f"{format!r} is not a format of reward functions; choose one of {', '.join(FORMATS)}.")
-    load = reward_loader(model, scoring or ScoringConfig(), "a reward function")
+    scoring = scoring or scoring_config(model, ExactScoringConfig())
+    load = reward_loader(model, scoring, "a reward function")
     return RewardFunction(load, format, Path(default_model_name(model)).name, ending)

@@ -17,6 +17,7 @@ MAX_TEXTS = 1024  # conversations in one call of the tokenizer
 MAX_CHARACTERS = 2_000_000  # of several conversations in one call; the tokenizer needs about 200 bytes for each
 Conversation = tuple[str, Sequence[Message], str | Sequence[str]]
 """Id of a prompt, its messages, and an answer: a text, or its steps."""
+RESPONSE = "<pluralbench response>"  # looked for in a rendered conversation
 MAX_NAMED_IDS = 5  # ids in an error message
 
 
@@ -75,6 +76,13 @@ class Template:
         turns = [*messages, {"role": "assistant", "content": response}]
         turns += [{"role": "user", "content": self.question}] if self.question else []
         return self.render(turns, opening=self.opening) + self.prefill
+
+    def ending(self) -> str:
+        """Return the text that follows the response in a rendered conversation; "" without a chat template."""
+        if not self.tokenizer.chat_template:
+            return ""
+        _, found, ending = self.conversation([{"role": "user", "content": "?"}], RESPONSE).rpartition(RESPONSE)
+        return ending if found else ""
 
     def render(self, messages: Sequence[Message], *, opening: bool = False) -> str:
         """Render a conversation as text.
@@ -179,9 +187,10 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
     tokenized = list(_tokenize_groups(groups, template))
     long = [index for index, result in enumerate(tokenized) if _longest(result) > limit]
     if long and on_overflow == "error":
+        ids = named(groups[index].id for index in long)
         raise LocalError(
             f"{len(long):,} of {len(groups):,} prompts have conversations of more than {limit:,} tokens, the longest "
-            f"{max(_longest(tokenized[index]) for index in long):,} (ids {named(groups[index].id for index in long)}); "
+            f"{max(_longest(tokenized[index]) for index in long):,}{ids and f' (ids {ids})'}; "
             "raise `max_length=...`, or choose drop, truncate-left or truncate-prompt as `on_overflow=...`."
         )
     for index in long:

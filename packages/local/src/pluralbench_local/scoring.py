@@ -194,6 +194,15 @@ class LocalRewardModel:
         tokens = [[len(one.conversations[0].ids)] for one in tokenized]
         return Scored([[scores[index]] for index in range(len(tokenized))], tokens, work=work)
 
+    def max_tokens(self) -> int:
+        """Return the maximum number of tokens of a conversation; see `length_limit`."""
+        return length_limit(self)
+
+    def endings(self) -> list[str]:
+        """Return what follows a response in a text; see `pluralbench_rewards.ScoresRendered`."""
+        ending = self.template.ending()
+        return [ending, *(text for text in (ending.rstrip(), self.template.tokenizer.eos_token or "") if text)]
+
     def unmeasured(self) -> Self:
         """Return a copy that measures no tolerance when it scores."""
         return replace(self, options=replace(self.options, measure_tolerance=False))

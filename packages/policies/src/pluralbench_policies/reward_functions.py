@@ -6,19 +6,25 @@ TRL 1.16 (`grpo_trainer.py`), verl 0.9 (`reward_manager/naive.py`), OpenRLHF 0.1
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cached_property
+from dataclasses import replace
+from functools import cache, cached_property
 from threading import Lock
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from pluralbench_rewards import EarlierPair, Group, Message, Person, RenderedConversation, RewardModel, ScoresRendered
-from pluralbench_runs import hidden_progress
+from pluralbench_rewards import Group, Message, RenderedConversation, RewardModel, ScoresRendered
+from pluralbench_runs import hidden_progress, log_status
+from pydantic import TypeAdapter, ValidationError
 
 from pluralbench_policies.errors import PolicyError
 
 RewardFormat = Literal["trl", "verl", "openrlhf"]
+GROUP = TypeAdapter(Group)
+END_TOKEN = re.compile(r"(<\|[^|<>\s]+\|>|</s>|<eos>|<end_of_turn>)\s*$")
+"""Tokens with which policies end a response."""
 Conversation = Group | RenderedConversation
 """A group with one response, or a rendered conversation."""
 
@@ -143,7 +149,7 @@ class RewardFunction:
         load: Loads the model, at the first call.
         format: The trainer.
         name: `__name__`, under which TRL logs the rewards.
-        ending: OpenRLHF: text at the end of a query that is not of the response, such as "<|im_end|>".
+        ending: OpenRLHF: text at the end of a query that is not of the response; see `openrlhf_conversations`.
     """
 
     def __init__(self, load: Callable[[], RewardModel], format: RewardFormat, name: str, ending: str = "") -> None:  # noqa: A002
@@ -234,29 +240,50 @@ def openrlhf_conversations(
     one, a model that scores rendered conversations reads the query as it is, as OpenRLHF's own reward models do; any
     other reads the text of the prompt as a message of the user.
 
+    What ends a query is not of the response. A query that is read as it is gets the ending of the chat template, with
+    which `score` reads conversations: a policy writes only its first token, or none if it is cut off.
+
     Args:
         model: The model.
         queries: The queries.
         prompts: The prompts with which they begin. None: only the queries are known.
         labels: A label for each query. None: there are none.
-        ending: Text at the end of a query that is not of the response.
+        ending: Text at the end of a query. Default: that of the chat template, or the tokenizer's EOS token.
 
     Raises:
         PolicyError: A query does not begin with its prompt; or the model needs prompts.
     """
     given = [None] * len(queries)
+    own, *others = model.endings() if isinstance(model, ScoresRendered) else [""]
+    endings = [ending] if ending else [text for text in (own, *others) if text]
     conversations: list[Conversation] = []
     for query, prompt, label in zip(queries, prompts or given, labels or given, strict=True):
         values = _label_values(label)
         if prompt is None or (not values and isinstance(model, ScoresRendered)):
             check_rendered(model)
-            conversations.append(RenderedConversation(query))
+            conversations.append(RenderedConversation(_without_ending(query, endings) + own))
             continue
         if not query.startswith(prompt):
             raise PolicyError(f"A query does not begin with its prompt: {_begin(query)!r}, {_begin(prompt)!r}.")
-        response = query.removeprefix(prompt).removesuffix(ending)
+        response = _without_ending(query.removeprefix(prompt), endings)
         conversations.append(_group(values or {"prompt": prompt}, response))
     return conversations
+
+
+def _without_ending(text: str, endings: Sequence[str]) -> str:
+    """Remove the first of these endings that a text has."""
+    found = next((ending for ending in endings if text.endswith(ending)), None)
+    if found is None and endings:
+        _warn(f"A query of OpenRLHF does not end with {endings[0]!r}: it is cut off, or written for another template.")
+    elif found is None and (token := END_TOKEN.search(text)):
+        _warn(f"A response ends with {token[0]!r}; if this ends each query, give it as `ending=...`.")
+    return text.removesuffix(found or "")
+
+
+@cache
+def _warn(sentence: str) -> None:
+    """Print a sentence once."""
+    log_status(sentence)
 
 
 def _begin(text: str) -> str:
@@ -286,7 +313,7 @@ def _group(values: Mapping[str, Any], response: str, before: Sequence[Message] =
     """
     if values.get("group") is not None:
         return group_of(values["group"], response)
-    prompt = values["prompt"]
+    prompt = values.get("prompt")
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else _messages(prompt)
     return Group(str(values.get("id") or ""), [*messages, *before], [response])
 
@@ -317,10 +344,9 @@ def group_of(text: str, response: str) -> Group:
         PolicyError: It is not of a group.
     """
     try:
-        values = json.loads(text)
-        person = values.pop("person")
-        if person is not None:
-            person = Person(**person | {"earlier": tuple(EarlierPair(**pair) for pair in person["earlier"])})
-        return Group(**values | {"responses": [response], "person": person})
-    except (TypeError, ValueError, KeyError, AttributeError):
+        group = GROUP.validate_json(text)
+    except (ValidationError, TypeError):
         raise PolicyError(f"The group of a prompt cannot be read: {_begin(str(text))!r}.") from None
+    _messages(group.prompt)
+    person = group.person and replace(group.person, earlier=tuple(group.person.earlier))
+    return replace(group, responses=[response], person=person)

@@ -285,6 +285,12 @@ class ScoresRendered(Protocol):
     def score_rendered(self, conversations: Sequence[RenderedConversation]) -> Scored:
         """Score each conversation, as a group with one response."""
 
+    def max_tokens(self) -> int:
+        """Return the maximum number of tokens of a conversation."""
+
+    def endings(self) -> Sequence[str]:
+        """Return what follows a response in a text: first as the model reads it, then as a policy may write it."""
+
 
 Pairs = Sequence[tuple[int, int]]
 """Pairs of responses of a group by their indices, in the order in which a model reads them."""
