@@ -64,6 +64,13 @@ class Running(NamedTuple):
         connection.close()
         return reply
 
+    def text(self, path: str) -> str:
+        connection = HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection.request("GET", path)
+        text = connection.getresponse().read().decode()
+        connection.close()
+        return text
+
     def reward(self, **body: Any) -> float:
         [row] = self.ask("/classify", body).body["data"]
         [value] = row["probs"]
@@ -74,6 +81,7 @@ class Running(NamedTuple):
 def serving(model: Any, *, key: str = "", scoring: ScoringConfig = EXACT, **listen: Any) -> Iterator[Running]:
     """Serve a model from a thread of this process."""
     import uvicorn
+    from pluralbench.downstream.http_limits import TimedProtocol
     from pluralbench.downstream.reward_server import RewardServer
 
     loaded, sizes = reward_loader(model, scoring, "`serve`")(), list[int]()
@@ -87,7 +95,7 @@ def serving(model: Any, *, key: str = "", scoring: ScoringConfig = EXACT, **list
         bound.bind(("127.0.0.1", 0))
         name = getattr(model, "name", "it")
         app = RewardServer(BatchedRewards(lambda: loaded), name, RewardServerConfig(**listen), key)
-        settings: Any = {"lifespan": "off", "ws": "none", "http": "h11", "loop": "asyncio", "log_config": None}
+        settings: Any = {"lifespan": "off", "ws": "none", "http": TimedProtocol, "loop": "asyncio", "log_config": None}
         server = uvicorn.Server(uvicorn.Config(app, **settings))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
         thread.start()
@@ -181,11 +189,12 @@ def test_openrlhf_gets_a_reward_for_each_query(server: Running) -> None:
     groups = make_groups(4, number=3)
     expected = [server.reward(messages=messages(group)) for group in groups]
     prompts = [f"<bos>{number}" for number, _ in enumerate(groups)]
-    queries = [prompt + group.responses[0] for prompt, group in zip(prompts, groups, strict=True)]
+    queries = [f"{prompt}{group.responses[0]}</s>" for prompt, group in zip(prompts, groups, strict=True)]
     labels = [json.dumps({"prompt": group.prompt}) for group in groups]
     reply = server.ask("/get_reward", {"query": queries, "prompts": prompts, "labels": labels})
     assert reply == (200, {"rewards": expected, "scores": expected, "extra_logs": {}})
-    alone = [server.reward(input=query, add_special_tokens=False) for query in queries]
+    # The chat template writes a newline after the token with which a policy ends.
+    alone = [server.reward(input=f"{query}\n", add_special_tokens=False) for query in queries]
     assert server.ask("/get_reward", {"query": queries}).body["rewards"] == alone
     assert (
         server.ask("/get_reward", {"query": queries, "prompts": prompts, "labels": ["4"] * len(groups)}).body["rewards"]
@@ -200,7 +209,18 @@ WRONG: dict[str, tuple[str, Any, int, str]] = {
     "no JSON": ("/classify", b"{", 400, "The request is not JSON ("),
     "deep JSON": ("/classify", b"[" * 100_000, 400, "The request is not JSON ("),
     "no object": ("/classify", [1], 400, "The request is not a JSON object."),
-    "unknown field": ("/classify", {"input": "a", "truncate_prompt_tokens": 5}, 400, "The field 'truncate_prompt_tok"),
+    "unknown field": ("/classify", {"input": "a", "chat_template": "x"}, 400, "The field 'chat_template' is not known"),
+    "cut": ("/classify", {"input": "a b c", "truncate_prompt_tokens": 1}, 400, "A conversation has more than 1 tokens"),
+    "cut by text": ("/classify", {"input": "a", "truncate_prompt_tokens": "1"}, 400, "`truncate_prompt_tokens` is not"),
+    "opening": ("/classify", {"input": "a", "add_generation_prompt": True}, 400, "A reward is of a finished response"),
+    "image": (
+        "/classify",
+        {"messages": [{"role": "user", "content": [{"type": "image_url"}]}, {"role": "assistant", "content": "b"}]},
+        400,
+        "A prompt is neither text nor messages",
+    ),
+    "odd group": ("/get_reward", {"query": ["a"], "prompts": ["a"], "labels": ['{"group": "[5]"}']}, 400, "The group"),
+    "no group": ("/get_reward", {"query": ["a"], "prompts": ["a"], "labels": ['{"group": null}']}, 400, "A prompt is"),
     "nothing": ("/classify", {}, 400, "Give either `input` or `messages`."),
     "activation": ("/classify", {"input": "a", "use_activation": True}, 400, "Rewards have no activation"),
     "no flag": ("/classify", {"input": "a", "add_special_tokens": 1}, 400, "`add_special_tokens` is neither true"),
@@ -215,7 +235,7 @@ WRONG: dict[str, tuple[str, Any, int, str]] = {
         "/classify",
         {"messages": [{"role": "user", "content": "a " * 3000}, {"role": "assistant", "content": "b"}]},
         400,
-        "1 of 1 prompts have conversations of more than ",
+        "1 of 1 prompts have conversations of more than 1,024 tokens, the longest 6,014; raise ",
     ),
     "no response": ("/classify", {"messages": [{"role": "user", "content": "a"}]}, 400, "A conversation does not end"),
     "no messages": ("/classify", {"messages": ["a"]}, 400, "A prompt is neither text nor messages"),
@@ -339,4 +359,103 @@ def test_the_command_serves_until_a_signal_and_shows_no_key(
     assert status == 0
     assert f" at {running.url} (/classify" in log
     assert log.endswith("Stopped.\n")
+    assert "Interrupted" not in log
+    assert "\n3 requests in " in log
+    assert "/s), 1 of them refused or failed; 1 conversation scored.\n" in log
     assert "never-to-be-seen" not in log + out
+
+
+def raw(running: Running, *sent: bytes, wait: float = 10.0) -> bytes:
+    """What the server sends until it closes the connection."""
+    with socket.create_connection(("127.0.0.1", running.port), timeout=wait) as connection:
+        for part in sent:
+            connection.sendall(part)
+        received = b""
+        while part := connection.recv(65_536):
+            received += part
+    return received
+
+
+HALF = b"POST /classify HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n\r\n{"
+
+
+def test_what_arrives_too_slowly_is_ended(local: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pluralbench.downstream.http_limits.HEADERS_SECONDS", 0.2)
+    monkeypatch.setattr("pluralbench.downstream.reward_server.BODY_SECONDS", 0.2)
+    health = b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n"
+    with serving(local) as running:
+        assert raw(running) == raw(running, b"GET /hea") == b""
+        assert raw(running, health, b"GET /hea").count(b"HTTP/1.1 200 OK") == 1
+        reply = raw(running, HALF)
+        assert reply.startswith(b"HTTP/1.1 408 ")
+        assert b"The request did not arrive within 0 s; send fewer conversations." in reply
+        assert running.ask("/health") == (200, {})
+
+
+def test_a_request_of_two_lengths_is_refused_with_what_follows_it(server: Running) -> None:
+    both = b"POST /classify HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    reply = raw(server, both + b"GET /health HTTP/1.1\r\nHost: x\r\n\r\n")
+    assert reply.startswith(b"HTTP/1.1 400 ")
+    assert reply.count(b"HTTP/1.1 ") == 1
+    assert b"The request has both a Content-Length and a Transfer-Encoding" in reply
+
+
+def test_what_clients_of_vllm_send_is_taken(local: LocalModel) -> None:
+    group = make_groups(5, number=1)[0]
+    parts = [{"role": one["role"], "content": [{"type": "text", "text": one["content"]}]} for one in messages(group)]
+    more = {"model": None, "user": "me", "priority": 0, "request_id": "7", "add_generation_prompt": False}
+    more |= {"truncate_prompt_tokens": -1, "use_activation": None, "softmax": False}
+    with serving(local) as running:
+        assert running.reward(messages=parts, **more) == running.reward(messages=messages(group))
+        split = [*parts[:-1], {"role": "assistant", "content": [{"type": "text", "text": "a"}] * 2}]
+        joined = [*messages(group)[:-1], {"role": "assistant", "content": "a\na"}]
+        assert running.reward(messages=split) == running.reward(messages=joined)
+
+
+def test_the_numbers_of_the_server_are_those_of_its_clients(local: LocalModel) -> None:
+    with serving(local) as running:
+        running.reward(input="a")
+        running.ask("/classify", {"input": ["a", "b"]})
+        running.ask("/classify", {"input": []})
+        running.ask("/no-such-page")
+        text = running.text("/metrics")
+    numbers = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    assert numbers.pop("pluralbench_request_seconds_sum") > "0"
+    assert numbers == {
+        'pluralbench_requests_total{page="/classify",status="200"}': "2",
+        'pluralbench_requests_total{page="/classify",status="400"}': "1",
+        'pluralbench_requests_total{page="other",status="404"}': "1",
+        "pluralbench_request_seconds_count": "4",
+        "pluralbench_conversations_total": "3",
+        "pluralbench_requests_open": "1",
+    }
+
+
+def test_a_client_that_does_not_finish_holds_no_server_up(
+    model: str, run: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pluralbench.downstream.serve.STOP_SECONDS", 1)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        running = Running(free.getsockname()[1], [])
+    replies: list[Any] = []
+
+    def ask() -> None:
+        while not replies:
+            with suppress(OSError):
+                replies.append(running.ask("/v1/models").body["data"][0])
+        with socket.create_connection(("127.0.0.1", running.port)) as connection:
+            connection.sendall(HALF)
+            time.sleep(0.2)  # it is read
+            os.kill(os.getpid(), signal.SIGTERM)
+            replies.append(connection.recv(65_536))
+
+    client = threading.Thread(target=ask, daemon=True)
+    client.start()
+    words = ["serve", model, "--device", "cpu", "--port", str(running.port), "--served-name", "ours"]
+    status, _, log = run(*words)
+    client.join()
+    assert (replies[0]["id"], replies[0]["max_model_len"]) == ("ours", 1024)
+    assert replies[1].startswith(b"HTTP/1.1 503 ")
+    assert (status, log.endswith("Stopped.\n")) == (0, True)
+    assert "Traceback" not in log

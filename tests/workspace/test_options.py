@@ -28,6 +28,7 @@ DIFFERENT = {
     "--rescore": "a verifier draws items at random, `agree` takes those that differ most",
     "--reward": "a policy is optimized against one reward model",
     "--seed": "a verifier's draw is another each time",
+    "--served-name": "a server names its model, a client chooses one of several",
     "--split": "profiles are ranked for what is learned from, so that without it they are those of the train split",
     "--temperature": "a policy is trained on samples, so that 0 is refused there",
     "--max-steps": "a planner is trained for so many steps, a policy for so many in place of epochs",

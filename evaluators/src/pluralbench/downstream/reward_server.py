@@ -3,7 +3,7 @@
 - `/classify` of vLLM: text, token ids or messages; verl, and `score --server`, ask it. It gives the reward as the only
   "probability", without an activation.
 - `/get_reward` of OpenRLHF (`openrlhf/cli/serve_rm.py`): queries with their prompts and labels.
-- `/health`, `/version` and `/v1/models` say what runs.
+- `/health`, `/version` and `/v1/models` say what runs, `/metrics` how many requests it answered (for Prometheus).
 
 Errors have the form of vLLM's.
 """
@@ -15,9 +15,10 @@ import math
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from importlib.metadata import version
+from types import NoneType
 from typing import Any
 
 from pluralbench_calls.errors import CallsError
@@ -33,22 +34,34 @@ from pluralbench_runs import UserError, log_status, one_line
 from pluralbench_runs.secrets import redact
 
 from pluralbench.config import RewardServerConfig
+from pluralbench.downstream.server_traffic import OTHER, Traffic
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 
 HEALTH, CLASSIFY, GET_REWARD = "/health", "/classify", "/get_reward"
-CLASSIFY_FIELDS = ("model", "input", "messages", "use_activation", "add_special_tokens")
+VERSION, MODELS = "/version", "/v1/models"
+METRICS = "/metrics"
+PAGES = (HEALTH, VERSION, MODELS, METRICS, CLASSIFY, GET_REWARD)
+ACTIVATIONS = ("use_activation", "activation", "softmax")
+"""Names of one field in versions of vLLM."""
+WITHOUT_EFFECT = ("user", "priority", "request_id", "cache_salt")
+"""Fields of vLLM that change no reward."""
+CLASSIFY_FIELDS = (
+    *("model", "input", "messages", "add_special_tokens", "add_generation_prompt", "truncate_prompt_tokens"),
+    *(*ACTIVATIONS, *WITHOUT_EFFECT),
+)
 GET_REWARD_FIELDS = ("query", "prompts", "labels")
+BODY_SECONDS = 120.0  # in which the body of a request must arrive
 
 
 class Refusal(Exception):
     """A request that is answered with an error."""
 
-    def __init__(self, status: HTTPStatus, message: str) -> None:
+    def __init__(self, status: HTTPStatus, message: str, *, close: bool = False) -> None:
         super().__init__(message)
-        self.status = status
+        self.status, self.close = status, close
 
 
 class Disconnected(Exception):
@@ -64,7 +77,8 @@ class RewardServer:
         name: Name of the model, in requests and replies.
         config: What it accepts.
         key: Key that clients have to send; "" for none.
-        max_length: Maximum number of tokens of a conversation, to announce it. None: that of the model.
+        max_length: Maximum number of tokens of a conversation, to announce it. None: it is not known.
+        traffic: Counts the requests.
     """
 
     rewards: BatchedRewards
@@ -72,17 +86,23 @@ class RewardServer:
     config: RewardServerConfig
     key: str = ""
     max_length: int | None = None
+    traffic: Traffic = field(default_factory=Traffic)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
         if scope["type"] != "http":
             return
+        began, close = time.monotonic(), False
+        self.traffic.open += 1
         try:
             status, reply = HTTPStatus.OK, await self._reply(scope, receive)
         except Disconnected:
             return
+        except asyncio.CancelledError:  # it has waited long enough for this request
+            status, close = HTTPStatus.SERVICE_UNAVAILABLE, True
+            reply = _error(status, "The server stops; ask it again once it runs.")
         except Refusal as error:
-            status, reply = error.status, _error(error.status, str(error))
+            status, reply, close = error.status, _error(error.status, str(error)), error.close
         except CallsError as error:  # of a judge's endpoint
             status, reply = HTTPStatus.BAD_GATEWAY, _error(HTTPStatus.BAD_GATEWAY, str(error))
         except UserError as error:
@@ -92,30 +112,47 @@ class RewardServer:
             message = f"Internal error ({one_line(f'{type(error).__name__}: {error}')})."
             log_status(redact(message))
             reply = _error(status, message)
-        content = json.dumps(reply).encode()
-        headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+        finally:
+            self.traffic.open -= 1
+        is_text = isinstance(reply, str)
+        content = reply.encode() if isinstance(reply, str) else json.dumps(reply).encode()
+        kind = b"text/plain; version=0.0.4" if is_text else b"application/json"
+        headers = [(b"content-type", kind), (b"content-length", str(len(content)).encode())]
+        headers += [(b"connection", b"close")] if close else []
+        self.traffic.count(scope["path"] if scope["path"] in PAGES else OTHER, status, time.monotonic() - began)
         await send({"type": "http.response.start", "status": int(status), "headers": headers})
         await send({"type": "http.response.body", "body": content})
 
-    async def _reply(self, scope: Scope, receive: Receive) -> dict[str, Any]:
+    async def _reply(self, scope: Scope, receive: Receive) -> dict[str, Any] | str:
         path, method = scope["path"], scope["method"]
         headers = {name.lower(): value for name, value in scope["headers"]}
+        if {b"content-length", b"transfer-encoding"} <= headers.keys():
+            # A proxy that reads the other one would take the rest for a request of its own.
+            message = "The request has both a Content-Length and a Transfer-Encoding; send one of them."
+            raise Refusal(HTTPStatus.BAD_REQUEST, message, close=True)
         if path != HEALTH:
             self._check_key(headers.get(b"authorization", b""))
-        pages: dict[str, dict[str, Any]] = {
+        pages: dict[str, dict[str, Any] | str] = {
             HEALTH: {},
-            "/version": {"version": version("pluralbench")},
-            "/v1/models": {"object": "list", "data": [self._model()]},
+            VERSION: {"version": version("pluralbench")},
+            MODELS: {"object": "list", "data": [self._model()]},
+            METRICS: self.traffic.prometheus(),
         }
         answers = {CLASSIFY: self._classify, GET_REWARD: self._get_reward}
-        if path not in pages.keys() | answers.keys():
-            raise Refusal(HTTPStatus.NOT_FOUND, f"There is no {path}; there are {', '.join([*pages, *answers])}.")
+        if path not in PAGES:
+            raise Refusal(HTTPStatus.NOT_FOUND, f"There is no {path}; there are {', '.join(PAGES)}.")
         expected = "GET" if path in pages else "POST"
         if method != expected:
             raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} is asked by {expected}, not by {method}.")
         if path in pages:
             return pages[path]
-        return await answers[path](_parse(await self._body(headers.get(b"content-length", b""), receive)))
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                content = await self._body(headers.get(b"content-length", b""), receive)
+        except TimeoutError:
+            message = f"The request did not arrive within {BODY_SECONDS:.0f} s; send fewer conversations."
+            raise Refusal(HTTPStatus.REQUEST_TIMEOUT, message, close=True) from None
+        return await answers[path](_parse(content))
 
     def _check_key(self, authorization: bytes) -> None:
         if self.key and not hmac.compare_digest(authorization, f"Bearer {self.key}".encode()):
@@ -144,13 +181,23 @@ class RewardServer:
 
     async def _classify(self, body: Mapping[str, Any]) -> dict[str, Any]:
         _check_fields(body, CLASSIFY_FIELDS)
-        model = body.get("model", self.name)
-        if model != self.name:
+        model = body.get("model")
+        if model is not None and model != self.name:
             raise Refusal(HTTPStatus.NOT_FOUND, f"There is no model {one_line(repr(model), 80)}; there is {self.name}.")
-        if body.get("use_activation"):
-            raise Refusal(HTTPStatus.BAD_REQUEST, "Rewards have no activation; set `use_activation` to false.")
+        activation = next((name for name in ACTIVATIONS if body.get(name)), None)
+        if activation is not None:
+            raise Refusal(HTTPStatus.BAD_REQUEST, f"Rewards have no activation; set `{activation}` to false.")
+        if body.get("add_generation_prompt"):
+            message = "A reward is of a finished response; set `add_generation_prompt` to false."
+            raise Refusal(HTTPStatus.BAD_REQUEST, message)
+        most = body.get("truncate_prompt_tokens")
+        if type(most) not in {int, NoneType}:
+            raise Refusal(HTTPStatus.BAD_REQUEST, "`truncate_prompt_tokens` is not a number.")
         rewards = await self._rewards(_classified(body))
         counts = [reward.tokens for reward in rewards]
+        if most is not None and 0 < most < max((count or 0 for count in counts), default=0):
+            message = f"A conversation has more than {most:,} tokens (`truncate_prompt_tokens`), and none is cut here."
+            raise Refusal(HTTPStatus.BAD_REQUEST, message)
         used = {} if None in counts else {"usage": _usage(sum(count or 0 for count in counts))}
         data = [
             {"index": index, "label": "LABEL_0", "probs": [reward.value], "num_classes": 1}
@@ -174,6 +221,7 @@ class RewardServer:
 
     async def _rewards(self, conversations: Sequence[Conversation]) -> list[Reward]:
         rewards = await asyncio.wrap_future(self.rewards.submit(conversations))
+        self.traffic.conversations += len(rewards)
         for index, reward in enumerate(rewards):
             if math.isnan(reward.value):
                 message = f"Conversation {index} (from 0) has no reward ({reward.reason})."
@@ -203,7 +251,7 @@ def _classified(body: Mapping[str, Any]) -> list[Conversation]:
     if ("input" in body) == ("messages" in body):
         raise Refusal(HTTPStatus.BAD_REQUEST, "Give either `input` or `messages`.")
     if "messages" in body:
-        return [group_from_messages(body["messages"])]
+        return [group_from_messages(_joined_parts(body["messages"]))]
     add = body.get("add_special_tokens", True)
     if not isinstance(add, bool):
         raise Refusal(HTTPStatus.BAD_REQUEST, "`add_special_tokens` is neither true nor false.")
@@ -215,6 +263,24 @@ def _classified(body: Mapping[str, Any]) -> list[Conversation]:
         )
         raise Refusal(HTTPStatus.BAD_REQUEST, message)
     return [RenderedConversation(one, add) for one in several]
+
+
+def _joined_parts(messages: Any) -> Any:
+    """Messages whose contents are texts instead of lists of parts of text, joined as vLLM joins them."""
+    if not isinstance(messages, list):
+        return messages
+    joined = []
+    for one in messages:
+        content = one.get("content") if isinstance(one, dict) else None
+        if isinstance(content, list) and content and all(_is_text_part(part) for part in content):
+            joined.append(one | {"content": "\n".join(part["text"] for part in content)})
+        else:
+            joined.append(one)
+    return joined
+
+
+def _is_text_part(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
 
 
 def _is_ids(value: Any) -> bool:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pluralbench_policies.reward_functions import BatchedRewards
-from pluralbench_rewards import ScoringConfig
-from pluralbench_runs import install_command, log_status
+from pluralbench_rewards import ScoresRendered, ScoringConfig
+from pluralbench_runs import install_command, log_status, unannounced_interrupts
 from pluralbench_runs.options import Options
 
 from pluralbench.config import ExactScoringConfig, RewardServerConfig
@@ -17,6 +17,7 @@ from pluralbench.downstream.rollout import default_model_name, scoring_config
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.models import Scorable, as_local_model, reward_loader
 
+STOP_SECONDS = 30  # for requests that have begun when the server is to stop
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -28,9 +29,9 @@ def serve(
 ) -> None:
     """Serve a reward model to trainers and other programs until Ctrl-C or SIGTERM.
 
-    Answers `/classify` of vLLM, `/get_reward` of OpenRLHF and `/health`. Requests that arrive while a batch is computed
-    are computed together, and have the rewards of `score --mode exact`. Requires the extra `serve`; in a clone:
-    uv sync --inexact --package pluralbench --extra serve.
+    Answers `/classify` of vLLM, `/get_reward` of OpenRLHF, `/health` and `/metrics`. Requests that arrive while a batch
+    is computed are computed together, and have the rewards of `score --mode exact`. Requires the extra `serve`; in a
+    clone: uv sync --inexact --package pluralbench --extra serve.
 
     Args:
         model: Reward model, as `pluralbench.score` takes it. Directory, ORG/NAME on the Hub, or `local` (small embedded
@@ -53,22 +54,27 @@ def serve(
     with _bind(listen.host, listen.port) as bound:
         import uvicorn
 
+        from pluralbench.downstream.http_limits import TimedProtocol
         from pluralbench.downstream.reward_server import RewardServer
 
         loaded = load()
-        name = str(model) if isinstance(model, str | Path) else default_model_name(model)
-        name = getattr(as_local_model(model), "name", name)
-        app = RewardServer(BatchedRewards(lambda: loaded), name, listen, key, scoring.max_length)
+        named = str(model) if isinstance(model, str | Path) else default_model_name(model)
+        name: str = listen.served_name or getattr(as_local_model(model), "name", named)
+        limit = loaded.max_tokens() if isinstance(loaded, ScoresRendered) else None
+        app = RewardServer(BatchedRewards(lambda: loaded), name, listen, key, limit)
         plain: dict[str, Any] = dict.fromkeys(("access_log", "proxy_headers"), False) | {"log_config": None}
-        plain |= {"lifespan": "off", "ws": "none", "http": "h11", "loop": "asyncio"}
+        plain |= {"lifespan": "off", "ws": "none", "http": TimedProtocol, "loop": "asyncio"}
+        plain |= {"timeout_graceful_shutdown": STOP_SECONDS, "log_level": "critical"}
         bound.listen()  # from now on, requests wait for the server instead of being refused
         host, port = bound.getsockname()[:2]
         where = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        log_status(f"Serving {name} at {where} (/classify, /get_reward, /health). Ctrl-C stops it.")
+        log_status(f"Serving {name} at {where} (/classify, /get_reward, /health, /metrics). Ctrl-C stops it.")
         if not key and listen.host not in LOOPBACK:
             log_status(f"Anyone who reaches {host} can use it, because it asks for no key.")
-        with suppress(KeyboardInterrupt):  # which follows SIGTERM, too; uvicorn has finished what it had begun
+        # KeyboardInterrupt follows SIGTERM, too; uvicorn has finished what it had begun.
+        with unannounced_interrupts(), suppress(KeyboardInterrupt):
             uvicorn.Server(uvicorn.Config(app, **plain)).run(sockets=[bound])
+        app.traffic.print_line()
         log_status("Stopped.")
 
 

@@ -4,7 +4,7 @@ from .command import Program
 from .errors import OutputError, RecipeError, UserError, did_you_mean, one_line, plural
 from .guard import run
 from .install_hints import install_command, install_weights_command, shell_command
-from .meters import Meter, hidden_progress, keeping_work, log_status, progress, step
+from .meters import Meter, hidden_progress, keeping_work, log_status, progress, step, unannounced_interrupts
 from .model_config import ADAPTER_FILE, CONFIG_FILES, MODULES_FILE, check_model_folder
 from .names import (
     FolderName,
@@ -117,6 +117,7 @@ __all__ = [
     "safe_join",
     "shell_command",
     "step",
+    "unannounced_interrupts",
     "validate_folder_name",
     "versions",
     "write_recipe",

@@ -26,6 +26,7 @@ from pluralbench_runs.console import PlainConsole, make_console
 LINE_SECONDS = (3.5, 15.0)  # between two lines: at first, and once work has taken LONG_SECONDS
 LONG_SECONDS = 120.0
 STEP_SECONDS = 1.0  # shorter steps print nothing
+STEP_LINE_SECONDS = 120.0  # at most between two lines of a step
 BATCH_SECONDS = 0.5  # items that finish within this time are one batch, which took the time before its first
 
 ANNOUNCEMENT_SECONDS = 0.5  # an interrupt without a signal is never announced
@@ -165,6 +166,11 @@ def _interval(elapsed: float) -> float:
     return LINE_SECONDS[elapsed >= LONG_SECONDS]
 
 
+def _step_interval(elapsed: float) -> float:
+    """Return the seconds to the next line of a step that had taken so long at the last one."""
+    return min(max(LINE_SECONDS[0], elapsed), STEP_LINE_SECONDS)
+
+
 @contextmanager
 def _repeating(show: Callable[[], None], first: float) -> Iterator[None]:
     """Call a function after `first` seconds and then every second, in a thread, while this context lasts."""
@@ -235,7 +241,7 @@ def current_progress() -> str:
 
 @contextmanager
 def step(label: str) -> Iterator[None]:
-    """Show that work without a count goes on: a line after a second, and then one every few seconds.
+    """Show that work without a count goes on: a line after a second, then one whenever its time has doubled.
 
     Args:
         label: What is done, such as "Loading my-model".
@@ -247,7 +253,7 @@ def step(label: str) -> Iterator[None]:
         now = time.monotonic()
         if not shown:
             log_status(f"{label}...")
-        elif now - shown[-1] >= _interval(now - started):
+        elif now - shown[-1] >= _step_interval(shown[-1] - started):
             log_status(f"{label}: {_duration(now - started)} so far")
         else:
             return
@@ -314,6 +320,19 @@ def announced_interrupts() -> Iterator[list[str]]:
         writer.close()
         thread.join()
         reader.close()
+
+
+@contextmanager
+def unannounced_interrupts() -> Iterator[None]:
+    """Print no sentence when a signal arrives in this context, which ends in good order."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.set_wakeup_fd(-1)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before, warn_on_full_buffer=False)
 
 
 def interruption() -> str:
