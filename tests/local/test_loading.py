@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from pluralbench_local import LocalError, LocalModel, load, score
+from pluralbench_rewards import model_digest
 from pluralbench_runs import RecipeError, UserError
 from reward_models import (
     Folders,
@@ -17,6 +18,7 @@ from reward_models import (
     load_plainly,
     logits_alone,
     make_groups,
+    make_tokenizer,
     save_classifier,
 )
 from transformers import AutoModelForSequenceClassification
@@ -59,7 +61,11 @@ NO_LOAD = r"The {} of HERE cannot be loaded: .*\."
         *(("config.json", text, NO_LOAD.format(r"\w+")) for text in (b"[1]", b"{}", b'{"model_type": "nonesuch"}')),
         ("config.json", b'{"model_type": "llama", "vocab_size": -1, "num_labels": 1}', NO_LOAD.format(r"\w+")),
         *(("model.safetensors", kept, NO_LOAD.format("model")) for kept in (None, 0, 2000)),
-        ("tokenizer*", None, r"HERE has no tokenizer; save the model's tokenizer to it\."),
+        (
+            "tokenizer*",
+            None,
+            r"HERE has no tokenizer; save the model's tokenizer to it, or name another as `tokenizer=...`\.",
+        ),
         ("tokenizer.json", b"{", NO_LOAD.format("tokenizer")),
     ],
 )
@@ -73,6 +79,27 @@ def test_a_folder_that_is_not_whole(folder: Path, name: str, content: bytes | in
     with pytest.raises(LocalError) as failed:
         load(str(folder), device="cpu")
     assert re.fullmatch(said, str(failed.value).replace(str(folder), "HERE")), str(failed.value)
+
+
+def test_a_tokenizer_of_another_folder_is_used_and_recorded(folder: Path, tmp_path: Path) -> None:
+    """That folder needs no model; it has the chat template, too."""
+    groups = make_groups(1, number=2)
+    own = score(load_classifier(str(folder)), groups).scores
+    other = tmp_path / "tokenizer"
+    other.mkdir()
+    for path in (*folder.glob("tokenizer*"), *folder.glob("chat_template*")):
+        path.rename(other / path.name)
+    with pytest.raises(LocalError, match=r"has no tokenizer; save .* or name another as `tokenizer=\.\.\.`\.$"):
+        load_classifier(str(folder))
+    model = load_classifier(str(folder), tokenizer=str(other))
+    assert score(model, groups).scores == own
+    settings = LocalModel(name=str(folder), tokenizer=str(other)).record().settings
+    assert settings == {"tokenizer": str(other), "tokenizer_digest": model_digest(other)}
+    assert model.record().settings == settings
+    make_tokenizer(template="[{{ messages[-1]['content'] }}").save_pretrained(other)
+    assert score(load_classifier(str(folder), tokenizer=str(other)), groups).scores != own
+    with pytest.raises(LocalError, match=r"nowhere is not a model folder; give a folder, or ORG/NAME on the Hub\.$"):
+        load_classifier(str(folder), tokenizer="nowhere")
 
 
 def test_a_language_model_is_no_classifier(language_models: Folders) -> None:

@@ -44,7 +44,7 @@ from pluralbench_local.token_rewards import (
 )
 
 Kind = Literal["classifier", "implicit", "token", "process", "pairwise"]
-READING_FIELDS = ("kind", "base", "reference", "label", "read", *TOKEN_FIELDS, *STEP_FIELDS)
+READING_FIELDS = ("kind", "base", "reference", "label", "read", "tokenizer", *TOKEN_FIELDS, *STEP_FIELDS)
 """Fields of `LocalModel` that say how a reward is read."""
 TokenRead = Literal["class", "last"]
 PERSONAL_FILE = "personal.json"
@@ -136,6 +136,9 @@ class LocalModel(FrozenModel):
         "required if it names no way.",
     )
     revision: str | None = Field(None, description="Revision of the model on the Hub.")
+    tokenizer: PathText | None = Field(
+        None, description="Tokenizer to use instead of the model's own: a folder, or ORG/NAME on the Hub."
+    )
     chat_template: Path | None = Field(None, description="Jinja file to use instead of the tokenizer's chat template.")
     device: str = Field(
         "auto", description="auto, cpu, cuda, cuda:1, spread over all GPUs, or all: scored by a process on each GPU."
@@ -196,9 +199,14 @@ class LocalModel(FrozenModel):
         """Return the record of the model before it is loaded: its digest or commit, and its settings."""
         template = self.template()
         trained, adapter = self.personal(), self.adapter()
-        settings = {
-            name: value for name, value in self._given().items() if name in {"read", *TOKEN_FIELDS, *STEP_FIELDS}
-        }
+        recorded = {"read", "tokenizer", *TOKEN_FIELDS, *STEP_FIELDS}
+        settings = {name: value for name, value in self._given().items() if name in recorded}
+        if self.tokenizer is not None:
+            known = {
+                "tokenizer_digest": model_digest(self.tokenizer),
+                "tokenizer_commit": model_commit(self.tokenizer),
+            }
+            settings |= {name: value for name, value in known.items() if value is not None}
         return ModelRecord(
             name=self.name,
             kind=self.kind or ("classifier" if trained is None else "personal"),
@@ -257,6 +265,10 @@ class LocalModel(FrozenModel):
             return self
         return self.model_copy(update={"name": adapter.base, "revision": adapter.base_revision, "base": None})
 
+    def other(self, name: str) -> Self:
+        """Return another model or tokenizer that is loaded beside this one, by its name."""
+        return self.model_copy(update={"name": name, "revision": None, "base": None})
+
     def check_merged(self) -> None:
         """Raise `LocalError` if this is an adapter, which is loaded only to score."""
         if self.adapter() is not None:
@@ -265,15 +277,18 @@ class LocalModel(FrozenModel):
                 "its tokenizer, and give that."
             )
 
-    def check_location(self) -> None:
+    def check_location(self, *others: str) -> None:
         """Check the folder before any library is imported; a name on the Hub is checked when it is loaded.
+
+        Args:
+            *others: Files of which one is enough in place of a model's configuration.
 
         Raises:
             LocalError: If it is not a model folder, or not safe to load.
         """
         folder = Path(self.name)
         if folder.is_dir():
-            if not any((folder / name).exists() for name in ("config.json", ADAPTER_FILE)):
+            if not any((folder / name).exists() for name in ("config.json", ADAPTER_FILE, *others)):
                 hint = "; copy it and the tokenizer from the base model" if any(folder.glob("*.pt")) else ""
                 raise LocalError(f"{folder} is not a model folder: it has no config.json{hint}.")
             check_model_folder(folder, LocalError, adapter=self.adapter() is not None)

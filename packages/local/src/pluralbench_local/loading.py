@@ -123,7 +123,8 @@ def _with_reference(
     kind: ModelKind, model: LocalModel, network: ReadableNetwork, template: Template
 ) -> tuple[ReadableNetwork, ReadableNetwork]:
     """Both networks; if one cannot be packed, neither is."""
-    base = model.model_copy(update={"name": model.reference, "revision": None, "base": None})
+    assert model.reference is not None  # noqa: S101 - for mypy
+    base = model.other(model.reference)
     reference = kind.probed(kind.network(ModelFiles(base)), template)
     if reference.model.config.vocab_size != network.model.config.vocab_size:
         raise LocalError(f"{model.reference} has another vocabulary than {model.name}, so it cannot be its reference.")

@@ -48,7 +48,7 @@ def hub_options(model: LocalModel) -> dict[str, Any]:
 
 
 def load_tokenizer(source: LocalModel) -> PreTrainedTokenizerBase:
-    """Load a model's tokenizer, with the chat template of `source` if it has one.
+    """Load a model's tokenizer or that of `source.tokenizer`, with the chat template of `source` if it has one.
 
     An adapter's tokenizer and template come before those of its base.
 
@@ -56,6 +56,9 @@ def load_tokenizer(source: LocalModel) -> PreTrainedTokenizerBase:
         LocalError: If it cannot be loaded.
     """
     adapter, whole = _adapter_and_whole(source)
+    template = source.template()
+    if source.tokenizer is not None:
+        adapter, whole = None, source.other(source.tokenizer)
     folder = Path(whole.name)
 
     def load() -> Any:
@@ -63,10 +66,11 @@ def load_tokenizer(source: LocalModel) -> PreTrainedTokenizerBase:
             return AutoTokenizer.from_pretrained(whole.name, **hub_options(whole))
         except Exception:
             if folder.is_dir() and not any(path for pattern in TOKENIZER_FILES for path in folder.glob(pattern)):
-                raise LocalError(f"{folder} has no tokenizer; save the model's tokenizer to it.") from None
+                raise LocalError(
+                    f"{folder} has no tokenizer; save the model's tokenizer to it, or name another as `tokenizer=...`."
+                ) from None
             raise
 
-    template = source.template()
     if adapter is None or not adapter.has_tokenizer():
         tokenizer = load_or_raise("tokenizer", whole, load)
     else:
@@ -336,7 +340,7 @@ def load_or_raise(what: str, source: LocalModel, load: Callable[[], Any]) -> Any
     Raises:
         LocalError: If there is no such model, it is not safe to load, or `load` fails.
     """
-    source.check_location()
+    source.check_location(*(["tokenizer_config.json"] if what == "tokenizer" else []))
     try:
         check_model(source.name, LocalError, revision=source.revision)
         return with_former_names(load)

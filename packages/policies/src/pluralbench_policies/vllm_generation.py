@@ -95,6 +95,7 @@ class VllmGeneration(PackingBackend):
                 self._engine = library.LLM(
                     model=source.name,
                     revision=source.revision,
+                    tokenizer=source.tokenizer,
                     dtype=source.dtype,
                     trust_remote_code=source.trust_remote_code,
                     tensor_parallel_size=gpus if source.device == "spread" else 1,
