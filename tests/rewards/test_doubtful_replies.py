@@ -4,6 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from asked_judges import read_reply
 from foreign_prompts import FOREIGN, write_sources
 from pluralbench_calls import InvalidAnswer, Rule, parse_choice, parse_pick, parse_rating
 from pluralbench_rewards.prompts import load_prompt, shipped_prompts
@@ -143,12 +144,12 @@ def test_no_prompt_guesses_a_verdict(name: str, sources: Path) -> None:
     prompt = load_prompt(f"{name}@{sources}" if name in FOREIGN else name)
     form, *both = FORMS[name]
     count = 3 if prompt.protocol == "listwise" else 2
-    first, second = (prompt.read(form.replace("@", one), count) for one in both)
+    first, second = (read_reply(prompt, form.replace("@", one), count) for one in both)
     assert first > second, "the forms are read"
     read = {}
     for reply in doubtful(name):
         try:
-            read[reply] = prompt.read(reply, count)
+            read[reply] = read_reply(prompt, reply, count)
         except InvalidAnswer:
             continue
     assert read == {}
@@ -205,4 +206,4 @@ def test_what_is_said_around_a_clear_verdict_changes_nothing(marker: str) -> Non
 
 def test_a_prompt_reads_a_clear_verdict_whatever_is_said_around_it() -> None:
     for text in CLEAR:
-        assert load_prompt("letter").read(text.replace("{A}", "[[A]]"), 2) == [1.0, 0.0], text
+        assert read_reply(load_prompt("letter"), text.replace("{A}", "[[A]]"), 2) == [1.0, 0.0], text

@@ -54,6 +54,34 @@ def test_a_begun_reply_is_continued_and_read_with_its_beginning(tmp_path: Path) 
     assert (body["add_generation_prompt"], body["continue_final_message"]) == (False, True)
 
 
+OPENING = "Look at both. Then answer \\boxed{Assistant 1} or \\boxed{Assistant 2}.\n\n"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "opening", "replies"),
+    [
+        ({}, OPENING, {"So \\boxed{Assistant 2}": "B", f"{OPENING}\\boxed{{Assistant 1}}": "A", "So.": None}),
+        ({}, OPENING, {"\\boxed{Assistant 1} \\boxed{Assistant 2}": None, "not \\boxed{Assistant 1}": None}),
+        ({"match": "first"}, OPENING, {"\\boxed{Assistant 2}, not \\boxed{Assistant 1}": "B"}),
+        ({"match": "last"}, OPENING, {"\\boxed{Assistant 1}. \\boxed{Assistant 2}": "B", "So.": None}),
+        ({}, "It is \\boxed{Assistant", {" 2}": "B", " 3}": None, " 1}, or \\boxed{Assistant 1}": "A"}),
+        ({"after": "Verdict:"}, "Verdict: \\boxed{Assistant 1}? Verdict:", {"\\boxed{Assistant 2}": "B", "So.": None}),
+        ({"after": "Verdict:"}, OPENING, {"Verdict: \\boxed{Assistant 2}": "B", "\\boxed{Assistant 2}": None}),
+        ({}, f"<think>{OPENING}</think>", {"<think>So</think>\\boxed{Assistant 2}": "B", "<think>So": None}),
+    ],
+)
+def test_only_what_the_model_writes_has_a_verdict(
+    tmp_path: Path, verdict: dict[str, Any], opening: str, replies: dict[str, str | None]
+) -> None:
+    values = load_prompt("boxed-assistant").model_dump(exclude_unset=True)
+    values["messages"] = [*values["messages"][:1], {"role": "assistant", "text": opening}]
+    prompt = JudgePrompt.model_validate(values | {"verdict": values["verdict"] | verdict})
+    for place, (text, expected) in enumerate(replies.items()):
+        with serve(always(text)) as server:
+            [read] = judge(server, tmp_path / str(place), prompt=prompt, attempts=1).compare([PAIR])
+        assert (text, read.value) == (text, expected)
+
+
 @pytest.mark.heavy
 @pytest.mark.skipif(find_spec("xllamacpp") is None, reason="needs the embedded model")
 def test_the_embedded_model_continues_a_begun_reply(tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 import tomli_w
+from asked_judges import read_reply
 from foreign_prompts import FOREIGN, RUBRIC, write_sources
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_calls.retry import InvalidAnswer
 from pluralbench_rewards import EarlierPair, RewardsError
-from pluralbench_rewards.prompts import JudgePrompt, load_prompt, read_list, read_pair, reading, shipped_prompts
+from pluralbench_rewards.prompts import JudgePrompt, finding, load_prompt, read_list, read_pair, shipped_prompts
 from pluralbench_rewards.prompts.prompt import Question, escape, fill, render
 from pluralbench_rewards.prompts.reading import Reading
 from pluralbench_runs import RecipeError
@@ -52,10 +53,10 @@ def written(folder: Path, values: Mapping[str, Any], name: str = "mine") -> Path
         ({"messages": [*SHOWS_ALL, {"reply": True}, {"reply": True}, *SHOWS_ALL]}, "follow each other"),
         ({"messages": [{"role": "user"}]}, "has a role and a text"),
         ({"messages": [{"text": "{question} {responses}"}]}, "needs a role"),
-        ({"messages": [*SHOWS_ALL, {"role": "assistant", "text": "So [[A]]"}]}, "already has a verdict"),
         ({"blocks": {"person": "x"}}, "the block person has the name of a variable"),
         ({"blocks": {"more": "{who}"}}, r"\{who\} in the block more"),
         ({"each": {"response": "{text}"}}, r"\{text\} in each.response"),
+        ({"each": {"first_turn": "{text}"}}, r"\{text\} in each.first_turn"),
         ({"rubric": {"messages": SHOWS_ALL}}, r"\{responses\}"),
         ({"rubric": {"messages": [{"role": "user", "text": "{question}"}]}}, r"do not use \{rubric\}"),
         ({"samplng": {}}, "unknown key `samplng`"),
@@ -186,6 +187,22 @@ def test_blocks_lists_and_earlier_choices_are_written_as_the_file_says() -> None
     assert bare[0]["content"] == "You predict which answer a person likes better. "
 
 
+def test_turns_are_written_as_think_rm_writes_them(tmp_path: Path) -> None:
+    prompt = load_prompt(f"think-rm@{write_sources(tmp_path)}")
+
+    def shown(*turns: str) -> str:
+        messages = [{"role": "assistant" if place % 2 else "user", "content": turn} for place, turn in enumerate(turns)]
+        question = Question("q", messages, ("Chess.\n", "Go. "))
+        return render(prompt.messages, question, prompt.values(question))[-1]["content"]
+
+    body = 'Braces {{"x": 1}} and a question:\n{}\nChess.\nGo.'
+    for turns, text in {
+        ("Hobby?\n",): "Hobby?",
+        ("Hobby? ", "Alone?\n", "Yes."): "Hobby?\n<extra_id_1>Assistant\nAlone?\n<extra_id_1>User\nYes.",
+    }.items():
+        assert shown(*turns) == body.format(text)
+
+
 REPLIES = st.lists(
     st.sampled_from(
         ["[[A]]", "[[B]]", "[[C]]", "<think>", "</think>", "\\boxed{", "}", "3, 7", "{", '"score_1":', " \n"]
@@ -201,7 +218,7 @@ OWN = [name for name in shipped_prompts() if name not in FOREIGN]
 def test_any_reply_is_a_verdict_or_invalid(reply: str, name: str) -> None:
     prompt = load_prompt_once(name)
     try:
-        scores = prompt.read(reply, 3 if prompt.protocol == "listwise" else 2)
+        scores = read_reply(prompt, reply, 3 if prompt.protocol == "listwise" else 2)
     except InvalidAnswer:
         return
     low, high = prompt.verdict.scale or (0, 1)
@@ -219,7 +236,9 @@ def load_prompt_once(name: str) -> JudgePrompt:
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.lists(st.sampled_from(["[[A]]", "[[B]]", "[[a]]", "[[C]]", "[A]", " and ", "\n"]) | st.text(max_size=4)))
+@given(
+    st.lists(st.sampled_from(["[[A]]", "[[B]]", "[[a]]", "[[C]]", "[A]", " then ", "\n"]) | st.text("xz.", max_size=4))
+)
 def test_letters_are_read_as_their_occurrences_say_and_renaming_them_swaps_the_verdict(parts: list[str]) -> None:
     own, text = load_prompt_once("letter").verdict, "".join(parts)
     named = {letter for letter in "AB" if f"[[{letter}]]" in re.sub(r"\[\[\s+|\s+\]\]", lambda m: m[0].strip(), text)}
@@ -278,14 +297,14 @@ def test_json_decides_as_its_numbers_say(values: dict[str, Any]) -> None:
 
 
 def test_an_expression_that_backtracks_is_stopped_and_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "MATCH_SECONDS", 0.05)
-    monkeypatch.setattr(reading, "TOO_SLOW", "the verdict takes too long")
+    monkeypatch.setattr(finding, "MATCH_SECONDS", 0.05)
+    monkeypatch.setattr(finding, "TOO_SLOW", "the verdict takes too long")
     slow = Reading(regex=r"(a|aa)+$", values={"x": "A", "y": "B"})
     begun = time.perf_counter()
     with pytest.raises(InvalidAnswer, match="takes too long"):
         read_pair(slow, "a" * 60 + "b")
-    assert time.perf_counter() - begun < 60 * reading.MATCH_SECONDS
-    for _ in range(reading.MAX_SLOW - 2):
+    assert time.perf_counter() - begun < 60 * finding.MATCH_SECONDS
+    for _ in range(finding.MAX_SLOW - 2):
         with pytest.raises(InvalidAnswer):
             read_pair(slow, "a" * 60 + "b")
     with pytest.raises(RewardsError, match=r"'\(a\|aa\)\+\$', needs more than 0.05 s on each of 10 replies"):
@@ -345,5 +364,5 @@ def test_long_and_deep_replies_are_read_in_time() -> None:
     for text in ('{"a":' * 5_000, "{" * 5_000, "[RESULT] A" * 5_000):
         for name in OWN:
             with pytest.raises(InvalidAnswer):
-                load_prompt_once(name).read(text + "?", 2)
+                read_reply(load_prompt_once(name), text + "?", 2)
     assert time.perf_counter() - begun < 30

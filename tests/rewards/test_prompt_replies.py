@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from asked_judges import judge
+from asked_judges import judge, read_reply
 from chat_server import Reply, serve
 from foreign_prompts import FOREIGN, write_sources
 from pluralbench_calls import ParsedReply
@@ -279,7 +279,7 @@ def test_replies_are_read_as_the_format_says(name: str, sources: Path) -> None:
         wanted = wanted if isinstance(wanted, list) else [wanted]
         count = 3 if prompt.protocol == "listwise" else 2
         for text in (reply, THINKING.format(" or ".join(FORMATS[name].valid)) + reply):
-            assert prompt.read(text, count) == wanted, text
+            assert read_reply(prompt, text, count) == wanted, text
 
 
 @pytest.mark.parametrize("name", sorted(FORMATS))

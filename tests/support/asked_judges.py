@@ -8,6 +8,7 @@ from typing import Any
 from chat_server import ChatServer, Reply
 from pluralbench_calls import ChatModel, ConnectionConfig
 from pluralbench_rewards.judge import Judge
+from pluralbench_rewards.prompts import JudgePrompt, read_list, read_pair, read_score
 
 ONE_BY_ONE = {"concurrency": 1}
 
@@ -36,3 +37,13 @@ def shared_beginning(first: Sequence[Mapping[str, str]], second: Sequence[Mappin
 def always(text: str, **reply: Any) -> Callable[[dict[str, Any], int], Reply]:
     """The same reply to every request."""
     return lambda *_: Reply(text, **reply)
+
+
+def read_reply(prompt: JudgePrompt, reply: str, count: int, begun: str = "") -> list[float]:
+    """What a prompt reads in a reply to so many responses; scores of a pair are 1 and 0, or 1/2 for a tie."""
+    if prompt.protocol == "pairwise":
+        verdict = read_pair(prompt.verdict, reply, begun).verdict
+        return {"A": [1.0, 0.0], "B": [0.0, 1.0], "C": [0.5, 0.5]}[verdict]
+    if prompt.protocol == "pointwise":
+        return [read_score(prompt.verdict, reply, begun)]
+    return read_list(prompt.verdict, reply, count, begun)

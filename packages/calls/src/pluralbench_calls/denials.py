@@ -12,7 +12,8 @@ NEAR = 200  # characters before and after a verdict that are searched
 _NEGATION = (
     r"\b(?:not|cannot|never|neither|nor|hardly|unlikely|i doubt|than|instead of|if|whether|unless"
     r"|no (?:es|creo|pienso|considero|elijo|diría)|no\W*$|ni|non|não|nem|nunca|pas"
-    r"|nicht|kein\w*|weder|besser als|niet|geen|nie|не|ни|нет|ليس|ليست|لا(?! شك)|לא|değil|không|bukan|tidak)(?!\w)"  # codespell:ignore als
+    r"|nicht|kein\w*|weder|besser als|niet|geen|nie"  # codespell:ignore als
+    r"|не|ни|нет|ليس|ليست|لا(?! شك)|לא|değil|không|bukan|tidak)(?!\w)"
     r"|n['’]t\b|不(?![错過过仅僅但同论論管])|并非|並非|绝非|絕非|而非|没有|沒有|≠|❌|~~|नहीं"
 )
 BEFORE = re.compile(_NEGATION, re.IGNORECASE)
@@ -28,7 +29,7 @@ AFTER = re.compile(
     r"|weaker|wrong|nicht|kein\w*|no|non|não|pas|n['’]est|niet|не|ليس|değil|không|bukan|tidak)\b)",
     re.IGNORECASE,
 )
-_OR = r"\b(?:or|and|oder|und|ou|et|y|o|или|и)\b|或|和|与|與|还是|還是"  # codespell:ignore oder
+_OR = r"(?<=[ ])(?:or|and|oder|und|ou|et|y|o|или|и)(?=[ ])|或|和|与|與|还是|還是"  # codespell:ignore oder
 BESIDE = re.compile(
     _CLOSING + rf"[ ]*(?:(?:/|&|=)[ ]*(?=\D)|(?:{_OR})[ ]*)"
     r"(?:(?:response|answer|assistant|output|model)[ ]*)?(?!\[\[)(?:[\[(*\"'（【［]{1,3}\w{1,2}\b|(?-i:[A-HJ-Z1-9]\b))",

@@ -77,7 +77,7 @@ class Judge(ChatClient):
                 self,
                 self.prompt,
                 questions,
-                lambda _, reply: read_pair(verdict, reply).verdict,
+                lambda _, reply, begun: read_pair(verdict, reply, begun).verdict,
                 "verdicts",
                 samples,
                 self.rubric_writer,
@@ -96,7 +96,7 @@ class Judge(ChatClient):
         if prompt is None or prompt.verdict.scale is None or reply.value is None:
             return None
         with suppress(InvalidAnswer):  # scores that only the values of a prompt's variables make readable
-            return read_pair(prompt.verdict, prompt.prefill + reply.answer.text).scores
+            return read_pair(prompt.verdict, reply.answer.text, prompt.prefill).scores
         return None
 
     def rate(self, questions: Sequence[Question], *, samples: int = 1) -> list[list[ParsedReply[float]]]:
@@ -116,7 +116,7 @@ class Judge(ChatClient):
                 self,
                 self.prompt,
                 shown,
-                lambda _, reply: read_score(verdict, reply),
+                lambda _, reply, begun: read_score(verdict, reply, begun),
                 "ratings",
                 samples,
                 self.rubric_writer,
@@ -163,7 +163,7 @@ class Judge(ChatClient):
                 self,
                 self.prompt,
                 questions,
-                lambda question, reply: read_list(verdict, reply, len(question.responses)),
+                lambda question, reply, begun: read_list(verdict, reply, len(question.responses), begun),
                 "lists",
                 samples,
                 self.rubric_writer,

@@ -47,7 +47,7 @@ def ask_prompt(
     judge: ChatClient,
     prompt: JudgePrompt,
     questions: Sequence[Question],
-    read: Callable[[Question, str], Value],
+    read: Callable[[Question, str, str], Value],
     label: str,
     samples: int,
     rubric_writer: ChatClient | None,
@@ -60,7 +60,7 @@ def ask_prompt(
         judge: The judge's model.
         prompt: Its prompt.
         questions: The questions.
-        read: Reads the last reply to a question, or raises `InvalidAnswer`.
+        read: Reads the last reply to a question, and the beginning that was sent of it; or raises `InvalidAnswer`.
         label: Name of the requests in messages, in the plural.
         samples: Number of replies to each question; see `ChatClient.ask`.
         rubric_writer: The second model, which writes the rubrics.
@@ -101,7 +101,7 @@ def ask_prompt(
     verdicts = judge.ask(
         sent,
         lambda one, attempt: _request(judge, one, label, attempt, prefilled=prefilled),
-        lambda one, reply: read(one.question, _continued(one, reply) if prefilled else reply),
+        lambda one, reply: read(one.question, reply, one.messages[-1]["content"] if prefilled else ""),
         label,
     )
     for index, one, verdict in zip(places, sent, verdicts, strict=True):
@@ -147,15 +147,6 @@ def _request(judge: ChatClient, entry: _Open, label: str, attempt: int, *, prefi
         attempt=entry.attempt + attempt,
         temperature_step=judge.temperature_step,
     )
-
-
-def _continued(entry: _Open, reply: str) -> str:
-    """Return a reply with the beginning that was sent, which some servers, such as llama.cpp, repeat."""
-    begun = entry.messages[-1]["content"]
-    repeated = reply.lstrip().startswith(begun.strip())
-    own = reply.lstrip()[len(begun.strip()) :] if repeated else reply
-    strip_thinking(own)  # refuses thinking without an end, also where the beginning ends its own
-    return begun + own
 
 
 def _text(_: _Open, reply: str) -> str:

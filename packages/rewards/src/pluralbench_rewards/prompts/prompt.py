@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from itertools import chain, pairwise
 from typing import Literal
 
-from pluralbench_calls.retry import InvalidAnswer
 from pluralbench_runs import FrozenModel, digest
 from pydantic import Field, model_validator
 
 from pluralbench_rewards.contract import EarlierPair, Message
 from pluralbench_rewards.judge_prompts import prompt_text
-from pluralbench_rewards.prompts.reading import LETTERS, Reading, read_list, read_pair, read_score
+from pluralbench_rewards.prompts.finding import LETTERS
+from pluralbench_rewards.prompts.reading import Reading
 
 Protocol = Literal["pairwise", "pointwise", "listwise"]
 
@@ -34,7 +34,8 @@ SHOWN: dict[Protocol, tuple[set[str], ...]] = {
 }
 """Variables of which a prompt needs one each, so that it shows all responses."""
 EACH = {
-    "turn": ("role", "content"),
+    "turn": ("role", "Role", "content"),
+    "first_turn": ("role", "Role", "content"),
     "response": ("number", "letter", "response"),
     "choice": ("question", "chosen", "rejected"),
 }
@@ -101,18 +102,22 @@ class Each(FrozenModel):
     """How entries of lists are written.
 
     Attributes:
-        turn: A turn in `{conversation}`.
+        turn: A turn in `{conversation}`, and in `{question}` if there are several; `{Role}` has a capital letter.
+        first_turn: The first turn. Default: as `turn`.
         response: A response in `{responses}`.
         choice: An earlier choice of the person in `{history}`.
         choices: Maximum number of earlier choices, the latest ones. Default: all.
         separator: Text between two entries.
+        rstrip: Leave out line ends and spaces at the end of turns and responses.
     """
 
     turn: str = "{role}: {content}"
+    first_turn: str | None = None
     response: str = "Response {number}:\n{response}"
     choice: str = "Question: {question}\nChosen answer: {chosen}\nOther answer: {rejected}"
     choices: int | None = Field(None, ge=1)
     separator: str = "\n\n"
+    rstrip: bool = False
 
 
 class RubricPrompt(FrozenModel):
@@ -164,7 +169,7 @@ class JudgePrompt(FrozenModel):
                 raise ValueError(f"the block {name} has the name of a variable")
             _check_names(text, known, f"in the block {name}")
         for name, own in EACH.items():
-            _check_names(getattr(self.each, name), own, f"in each.{name}")
+            _check_names(getattr(self.each, name) or "", own, f"in each.{name}")
         _check_messages(self.messages, (*known, *self.blocks), self.roles)
         if not (self.variables & {*QUESTION} or any(message.conversation for message in self.messages)):
             raise ValueError("the messages do not show the question; use {question} or {conversation}")
@@ -199,12 +204,6 @@ class JudgePrompt(FrozenModel):
             raise ValueError("a listwise verdict has a `scale`, or is the number or letter of the best response")
         if verdict.by_place and verdict.scale is None:
             raise ValueError("{number} or {letter} in a verdict reads scores, which need a `scale`")
-        if self.prefill:
-            try:
-                self.read(fill(self.prefill, dict.fromkeys(self.variables, "")), 2)
-            except InvalidAnswer:
-                return
-            raise ValueError("the beginning of the reply already has a verdict")
 
     @property
     def digest(self) -> str:
@@ -234,29 +233,24 @@ class JudgePrompt(FrozenModel):
                 parts[-1].append(message)
         return [tuple(part) for part in parts]
 
-    def read(self, reply: str, count: int) -> list[float]:
-        """Read a reply to so many responses; scores of a pair are 1 and 0, or 1/2 for a tie.
-
-        Raises:
-            InvalidAnswer: The reply does not say one verdict.
-        """
-        if self.protocol == "pairwise":
-            return {"A": [1.0, 0.0], "B": [0.0, 1.0], "C": [0.5, 0.5]}[read_pair(self.verdict, reply).verdict]
-        return (
-            [read_score(self.verdict, reply)] if self.protocol == "pointwise" else read_list(self.verdict, reply, count)
-        )
-
     def values(self, question: Question) -> dict[str, str]:
         """Return the values of all variables, with the blocks."""
-        each, responses = self.each, question.responses
-        turns = (fill(each.turn, turn) for turn in question.prompt)
+        each, responses, turns = self.each, [*question.responses], [*question.prompt]
+        if each.rstrip:
+            responses = [text.rstrip() for text in responses]
+            turns = [{**turn, "content": turn["content"].rstrip()} for turn in turns]
+        forms = [each.first_turn or each.turn, *[each.turn] * (len(turns) - 1)]
+        conversation = each.separator.join(
+            fill(form, {"role": turn["role"], "Role": turn["role"].capitalize(), "content": turn["content"]})
+            for form, turn in zip(forms, turns, strict=True)
+        )
         texts = (
             fill(each.response, {"number": str(place + 1), "letter": LETTERS[place % len(LETTERS)], "response": text})
             for place, text in enumerate(responses)
         )
         values = {
-            "question": prompt_text(question.prompt),
-            "conversation": each.separator.join(turns),
+            "question": turns[0]["content"] if len(turns) == 1 else conversation,
+            "conversation": conversation,
             "response": responses[0] if responses else "",
             "responses": each.separator.join(texts),
             "count": str(len(responses)),
