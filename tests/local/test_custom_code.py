@@ -232,7 +232,7 @@ def test_a_gate_in_the_models_code_sees_the_whole_conversation(
         ]
     assert max(differences(scored.scores, own)) < (1e-4 if dtype == "float32" else 0.1)
     assert (work_of(scored).batches == sum(len(set(group.responses)) for group in groups)) == (mode == "exact")
-    tokenizer.chat_template = "{{ messages[-1]['content'] }}"
+    tokenizer.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
     with pytest.raises(LocalError, match=r"fails on a conversation \(Token pattern not found in the list\)\.$"):
         score(model, groups[3:4], mode=mode)
 

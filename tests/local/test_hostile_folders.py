@@ -121,7 +121,8 @@ def test_token_ids_beyond_the_embedding_are_named(folder: Path) -> None:
 
 def test_responses_that_render_alike_are_counted_and_refused_where_all_do(folder: Path) -> None:
     model = load_classifier(str(folder))
-    tokenizer = make_tokenizer(template=TEMPLATE.replace("message['content']", "message['content'][:9]"))
+    begin = "(message['content'] if loop.first else message['content'][:9])"
+    tokenizer = make_tokenizer(template=TEMPLATE.replace("message['content']", begin))
     cut = replace(model, template=Template(tokenizer))
     groups = [Group("a", user("q"), ["the same beginning", "the same begging"]), Group("b", user("q"), ["yes", "no"])]
     scored = score(cut, [*groups, Group("c", user("q"), ["one", "one"])])

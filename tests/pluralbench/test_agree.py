@@ -12,8 +12,11 @@ from pluralbench.config import RecheckConfig
 from pluralbench.errors import RunError
 from pluralbench.evaluation.agree import Agreement, LargestDifference, agree
 from pluralbench.evaluation.causes import Diagnosis
+from pluralbench.evaluation.reloading import reload_model
 from pluralbench.reports.agreement import report_agreement
+from pluralbench.reports.runs import overview
 from pluralbench.results import Run
+from pluralbench.results.evaluations import ScoreRunConfig
 from reward_models import (
     BOS,
     ENDS_WITH_EOS,
@@ -284,6 +287,31 @@ def test_another_token_that_is_read_is_the_cause(rows: Rows, tmp_path: Path) -> 
     ]
     found = diagnosis_of(agree(run, write(tmp_path / "theirs.jsonl", theirs)))
     assert found.cause == "the last token, also if it is the padding token"
+
+
+@pytest.mark.heavy
+def test_the_date_in_a_template_is_the_cause(rows: Rows, tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification
+
+    tokenizer = make_tokenizer(template="{{ strftime_now('%d %B %Y') }}\n" + TEMPLATE)
+    folder = save_classifier(tmp_path / "model", tokenizer=tokenizer)
+    run = verbs.score(
+        folder, benchmark="pairs", data=write(tmp_path / "p.jsonl", rows), device="cpu", out=tmp_path / "run"
+    )
+    assert "Date that the chat template writes: 2024-07-26." in overview([run]).notes
+    loaded = load_plainly(AutoModelForSequenceClassification, folder)  # whose template writes today's date
+    theirs = [
+        {"id": row["id"]}
+        | {f"scores_{side}": logits_alone(loaded, usual_ids(row, row[side], tokenizer))[0] for side in SIDES}
+        for row in rows
+    ]
+    found = diagnosis_of(agree(run, write(tmp_path / "theirs.jsonl", theirs)))
+    assert found.cause == "today's date in the chat template"
+    dated = verbs.score(
+        folder, benchmark="pairs", data=tmp_path / "p.jsonl", device="cpu", out=tmp_path / "dated", date="2024-01-02"
+    )
+    assert isinstance(dated.config, ScoreRunConfig)
+    assert reload_model(dated, dated.config).date == "2024-01-02"
 
 
 def test_a_template_of_a_file_is_the_cause_if_the_models_own_gives_the_published_scores(

@@ -59,12 +59,12 @@ def left(folder: Path) -> list[str]:
 
 
 FITTING: dict[Any, dict[str, Any]] = {
-    LocalModel: {"kind": "token", "token_position": "reply", "device": "cpu"},
+    LocalModel: {"kind": "token", "token_position": "reply", "date": "2024-01-02", "device": "cpu"},
     JudgeConfig: {"protocol": "pairwise"},
 }
 """What all fields of a configuration fit, but those of `WITHOUT`."""
 WITHOUT: dict[Any, set[str]] = {
-    LocalModel: {"label", "reference", *STEP_FIELDS},
+    LocalModel: {"label", "reference", "read", *STEP_FIELDS},
     JudgeConfig: {"prompt", "rubric", "rubric_model", "rubric_base_url"},
 }
 

@@ -203,6 +203,11 @@ class GenerationRuntime(RuntimeConfig):
     library: Library = Field("transformers", description=LIBRARY)
 
     chat_template: Path | None = Field(None, description="Jinja file to use instead of the tokenizer's chat template.")
+    date: str | None = Field(
+        None,
+        description="Date (YYYY-MM-DD) in place of today's, which some chat templates write. Default: 2024-07-26, so "
+        "that no number depends on the day.",
+    )
 
 
 # Planners and personalized models: plan, personalize

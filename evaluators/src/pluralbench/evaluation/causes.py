@@ -206,7 +206,15 @@ def _judge(
 
 def _variants(model: "LocalRewardModel") -> "Iterator[tuple[str, LocalRewardModel]]":
     """Yield the model with one change each, and the change in words."""
-    from pluralbench_local.variants import longest, uncut, with_bos, with_cut, with_other_token, without_template
+    from pluralbench_local.variants import (
+        longest,
+        uncut,
+        with_bos,
+        with_cut,
+        with_other_token,
+        with_today,
+        without_template,
+    )
 
     if model.template.tokenizer.bos_token_id is not None:
         yield "no BOS token", with_bos(model, 0)
@@ -214,6 +222,9 @@ def _variants(model: "LocalRewardModel") -> "Iterator[tuple[str, LocalRewardMode
         yield "two BOS tokens", with_bos(model, 2)
     if model.template.tokenizer.chat_template and model.template.steps is None:
         yield "no chat template", without_template(model)
+    today = with_today(model)
+    if today is not None:
+        yield "today's date in the chat template", today
     other = with_other_token(model)
     if other is not None:
         yield other

@@ -143,7 +143,7 @@ def reload_model(
     configured, recorded = config.model, run.result.model
     if recorded.kind not in {"classifier", "implicit", "token", "process", "pairwise", "personal"}:
         raise RunError(f"{run.path} is of {recorded.name}, of the kind {recorded.kind}, which cannot be loaded here.")
-    settings = {name: value for name, value in configured.settings.items() if name in READING_FIELDS}
+    settings = {name: value for name, value in configured.settings.items() if name in {*READING_FIELDS, "date"}}
     return check_recipe(
         LocalModel,
         {

@@ -162,6 +162,7 @@ def _judge_again(
             name=str(rescoring.model),
             library=here.provider,
             dtype=here.extra.get("dtype", "auto"),
+            date=here.extra.get("date"),
             trust_remote_code=rescoring.trust_remote_code,
         )
         judge = judge_chat_model(model, config.judging, None)

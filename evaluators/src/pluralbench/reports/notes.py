@@ -294,6 +294,7 @@ def _input_notes(run: Run) -> dict[str, str]:
         settings = {
             "chat template": config.model.chat_template_digest and config.model.chat_template_digest[:DIGITS],
             "token to read": config.model.settings.get("read"),
+            "date": config.model.settings.get("date"),
             "dtype": None if config.model.dtype == "auto" else config.model.dtype,
             "maximum length": config.scoring.max_length and f"{config.scoring.max_length:,} tokens",
         }
@@ -306,6 +307,7 @@ def _input_notes(run: Run) -> dict[str, str]:
         "Read at the token before the padding token that ends the input, as the model's class does": _number(
             scored.inputs_ending_in_padding if scored else 0
         ),
+        "Date that the chat template writes": run.result.model.settings.get("date", ""),
         "Set in place of the model's own": ", ".join(f"{name} {value}" for name, value in settings.items() if value),
     }
 

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -140,6 +141,11 @@ class LocalModel(FrozenModel):
         None, description="Tokenizer to use instead of the model's own: a folder, or ORG/NAME on the Hub."
     )
     chat_template: Path | None = Field(None, description="Jinja file to use instead of the tokenizer's chat template.")
+    date: str | None = Field(
+        None,
+        description="Date (YYYY-MM-DD) in place of today's, which some chat templates write. Default: 2024-07-26, so "
+        "that no number depends on the day.",
+    )
     device: str = Field(
         "auto", description="auto, cpu, cuda, cuda:1, spread over all GPUs, or all: scored by a process on each GPU."
     )
@@ -157,6 +163,13 @@ class LocalModel(FrozenModel):
             )
         return device
 
+    @field_validator("date")
+    @classmethod
+    def _real_date(cls, day: str | None) -> str | None:
+        if day is not None and not _is_date(day):
+            raise ValueError(f"{one_line(day, 40)} is not a date of the form YYYY-MM-DD")
+        return day
+
     @model_validator(mode="after")
     def _fields_of_a_kind(self) -> Self:
         given = self._given()
@@ -167,9 +180,10 @@ class LocalModel(FrozenModel):
             name = next((name for name in fields if name in given and name not in own), None)
             if name is not None:
                 raise ValueError(f'`{name}=...` is for {kind} rewards; set `kind="{kind}"`, or leave it out')
-        classifier = next((name for name in ("label", "read") if getattr(self, name) is not None), None)
-        if classifier and self.kind == "implicit":
-            raise ValueError(f"`{classifier}=...` is for classifiers; leave it out")
+        if self.kind == "implicit" and self.label is not None:
+            raise ValueError("`label=...` is for classifiers; leave it out")
+        if self.kind not in {None, "classifier"} and self.read is not None:
+            raise ValueError("`read=...` is for sequence classifiers; leave it out")
         if self.kind == "token":
             check_token_reward(given)
         if self.has_steps():
@@ -199,7 +213,7 @@ class LocalModel(FrozenModel):
         """Return the record of the model before it is loaded: its digest or commit, and its settings."""
         template = self.template()
         trained, adapter = self.personal(), self.adapter()
-        recorded = {"read", "tokenizer", *TOKEN_FIELDS, *STEP_FIELDS}
+        recorded = {"date"} if trained is not None else {"read", "date", "tokenizer", *TOKEN_FIELDS, *STEP_FIELDS}
         settings = {name: value for name, value in self._given().items() if name in recorded}
         if self.tokenizer is not None:
             known = {
@@ -223,7 +237,7 @@ class LocalModel(FrozenModel):
             device=self.device,
             dtype=self.dtype,
             trust_remote_code=self.trust_remote_code,
-            settings=settings if trained is None else _settings(trained),
+            settings=settings if trained is None else settings | _settings(trained),
         )
 
     def personal(self) -> dict[str, Any] | None:
@@ -334,6 +348,13 @@ def _settings(personal: Mapping[str, Any]) -> dict[str, Any]:
         "backbone_commit": backbone.get("commit"),
     }
     return {name: value for name, value in (method | source).items() if value is not None}
+
+
+def _is_date(day: str) -> bool:
+    try:
+        return datetime.strptime(day, "%Y-%m-%d").strftime("%Y-%m-%d") == day
+    except ValueError:
+        return False
 
 
 def described(model: str | Path | LocalModel, **fields: Any) -> LocalModel:

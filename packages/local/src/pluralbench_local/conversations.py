@@ -12,6 +12,8 @@ from transformers import PreTrainedTokenizerBase
 
 from pluralbench_local.errors import LocalError
 from pluralbench_local.packing import Tokens, common_prefix
+from pluralbench_local.rendering import apply_chat_template
+from pluralbench_local.template_checks import check_template
 
 MAX_TEXTS = 1024  # conversations in one call of the tokenizer
 MAX_CHARACTERS = 2_000_000  # of several conversations in one call; the tokenizer needs about 200 bytes for each
@@ -98,8 +100,8 @@ class Template:
             raise LocalError("The tokenizer has no chat template; give one as `chat_template=...`.")
         try:
             text = str(
-                self.tokenizer.apply_chat_template(
-                    list(messages), tokenize=False, add_generation_prompt=opening, **self.options
+                apply_chat_template(
+                    self.tokenizer, messages, tokenize=False, add_generation_prompt=opening, **self.options
                 )
             )
         except Exception as error:  # noqa: BLE001 - a template is a program and may raise anything
@@ -179,11 +181,13 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
             start of the prompt's longest message; template and responses stay complete.
 
     Raises:
-        LocalError: If a prompt has no response, or a conversation is too long under `error`.
+        LocalError: If a prompt has no response, a conversation is too long under `error`, or the template leaves out a
+            message.
     """
     without_response = next((group for group in groups if not group.responses), None)
     if without_response is not None:
         raise LocalError(f"The prompt {without_response.id} has no response to score; leave it out.")
+    check_template(groups, template)
     tokenized = list(_tokenize_groups(groups, template))
     long = [index for index, result in enumerate(tokenized) if _longest(result) > limit]
     if long and on_overflow == "error":

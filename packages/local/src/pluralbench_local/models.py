@@ -26,6 +26,7 @@ from pluralbench_local.config import LocalModel
 from pluralbench_local.errors import LocalError
 from pluralbench_local.own_code import loader_of, restore_constants, restore_rope_scaling, with_former_names
 from pluralbench_local.planning import check_before_loading, saved_parameters
+from pluralbench_local.rendering import set_date
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel  # importing it takes seconds: what needs no weights is checked before
@@ -83,6 +84,7 @@ def load_tokenizer(source: LocalModel) -> PreTrainedTokenizerBase:
             template = load_tokenizer(whole).chat_template
     if template is not None:
         tokenizer.chat_template = template
+    set_date(tokenizer, source.date)
     return cast("PreTrainedTokenizerBase", tokenizer)
 
 

@@ -76,7 +76,7 @@ def make_scorer(
     template: Template,
     scoring: ScoringConfig,
     max_length: int | None = None,
-    lacking: Sequence[str] = ("reference", "label"),
+    lacking: Sequence[str] = ("reference", "label", "read"),
 ) -> LocalRewardModel:
     """Return what computes the numbers of a pairwise model, and measures their tolerance.
 

@@ -42,6 +42,7 @@ from pluralbench_local.network import (
 )
 from pluralbench_local.packing import Tokens
 from pluralbench_local.planning import default_budget
+from pluralbench_local.rendering import date_settings
 from pluralbench_local.step_heads import step_scores
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ class LocalRewardModel:
         loaded = "commit" if record.base is None else "base_commit"
         commit = fields.pop("commit") or getattr(record, loaded)
         settings = record.settings | self.kind.settings(self.network)
-        settings |= quantization_settings(self.network.model.config)
+        settings |= quantization_settings(self.network.model.config) | fields["settings"]
         return record.model_copy(update=fields | {"kind": self.kind.name, loaded: commit, "settings": settings})
 
     def rewards(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[float], int]:
@@ -350,6 +351,7 @@ def loaded_fields(model: Runnable) -> dict[str, Any]:
         "parameters": None if quantization_settings(network.model.config) else _parameters(network.model),
         "device": str(network.device),
         "dtype": str(network.dtype).removeprefix("torch."),
+        "settings": date_settings(model.template.tokenizer),
     }
 
 

@@ -109,7 +109,7 @@ def train(
     """
     options = options or TrainingConfig()
     base = described(model, **fields)
-    check_base(base, {"kind", "label", "reference", "dtype"}, "Training a reward model")
+    check_base(base, {"kind", "label", "reference", "read", "dtype"}, "Training a reward model")
     check(rankings, "rankings")
     if held_out is not None:
         check(held_out, HELD_OUT)

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 from copy import copy
 from dataclasses import replace
+from datetime import date
 from functools import partial
 from typing import Any, Literal
 
 from pluralbench_rewards import ScoringConfig
 
+from pluralbench_local.rendering import date_settings, set_date
 from pluralbench_local.scoring import UNLIMITED, LocalRewardModel
 
 Cut = Literal["left", "right"]
@@ -65,6 +67,15 @@ def with_other_token(model: LocalRewardModel) -> tuple[str, LocalRewardModel] | 
             model, template=replace(template, unread=None)
         )
     return "the last token that is not the padding token", replace(model, template=replace(template, unread=padding))
+
+
+def with_today(model: LocalRewardModel) -> LocalRewardModel | None:
+    """Return the model whose chat template writes today's date; None if it writes no date."""
+    tokenizer: Any = copy(model.template.tokenizer)
+    if not date_settings(tokenizer):
+        return None
+    set_date(tokenizer, str(date.today()))
+    return replace(model, template=replace(model.template, tokenizer=tokenizer))
 
 
 def uncut(model: LocalRewardModel) -> LocalRewardModel:

@@ -23,7 +23,7 @@ TEMPLATE_FIELDS = {"add_generation_prompt": bool, "continue_final_message": bool
 """Request fields that change how the chat template renders the messages, with their types, as in vLLM's server."""
 EXTRA_FIELDS = {"top_k": int, "logprobs": bool, "top_logprobs": int, **TEMPLATE_FIELDS}
 TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
-OWN_FIELDS = ("chat_template", "dtype")
+OWN_FIELDS = ("chat_template", "date", "dtype")
 """Request fields that tell models of the same weights apart."""
 FIELDS = {"messages", "temperature", "top_p", "seed", *TOKEN_LIMITS, *EXTRA_FIELDS, *OWN_FIELDS}
 REWARD_ARCHITECTURES = ("ForSequenceClassification", "ForTokenClassification", "RewardModel", "ForRewardModeling")
@@ -50,7 +50,7 @@ def language_model(model: str | Path | LocalModel) -> LanguageModel:
     source = LanguageModel(**given.model_dump(exclude_unset=True))
     source.check_location()
     source.check_merged()
-    wrong = [name for name in ("label", "reference") if getattr(source, name) is not None]
+    wrong = [name for name in ("label", "reference", "read") if getattr(source, name) is not None]
     if wrong:
         raise PolicyError(f"Sampling takes no `{wrong[0]}=...`, which is for reward models; remove it.")
     if Path(source.name).is_dir():
@@ -94,6 +94,7 @@ def chat_model_of(
             )
     template = source.template()
     extra |= {} if template is None else {"chat_template": digest(template)}
+    extra |= {} if source.date is None else {"date": source.date}
     extra |= {} if source.dtype == "auto" else {"dtype": source.dtype}
     return ChatModel(
         provider=source.library,

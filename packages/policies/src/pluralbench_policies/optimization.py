@@ -116,7 +116,7 @@ def check_installed(options: OptimizeConfig) -> None:
 
 def _check(base: LocalModel, tasks: Sequence[Task], options: OptimizeConfig) -> None:
     check_installed(options)
-    check_base_model(base, {"kind", "label", "reference", "dtype"}, "Optimizing a policy")
+    check_base_model(base, {"kind", "label", "reference", "read", "dtype"}, "Optimizing a policy")
     if not tasks:
         raise PolicyError("There are no tasks to optimize on.")
     check_unique_ids((task.group.id for task in tasks), "tasks")

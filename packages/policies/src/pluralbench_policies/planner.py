@@ -12,6 +12,7 @@ from typing import Any
 from pluralbench_local import LocalError, LocalModel
 from pluralbench_local.config import described
 from pluralbench_local.models import load_model
+from pluralbench_local.rendering import apply_chat_template
 from pluralbench_local.training_job import Kind, Result, Trained, at_commit, check_unique_ids, run_job, saved_network
 from pluralbench_runs import Json, recipe_values, rng_for
 from transformers import AutoModelForCausalLM
@@ -112,7 +113,7 @@ def train_planner(
 
 def _check(base: LocalModel, examples: Sequence[PlanExample], held_out: Sequence[PlanExample] | None) -> None:
     check_libraries("Training a planner", ("trl", "datasets", "peft"))
-    check_base_model(base, {"kind", "label", "reference"}, "Training a planner")
+    check_base_model(base, {"kind", "label", "reference", "read"}, "Training a planner")
     for part, what in ((examples, "examples"), (held_out, "held-out examples")):
         if part is not None:
             if not part:
@@ -156,7 +157,7 @@ def _tokenize(name: str, tokenizer: Any, example: PlanExample) -> TokenizedExamp
     with template_errors(name):
         prompt = prompt_ids(tokenizer, messages)
         conversation = [*messages, {"role": "assistant", "content": example.plan}]
-        ids = list(tokenizer.apply_chat_template(conversation, tokenize=True, return_dict=True)["input_ids"])
+        ids = list(apply_chat_template(tokenizer, conversation, tokenize=True, return_dict=True)["input_ids"])
     if ids[: len(prompt)] != prompt:
         raise PolicyError(
             f"The chat template of {name} changes the prompt of the example {example.id} when the answer is added; set "

@@ -12,6 +12,7 @@ from jinja2 import TemplateError
 from pluralbench_local import LocalError, LocalModel
 from pluralbench_local.models import load_model, load_tokenizer, silence_transformers
 from pluralbench_local.packing import to_device
+from pluralbench_local.rendering import apply_chat_template
 from pluralbench_local.training_job import check_base
 from pluralbench_rewards import Message
 from pluralbench_runs import install_command, one_line
@@ -80,7 +81,7 @@ def end_ids(model: Any, tokenizer: Any) -> list[int]:
 def prompt_ids(tokenizer: Any, messages: Sequence[Message]) -> list[int]:
     """Tokenize a prompt with the chat template, including the generation prompt."""
     options = {"tokenize": True, "return_dict": True, "add_generation_prompt": True}
-    return list(tokenizer.apply_chat_template([dict(message) for message in messages], **options)["input_ids"])
+    return list(apply_chat_template(tokenizer, messages, **options)["input_ids"])
 
 
 def make_rows(prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[int]], device: torch.device) -> Rows:

@@ -18,6 +18,7 @@ import torch
 from datasets import Dataset
 from pluralbench_local import LocalModel
 from pluralbench_local.models import hub_options, silence_transformers
+from pluralbench_local.rendering import fixed_date
 from pluralbench_local.training_job import CHECKPOINT, CheckpointClock, keep_checkpoint, newest_checkpoint
 from transformers import PrinterCallback, TrainerCallback
 from trl.trainer.grpo_config import GRPOConfig
@@ -186,7 +187,8 @@ def optimize_by_trl(
                 saved=draw_curves,
             )
         )
-        trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
+        with fixed_date(tokenizer):
+            trainer.train(resume_from_checkpoint=checkpoint and str(checkpoint))
 
 
 @dataclass

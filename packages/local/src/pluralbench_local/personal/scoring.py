@@ -189,7 +189,8 @@ class Personal:
     def record(self) -> ModelRecord:
         """Return the record of the model, completed by what loading its backbone determined."""
         fields = {key: value for key, value in self.backbone.loaded_fields().items() if key != "commit"}
-        return self.source.record().model_copy(update=fields)
+        record = self.source.record()
+        return record.model_copy(update=fields | {"settings": record.settings | fields.get("settings", {})})
 
     def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
         """Score the responses of every group; see `pluralbench_rewards.RewardModel.score`.
@@ -342,6 +343,7 @@ def _find_backbone(model: LocalModel, folder: Path, trained: BackboneRecord) -> 
         name=trained.name if path is None else str(path),
         revision=trained.commit if path is None else None,
         chat_template=model.chat_template,
+        date=model.date,
         device=model.device,
         dtype=trained.dtype if model.dtype == "auto" and trained.dtype else model.dtype,
         trust_remote_code=model.trust_remote_code,

@@ -28,6 +28,7 @@ from pluralbench_local.kinds import kind_of
 from pluralbench_local.labels import check_label, reward_of
 from pluralbench_local.models import load_config, load_tokenizer
 from pluralbench_local.packing import Tokens
+from pluralbench_local.rendering import date_settings
 from pluralbench_local.scoring import token_limit
 from pluralbench_local.served.checking import Items, check, check_unchanged, load_head, weight_files
 from pluralbench_local.served.config import NO_STEPS, ServedModel
@@ -60,7 +61,9 @@ class Served:
             "chat_template_digest": digest(str(self.template.tokenizer.chat_template)),
             "architecture": next(iter(self.config.architectures or []), None),
         }
-        return self.model.record().model_copy(update=fields)
+        record = self.model.record()
+        settings = record.settings | date_settings(self.template.tokenizer)
+        return record.model_copy(update=fields | {"settings": settings})
 
     def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
         """Score the responses of every group; see `pluralbench_rewards.RewardModel.score`.
