@@ -11,12 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_release import TablesError, read_tables
 
-LEAVES = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False)
-LEAVES |= st.text('ab1\n"[{é', max_size=3) | st.sampled_from(
-    [0, 1, 2**53 + 1, 1.0, "1", "true", "null", "[]", '{"a":1}']
+SCALARS: st.SearchStrategy[Any] = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.text('ab1\n"[{é', max_size=3),
+    st.sampled_from([0, 1, 2**53 + 1, 1.0, "1", "true", "null", "[]", '{"a":1}']),
 )
 VALUES = st.recursive(
-    LEAVES,
+    SCALARS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner, max_size=2),
     max_leaves=6,
 )

@@ -153,7 +153,8 @@ def _dtype(values: Sequence[Json], path: tuple[object, ...]) -> pl.DataType | No
     """Return the type that holds all values; None if polars has to find it. Raises `_MixedKindsError`."""
     kinds = {*map(type, values)} - {type(None)}
     if kinds == {list}:
-        inner = _dtype([*chain.from_iterable(value for value in values if value is not None)], (*path, ELEMENT))  # type: ignore[arg-type]
+        lists: list[Any] = [value for value in values if value is not None]
+        inner = _dtype([*chain.from_iterable(lists)], (*path, ELEMENT))
         return None if inner is None else pl.List(inner)
     if kinds == {dict}:
         objects: list[Any] = [value for value in values if value is not None]
