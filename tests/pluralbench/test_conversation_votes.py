@@ -51,7 +51,7 @@ def test_turns_are_items_with_the_conversation_up_to_them(tmp_path: Path) -> Non
     assert "has no column `x_choice`" in refused(tmp_path, [{"chat": 1, "x_prompt": "p"}], described)
 
 
-def marked(folder: Path, people: Rows, utterances: Rows | None = None) -> Path:
+def marked(folder: Path, people: Rows, utterances: Rows | None = None, suffix: str = ".jsonl") -> Path:
     """Choices in the shape of PRISM, and a table of the people."""
     rows = [
         {
@@ -67,7 +67,7 @@ def marked(folder: Path, people: Rows, utterances: Rows | None = None) -> Path:
         for place in range(3)
     ]
     write(folder / "utterances_train.jsonl", utterances or rows)
-    write(folder / "survey_train.jsonl", people)
+    write(folder / f"survey_train{suffix}", people)
     return folder
 
 
@@ -77,9 +77,10 @@ def person(number: object, **values: Any) -> dict[str, Any]:
     return {"user_id": number, **own, **objects, **values}
 
 
-def test_marks_are_votes_and_a_table_of_people_has_their_attributes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", [".jsonl", ".json", ".parquet"])
+def test_marks_are_votes_and_a_table_of_people_has_their_attributes(tmp_path: Path, suffix: str) -> None:
     known = find_benchmark("prism")
-    items = load_items(known, str(marked(tmp_path / "a", [person("1"), person("7")])))
+    items = load_items(known, str(marked(tmp_path / "a", [person("1"), person("7")], suffix=suffix)))
     votes = votes_of(items, known)
     # Nobody marked an answer to the last question, and the survey lacks the first person.
     assert votes.select("id", "annotator", "response").rows() == [("i0", "0", 0), ("i1", "1", 1), ("i2", "0", 2)]

@@ -56,6 +56,9 @@ def needed_columns(benchmark: Benchmark) -> Callable[[str], object]:
     names = {name for columns in described for name in named_columns(benchmark, columns)}
     names |= {*benchmark.reference.columns.values()} if benchmark.reference else set()
     parts = {part for name in names for part in (name, *name.split(JOINED))}
+    people = benchmark.annotations.people if benchmark.annotations else None
+    if people is not None:  # whose table is read in the same way
+        parts |= {part.removeprefix(f"{people.table}{PATH}") for part in parts} | {people.id}
     forms = parts | {part.partition(PATH)[0] for part in parts} | ({NUMBERED} if benchmark.turns else set())
     return re.compile("|".join(re.escape(form).replace(re.escape(NUMBERED), ".*") for form in forms)).fullmatch
 
