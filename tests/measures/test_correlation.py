@@ -179,3 +179,11 @@ def test_ndcg_and_the_weighted_tau_know_which_side_is_the_benchmark() -> None:
     there, back = found(BENCHMARK, PPO), found(PPO, BENCHMARK)
     assert there["ndcg"] != pytest.approx(back["ndcg"], abs=0.001)
     assert there["weighted_tau"] != pytest.approx(back["weighted_tau"], abs=0.001)
+
+
+@given(seed=st.integers(0, 10_000), models=st.integers(2, 12))
+def test_the_order_of_the_models_changes_no_digit(seed: int, models: int) -> None:
+    rng = np.random.default_rng(seed)
+    first, second = rng.integers(0, 8, (2, models)) / 7
+    order = rng.permutation(models)
+    assert str(found(first[order], second[order])) == str(found(first, second))  # NaN is not equal to itself

@@ -4,6 +4,8 @@ from itertools import combinations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pluralbench_measures import crossed
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.crossed import (
@@ -169,19 +171,25 @@ def test_a_model_that_serves_one_group_only_shows_that_gap_and_no_other() -> Non
     assert found.gap.low == 0
 
 
-def test_names_and_order_change_no_gap() -> None:
-    rng = np.random.default_rng(5)
-    credit, group, votes, stratum = served(rng, [0.7, 0.6, 0.65], people=25)
-    found = group_accuracies(credit, group, votes, stratum)
+@given(seed=st.integers(0, 10_000))
+def test_names_and_order_change_no_digit_of_a_gap(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    credit, _, votes, stratum = in_strata(rng, 2, people=75)
+    group = votes.person % 3
+    credit = credit * rng.choice([1, 0.5, 1 / 3], len(credit))
     order = rng.permutation(len(credit))
-    names, people, prompts = np.array([2, 0, 1]), rng.permutation(75), rng.permutation(150)
-    other = group_accuracies(
-        credit[order], names[group[order]], Votes(prompts[votes.prompt[order]], people[votes.person[order]]), stratum
-    )
-    assert other.p_value == found.p_value
-    assert {key: other.accuracies[names[key]] for key in found.accuracies} == pytest.approx(found.accuracies)
-    for side in ("value", "low", "high"):
-        assert getattr(other.gap, side) == pytest.approx(getattr(found.gap, side), abs=1e-12)
+    names, people, prompts = np.array([2, 0, 1]), rng.permutation(75), rng.permutation(100)
+    renamed = Votes(prompts[votes.prompt[order]], people[votes.person[order]])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crossed, "PERMUTATIONS", 99)
+        found = group_accuracies(credit, group, votes, stratum)
+        other = group_accuracies(credit[order], group[order], renamed, 1 - stratum[order])
+        assert other == found
+        other = group_accuracies(credit[order], names[group[order]], renamed, stratum[order])
+        assert other.p_value == found.p_value
+        assert {key: other.accuracies[names[key]] for key in found.accuracies} == found.accuracies
+    whole, again = (mean_of_votes(*one) for one in ((credit, votes), (credit[order], renamed)))
+    assert whole == again
 
 
 def test_groups_of_few_people_and_of_unknown_ones_take_no_part_in_the_gap() -> None:
@@ -202,6 +210,48 @@ def test_people_are_compared_within_strata() -> None:
     found = group_accuracies(credit, group, votes, group)
     assert found.gap.value == pytest.approx(0.4, abs=0.05)
     assert found.p_value is None
+
+
+def in_strata(rng: np.random.Generator, strata: int, people: int = 60, sd: float = 1.5) -> Drawn:
+    """Votes of people who differ, each in some of the strata, and of groups that do not."""
+    member = rng.random((strata, people)) < 0.8
+    person = np.concatenate([np.repeat(np.flatnonzero(own), 15) for own in member])
+    stratum = np.repeat(np.arange(strata), 15 * member.sum(1))
+    effects = sd * rng.standard_normal(people)
+    credit = (rng.random(len(person)) < norm.cdf(0.5 + effects[person])).astype(np.float64)
+    prompt = rng.integers(0, 50, len(person)) + 50 * stratum
+    return credit, (rng.permutation(people) % 2)[person], Votes(prompt, person), stratum
+
+
+def test_a_person_keeps_one_group_in_all_strata(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By plain permutations of the people who vote in the same strata."""
+    monkeypatch.setattr(crossed, "PERMUTATIONS", 1999)
+    rng = np.random.default_rng(4)
+    credit, group, votes, stratum = in_strata(rng, 3)
+    people = np.arange(60)
+    strata_of = [frozenset(stratum[votes.person == one].tolist()) for one in people]
+    label = np.array([group[votes.person == one][0] if strata_of[one] else 0 for one in people])
+
+    def gap(labels: np.ndarray) -> float:
+        of_votes = labels[votes.person]
+        return float(abs(credit[of_votes == 0].mean() - credit[of_votes == 1].mean()))
+
+    larger = 1
+    for _ in range(1999):
+        labels = label.copy()
+        for own in {*strata_of}:
+            inside = np.array([one == own for one in strata_of])
+            labels[inside] = rng.permutation(labels[inside])
+        larger += gap(labels) >= gap(label) - 1e-9
+    assert group_accuracies(credit, group, votes, stratum).p_value == pytest.approx(larger / 2000, abs=0.04)
+
+
+@pytest.mark.heavy
+def test_the_test_of_a_gap_keeps_its_level_where_people_vote_in_several_strata(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crossed, "PERMUTATIONS", 199)
+    rng, draws = np.random.default_rng(19), 150
+    rejected = sum((group_accuracies(*in_strata(rng, 5)).p_value or 0) <= 0.05 for _ in range(draws))
+    assert rejected / draws <= 0.09  # two standard errors above 0.05
 
 
 @pytest.mark.heavy

@@ -139,9 +139,8 @@ def test_rows_may_come_in_any_order_and_names_with_spaces(tables: Callable[..., 
     head, *rows = BENCHMARK.splitlines()
     shuffled = "\n".join([head.replace("model", " model "), *(f"  {row}  " for row in reversed(rows))])
     again = correlate(*tables("\ufeff" + shuffled, BEST_OF_N), columns=["art", "lifestyle", "society"]).as_dict()
-    for name in ("ndcg", "rbo", "weighted_tau", "spearman", "standard"):
-        assert again[name] == pytest.approx(first[name])
-    assert (again["p_values"], again["intervals"]) == (first["p_values"], first["intervals"])
+    for name in ("ndcg", "rbo", "weighted_tau", "spearman", "standard", "p_values", "intervals"):
+        assert again[name] == first[name]
 
 
 def test_models_on_one_side_only_are_left_out_and_named(tables: Callable[..., list[Path]]) -> None:

@@ -261,8 +261,7 @@ def _statistics(
     models, reliability_product = len(benchmark.names), _joint_reliability([benchmark, downstream])
     has_noise = benchmark.resampled is not None or downstream.resampled is not None
     statistics = {}
-    order = np.lexsort([downstream.scores, benchmark.scores])  # that of the models would change the last digits
-    for name, values in rank_statistics(benchmark.scores[order], downstream.scores[order]).items():
+    for name, values in rank_statistics(benchmark.scores, downstream.scores).items():
         value = float(values[0])
         if np.isnan(value):
             statistics[name] = Statistic(None, None, None, None, None)

@@ -160,10 +160,14 @@ def _ranks(values: Array) -> Array:
 def folds_of(scores: Array, counts: Array, cluster: Ints) -> Ints:
     """Assign whole clusters of items to `FOLDS` folds by their scores and votes, whatever the names and the order.
 
+    Responses count by their votes, then by their scores, so that which one comes first in the data makes no difference.
+
     Returns:
         The fold of each item. Shape (items,).
     """
     place = np.unique(cluster, return_inverse=True)[1].ravel()
+    order = np.lexsort([scores, -counts], axis=1)  # responses without their places in the data
+    scores, counts = (np.take_along_axis(values, order, axis=1) for values in (scores, counts))
     columns = np.concatenate([np.nan_to_num(scores), counts, np.ones((len(scores), 1))], axis=1)
     sums = np.stack([np.bincount(place, column) for column in columns.T])
     return (np.lexsort(sums.round(9)).argsort() % FOLDS)[place].astype(np.int64)

@@ -79,6 +79,8 @@ def rank_statistics(benchmark: Array, downstream: Array) -> dict[str, Array]:
         raise MeasuresError("A correlation needs at least two models.")
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         raise MeasuresError("The scores contain a value that is not a finite number.")
+    order = np.lexsort([second[0], first[0]])  # the order of a sum changes its last digits
+    first, second = first[:, order], second[:, order]
     rows, models = max(len(first), len(second)), first.shape[1]
     size = max(1, COMPARED_AT_ONCE // models**2)
     parts = [

@@ -89,7 +89,8 @@ def variance_of_pairs(interaction: Array, item: Ints, response: Ints, person: In
     if not len(values):
         return 0.0
     values = values - fsum(values) / len(values)  # exact sums, which the order of people does not change
-    return max(0.0, fsum(np.bincount(pairs, values) ** 2) - fsum(values**2))
+    order = np.argsort(values, kind="stable")
+    return max(0.0, fsum(np.bincount(pairs[order], values[order]) ** 2) - fsum(values**2))
 
 
 def share_of_votes(credit: Array, votes: Votes, influence: Array | None = None, pairs: float = 0.0) -> Estimate:
@@ -186,8 +187,9 @@ def _widening(influence: Array, votes: Votes, pairs: float = 0.0) -> float:
 
     person = _distinct(votes.person)
     both = np.unique(votes.prompt * (int(person.max()) + 1) + person, return_inverse=True)[1]
+    order = np.argsort(influence, kind="stable")  # sums depend on their order in the last digits
     (over_prompts, prompts), (over_people, people), (over_both, _) = (
-        _variance(influence, cluster) for cluster in (votes.prompt, person, both)
+        _variance(influence[order], cluster[order]) for cluster in (votes.prompt, person, both)
     )
     if over_prompts <= ROUNDING**2:
         return 1.0
@@ -201,7 +203,7 @@ def _variance(influence: Array, cluster: Ints) -> tuple[float, float]:
     """Sum the squared influences of clusters; also return the effective number of clusters, by their sizes."""
     sums, sizes = np.bincount(cluster, influence), np.bincount(cluster).astype(np.float64)
     number = sizes.sum() ** 2 / (sizes**2).sum()
-    return float((sums**2).sum() * number / max(number - 1, 1)), float(number)
+    return fsum(sums**2) * number / max(number - 1, 1), float(number)
 
 
 def _distinct(person: Ints) -> Ints:
@@ -231,8 +233,9 @@ class Groups:
         gap: The largest accuracy less the smallest, of groups with at least `MIN_PEOPLE` people; without a value if
             these are fewer than two. The interval holds for the true gap, whichever groups are the extremes: its bounds
             are the largest bounds of the differences of all pairs, which hold jointly (Bonferroni).
-        p_value: Share of permutations of people among groups, within strata, whose gap is at least as large; None if
-            no stratum has people of two groups.
+        p_value: Share of permutations of people among groups whose gap is at least as large. A person keeps one group
+            in all strata, so those who vote in the same strata are permuted among each other. None if there are none
+            of two groups.
     """
 
     accuracies: Mapping[int, Estimate]
@@ -333,17 +336,23 @@ def gap_difference(first: Array, second: Array, group: Ints, votes: Votes) -> tu
 
 def _gap_p_value(credit: Array, group: Ints, votes: Votes, stratum: Ints, seed: int) -> float | None:
     known = votes.person != UNKNOWN
+    credit, stratum = credit[known], stratum[known]
+    (groups, _), own = np.unique([group[known], votes.person[known]], axis=1, return_inverse=True)
+    own = own.ravel()
+    won, counts = (np.bincount(own, weights).astype(np.float64) for weights in (credit, None))
+    votes_in = np.zeros((len(groups), int(stratum.max()) + 1), dtype=np.bool_)
+    votes_in[own, stratum] = True
+    same_strata = np.unique(votes_in, axis=0, return_inverse=True)[1].ravel()
     # Numbered by the votes, so that names and the order of rows do not change which permutations are drawn.
-    named = [_by_size(one[known], credit[known]) for one in (stratum, group)]
-    (strata, groups, _), own = np.unique([*named, votes.person[known]], axis=1, return_inverse=True)
-    won, counts = np.bincount(own.ravel(), credit[known]), np.bincount(own.ravel()).astype(np.float64)
-    order = np.lexsort([won, counts, groups, strata])
-    strata, groups, won, counts = strata[order], groups[order], won[order], counts[order]
-    strata_of = [np.flatnonzero(strata == one) for one in np.unique(strata)]
-    if all(len(np.unique(groups[places])) == 1 for places in strata_of):
+    places, groups = (_by_votes(labels, won, counts) for labels in (same_strata, groups))
+    order = np.lexsort([won, counts, groups, places])
+    places, groups, won, counts = places[order], groups[order], won[order], counts[order]
+    same = np.split(np.arange(len(places)), np.flatnonzero(np.diff(places)) + 1)
+    permuted = [people for people in same if groups[people[0]] != groups[people[-1]]]
+    if not permuted:
         return None
-    # People of a stratum and a group are next to each other.
-    starts = np.flatnonzero(np.diff(strata, prepend=-1) | np.diff(groups, prepend=-1))
+    # People of a group who vote in the same strata are next to each other.
+    starts = np.flatnonzero(np.diff(places, prepend=-1) | np.diff(groups, prepend=-1))
     into = (groups[starts][:, None] == np.unique(groups)).astype(np.float64)
 
     def gaps(people: Ints) -> Array:
@@ -356,16 +365,18 @@ def _gap_p_value(credit: Array, group: Ints, votes: Votes, stratum: Ints, seed: 
     while remaining:
         size = min(remaining, max(1, PERMUTED_AT_ONCE // len(groups)))
         people = np.tile(every, (size, 1))
-        for places in strata_of:
-            within = slice(places[0], places[-1] + 1)
+        for one in permuted:
+            within = slice(one[0], one[-1] + 1)
             people[:, within] = generator.permuted(people[:, within], axis=1)
         larger += int((gaps(people) >= observed - ROUNDING).sum())
         remaining -= size
     return larger / (PERMUTATIONS + 1)
 
 
-def _by_size(labels: Ints, credit: Array) -> Ints:
-    """Number labels by how many votes they have, then by the sum of their credit."""
-    place = np.unique(labels, return_inverse=True)[1].ravel()
-    order = np.lexsort([np.bincount(place, credit), np.bincount(place)])
-    return order.argsort()[place].astype(np.int64)
+def _by_votes(labels: Ints, won: Array, counts: Array) -> Ints:
+    """Number labels of people by the votes and the credits of their people."""
+    place, sizes = np.unique(labels, return_inverse=True, return_counts=True)[1:]
+    people = np.split(np.lexsort([won, counts, place]), np.cumsum(sizes)[:-1])
+    keys = [(len(own), counts[own].tolist(), won[own].tolist()) for own in people]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return np.argsort(order)[place].astype(np.int64)
