@@ -43,6 +43,12 @@ def test_a_number_that_no_metric_has_is_refused(key: MetricKey, problem: str) ->
         metrics_frame([(key, Estimate(0.5))])
 
 
+def test_a_number_beyond_any_scale_says_what_to_do() -> None:
+    with pytest.raises(RunError) as caught:
+        metrics_frame([(MetricKey("mean_margin"), Estimate(-2e300))])
+    assert str(caught.value) == "The metrics: mean_margin: `value`: -2e+300 is beyond ±1e+100; scale the scores down."
+
+
 def test_benchmarks_name_optional_metrics() -> None:
     named = {metric.name for one in known_benchmarks().values() for metric in named_metrics(one)}
     assert named == {name for name, metric in METRICS.items() if metric.optional}

@@ -111,6 +111,8 @@ def check_metrics(frame: pl.DataFrame, where: str = "The metrics") -> pl.DataFra
         except ValidationError as error:
             first = error.errors()[0]
             name = f"`{first['loc'][0]}`: " if first["loc"] else ""
+            if first["type"] in {"less_than_equal", "greater_than_equal"} and isinstance(first["input"], float):
+                first["msg"] = f"{first['input']:.2g} is beyond ±{MAX_NUMBER:g}; scale the scores down"
             raise RunError(f"{where}: {key_text(row)}: {name}{first['msg'].removeprefix('Value error, ')}.") from None
         if (row["low"] is None) != (row["high"] is None):
             raise RunError(f"{where}: {key_text(row)} has only one bound of an interval.")
