@@ -1,8 +1,8 @@
 """Runs on votes of people end to end: the report's tables, notes and figures, and the comparison of two runs."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,6 +18,7 @@ from pluralbench.reports.runs import overview
 from pluralbench.reports.tables import Table
 from pluralbench.results.finding import find_runs
 from pluralbench.results.runs import Run
+from polars.testing import assert_frame_equal
 from written_tables import write
 
 BENCHMARK = """
@@ -40,6 +41,7 @@ annotator = "person"
 attributes = { country = "country" }
 """
 QUESTIONS, PEOPLE, EACH = 40, 50, 8
+Rows = list[dict[str, str | None]]
 
 
 def by_ghana(groups: Sequence[Group]) -> list[list[float]]:
@@ -51,11 +53,9 @@ def by_ghana(groups: Sequence[Group]) -> list[list[float]]:
     ]
 
 
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
-    folder = tmp_path_factory.mktemp("opinions")
+def opinions() -> Rows:
     rng = np.random.default_rng(1)
-    rows = []
+    rows: Rows = []
     for question in range(QUESTIONS):
         for person in rng.choice(PEOPLE, EACH, replace=False).tolist():
             ghana = person < PEOPLE // 2
@@ -73,12 +73,20 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
                     "country": "Ghana" if ghana else "Peru",
                 }
             )
-    (folder / "opinions.toml").write_text(BENCHMARK, encoding="utf-8")
-    (folder / "opinions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    return [
-        verbs.score(model, benchmark=str(folder / "opinions.toml"), data=folder / "opinions.jsonl", out=folder / name)
-        for name, model in (("ghana", by_ghana), ("text", verbs.by_text))
-    ]
+    return rows
+
+
+def scored(folder: Path, rows: Rows, model: Any = by_ghana, name: str = "ghana", benchmark: str = BENCHMARK) -> Run:
+    (folder / "opinions.toml").write_text(benchmark, encoding="utf-8")
+    data = write(folder / "opinions.jsonl", rows)
+    return verbs.score(model, benchmark=str(folder / "opinions.toml"), data=data, out=folder / name)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Run]:
+    folder = tmp_path_factory.mktemp("opinions")
+    models = [("ghana", by_ghana), ("text", verbs.by_text)]
+    return [scored(folder, opinions(), model, name) for name, model in models]
 
 
 def table(tables: Sequence[Table], end: str) -> Table:
@@ -102,6 +110,35 @@ def test_the_report_has_people_as_a_row_and_each_group(runs: list[Run]) -> None:
     for part in ("Single votes: ", "Of reachable: ", "Votes of people: ", "Agreement of people: ", "for a tie"):
         assert part in notes
     assert [row["row"] for row in report.rows or ()][-1] == "people"
+
+
+def test_a_vote_without_a_country_has_that_of_the_persons_other_votes(runs: list[Run], tmp_path: Path) -> None:
+    rows, seen = opinions(), set[str | None]()
+    for row in rows:
+        if row["person"] in seen:
+            row["country"] = None
+        seen.add(row["person"])
+    run = scored(tmp_path, rows)
+    assert run.metrics.equals(runs[0].metrics)
+    assert "in no group" not in " ".join(overview([run]).notes)
+
+
+def test_which_response_comes_first_changes_no_number(runs: list[Run], tmp_path: Path) -> None:
+    swapped = BENCHMARK
+    for old, new in (('"yes"', '"#"'), ('"no"', '"yes"'), ('"#"', '"no"')):
+        swapped = swapped.replace(old, new)
+    run = scored(tmp_path, opinions()[::-1], benchmark=swapped)
+    assert_frame_equal(run.metrics, runs[0].metrics, abs_tol=1e-12)
+
+
+def test_people_without_a_country_are_named_and_so_is_why_there_is_no_gap(tmp_path: Path) -> None:
+    unknown = {f"p{number}" for number in range(10)}
+    rows = [row | ({"country": None} if row["person"] in unknown else {}) for row in opinions()]
+    run = scored(tmp_path, rows)
+    votes = sum(row["person"] in unknown and row["vote"] != "same" for row in rows)
+    notes = overview([run]).notes
+    assert f"Votes in no group: {votes} without country (10 people)." in notes
+    assert "No gap between groups: country (fewer than two groups of at least 20 people)." in notes
 
 
 def test_one_vote_an_item_says_nothing_of_consensus(tmp_path: Path) -> None:

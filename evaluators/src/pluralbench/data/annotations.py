@@ -98,7 +98,7 @@ def with_people(benchmark: Benchmark, tables: Tables) -> Tables:
 
 
 def check_people(benchmark: Benchmark, items: Mapping[str, pl.DataFrame]) -> tuple[dict[str, pl.DataFrame], int]:
-    """Check that the attributes of a person are the same in all votes; a missing one differs from none.
+    """Check that the attributes of a person are the same in all votes; a vote without one has that of the others.
 
     Args:
         benchmark: Description of the benchmark.
@@ -113,25 +113,26 @@ def check_people(benchmark: Benchmark, items: Mapping[str, pl.DataFrame]) -> tup
     parts, annotations = dict(items), benchmark.annotations
     if annotations is None or not annotations.attributes:
         return parts, 0
-    votes = pl.concat([_votes_of(annotations, part) for part in parts.values()])
-    varying: dict[str, set[str]] = {}
+    votes = pl.concat([_votes_of(annotations, part) for part in parts.values()]).drop_nulls("annotator")
+    changed, people = [], set[str]()
     for name in annotations.attributes:
-        values = (
-            votes.drop_nulls("annotator")
-            .group_by("annotator")
-            .agg(pl.col(f"{ATTRIBUTE}{name}").drop_nulls().unique().sort().alias("values"))
+        column = pl.col(f"{ATTRIBUTE}{name}")
+        values = votes.group_by("annotator").agg(
+            column.drop_nulls().unique().sort().alias("values"), column.has_nulls()
         )
         several = values.filter(pl.col("values").list.len() > 1).sort("annotator")
         if several.height and annotations.varying == "error":
-            person, own = several.row(0)
+            person, own, _ = several.row(0)
             raise DataError(
                 f"The attribute {name} of {plural(several.height, 'person', 'people')} varies, such as "
                 f'{first_ids(own)} of {person}; correct it, or set `varying` of the annotations to "drop".'
             )
-        varying[name] = {*several["annotator"]}
-    people = set[str]().union(*varying.values())
-    if people:
-        parts = {config: _without_varying(part, [*varying.values()]) for config, part in parts.items()}
+        people |= {*several["annotator"]}
+        one = pl.col("values").list.len() == 1
+        filled = values.filter(one & column).select("annotator", pl.col("values").list.first())
+        changed.append(dict.fromkeys(several["annotator"]) | dict(filled.iter_rows()))
+    if any(changed):
+        parts = {config: _with_attributes(part, changed) for config, part in parts.items()}
     return parts, len(people)
 
 
@@ -152,11 +153,11 @@ def with_personas(benchmark: Benchmark, items: pl.DataFrame) -> pl.DataFrame:
     return items.with_columns(pl.Series("persona", personas, dtype=pl.List(pl.String)))
 
 
-def _without_varying(items: pl.DataFrame, varying: Sequence[set[str]]) -> pl.DataFrame:
+def _with_attributes(items: pl.DataFrame, changed: Sequence[Mapping[str, str | None]]) -> pl.DataFrame:
+    """Replace attributes of votes by those of some people, a mapping for each attribute."""
     lists = items["annotations"].to_list()
     for vote in (vote for votes in lists for vote in votes or ()):
         vote["attributes"] = [
-            None if vote["annotator"] in people else value
-            for people, value in zip(varying, vote["attributes"], strict=True)
+            own.get(vote["annotator"], value) for own, value in zip(changed, vote["attributes"], strict=True)
         ]
     return items.with_columns(pl.Series("annotations", lists, dtype=pl.List(VOTE)))

@@ -181,6 +181,7 @@ def _groups(own: Annotated, attribute: str, values: pl.Series) -> Numbers:
     """Yield the agreement with each group of people, the gap between them, and whose side is taken."""
     known = values.is_not_null().to_numpy()
     yield MetricKey("annotations_without_group", attribute=attribute), Estimate(float((~known).sum()))
+    yield MetricKey("annotators_without_group", attribute=attribute), Estimate(float(own.votes.of(~known).people))
     if not known.any():
         return
     names, group = values.drop_nulls().unique().sort().to_list(), numbered(values.drop_nulls())
@@ -294,6 +295,7 @@ METRICS = computed_by(
     Metric("observed_share", "share", "Share of votes for responses whose predicted share is in a bin.", ("bin",)),
     Metric("predicted_share", "share", "Mean predicted share of these responses.", ("bin",)),
     Metric("annotations_without_group", "count", "Votes of people without a value of an attribute.", ("attribute",)),
+    Metric("annotators_without_group", "count", "People who are known, without such a value.", ("attribute",)),
     Metric(
         "group_gap",
         "difference",
@@ -303,7 +305,7 @@ METRICS = computed_by(
     Metric(
         "group_gap_p_value",
         "p-value",
-        "Share of permutations of people among groups, within configs, with a gap as large.",
+        "Share of permutations of the groups of people who vote in the same configs with a gap as large.",
         ("attribute",),
     ),
     Metric(

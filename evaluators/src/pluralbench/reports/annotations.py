@@ -31,7 +31,7 @@ CONSENSUS_NOTE = (
 GROUPS_NOTE = (
     "By group: share of the votes of its people that are for the response that the model prefers. "
     f"{GAP.capitalize()}: of groups of at least {MIN_PEOPLE} people, with an interval that holds whichever groups "
-    "these are; p: how often a gap as large appears if people of a config are put into groups by chance. Smaller "
+    "these are; p: how often a gap as large appears if people of the same configs change groups by chance. Smaller "
     "groups are last, and not ranked."
 )
 

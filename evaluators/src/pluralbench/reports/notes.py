@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_measures.bootstrap import CONFIDENCE
+from pluralbench_measures.crossed import MIN_PEOPLE
 from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
@@ -341,9 +342,20 @@ def _annotation_notes(run: Run) -> dict[str, str]:
         "tie_annotations": "for a tie",
         "annotations_without_answer": "on items without an answer of the model",
     }
+    without = {
+        name: (count, plural(run.count("annotators_without_group", attribute=name), "person", "people"))
+        for name in run.names("attribute", "annotations_without_group")
+        if (count := run.count("annotations_without_group", attribute=name))
+    }
+    grouped = dict.fromkeys(key.attribute for key in run.keys("annotators", "group"))
+    no_gap = [str(name) for name in grouped if run.estimate("group_gap", attribute=name).value is None]
     return {
         "Votes of people": f"{votes:,} of {known}" if votes else "",
         "Agreement of people": agreeing,
+        "Votes in no group": ", ".join(f"{of[0]:,} without {name} ({of[1]})" for name, of in without.items()),
+        "No gap between groups": f"{', '.join(no_gap)} (fewer than two groups of at least {MIN_PEOPLE} people)"
+        if no_gap
+        else "",
         "Votes that do not count": ", ".join(
             f"{count:,} {what}" for metric, what in left_out.items() if (count := run.count(metric))
         ),
