@@ -96,7 +96,7 @@ def test_a_tokenizer_of_another_folder_is_used_and_recorded(folder: Path, tmp_pa
     settings = LocalModel(name=str(folder), tokenizer=str(other)).record().settings
     assert settings == {"tokenizer": str(other), "tokenizer_digest": model_digest(other)}
     assert model.record().settings == settings
-    make_tokenizer(template="[{{ messages[-1]['content'] }}").save_pretrained(other)
+    make_tokenizer(template="{% for message in messages %}[{{ message['content'] }}{% endfor %}").save_pretrained(other)
     assert score(load_classifier(str(folder), tokenizer=str(other)), groups).scores != own
     with pytest.raises(LocalError, match=r"nowhere is not a model folder; give a folder, or ORG/NAME on the Hub\.$"):
         load_classifier(str(folder), tokenizer="nowhere")
