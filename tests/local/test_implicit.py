@@ -43,6 +43,13 @@ def test_a_language_model_gives_the_log_probability_of_the_response(
         assert model.tolerance(groups, scored) < CLOSE
 
 
+def test_exact_scores_are_those_of_one_conversation_at_a_time_to_the_bit(language_models: Folders) -> None:
+    groups = make_groups(2, longest=20)
+    model, alone = load_implicit(language_models()), implicit_alone(language_models(), groups)
+    for budget in (None, 1):
+        assert score(model, groups, mode="exact", token_budget=budget).scores == alone
+
+
 @pytest.mark.parametrize("mode", MODES)
 def test_a_reference_is_subtracted(language_models: Folders, implicit: "LocalRewardModel", mode: Mode) -> None:
     groups = make_groups(3)

@@ -188,7 +188,7 @@ def test_padding_changes_nothing(
 
 def test_exact_scores_are_those_of_one_conversation_at_a_time_to_the_bit(language_models: Folders) -> None:
     groups = make_groups(6, number=4, longest=20)
-    model = loaded(language_models(), dtype="bfloat16", **CASES["log-odds"][0])
+    model = loaded(language_models(), **CASES["log-odds"][0])
     together = score(model, groups, mode="exact").scores
     singly = [
         [

@@ -21,6 +21,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
+from pluralbench_local.attention import MIN_ROWS
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
@@ -81,7 +82,9 @@ def _log_probabilities(
     )
     sums = torch.zeros(len(conversations), dtype=torch.float64, device=states.device)
     for start, begin, end in zip(starts, [0, *ends], ends, strict=False):
-        logits = language_model_logits(network, states[unique[start : start + VOCABULARY_ROWS]])
+        distinct_rows = unique[start : start + VOCABULARY_ROWS]
+        more = distinct_rows[-1:].expand(max(MIN_ROWS - len(distinct_rows), 0))
+        logits = language_model_logits(network, states[torch.cat((distinct_rows, more))])
         chunk = order[begin:end]
         # `logsumexp` takes up to four times as long.
         values = logits.log_softmax(-1)[inverse[chunk] - start, target[chunk]]

@@ -80,9 +80,11 @@ class TokenHead(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """Return the logits of the tokens for states of shape (n, width), as (n, tokens)."""
-        weight, bias = (None if each is None else each.to(states.device) for each in (self._weight, self._bias))
-        assert weight is not None  # noqa: S101 - for mypy
-        return scale_logits(nn.functional.linear(states.double(), weight, bias), self._config)
+        wide = states.double()
+        # A matrix product of a few columns is rounded depending on its number of rows; these sums are not.
+        logits = torch.stack([(wide * row).sum(-1) for row in self._weight.to(states.device)], -1)
+        logits = logits if self._bias is None else logits + self._bias.to(states.device)
+        return scale_logits(logits, self._config)
 
 
 def with_token_head(network: ReadableNetwork, labels: Sequence[int]) -> ReadableNetwork:
