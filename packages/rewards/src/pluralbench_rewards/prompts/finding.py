@@ -158,7 +158,7 @@ class Source(FrozenModel):
             raise InvalidAnswer(NO_MATCH)
         counted = {"first": found[:1], "only": found}.get(self.match, found[-1:])
         if any(is_denied(part, match.start, match.end) for part, match in counted):
-            raise InvalidAnswer(DENIED)
+            raise InvalidAnswer(DENIED if len({str(match.value) for _, match in counted}) == 1 else TWO_VERDICTS)
         if not self.by_place and any(is_one_of_two(part, match.end) for part, match in counted):
             raise InvalidAnswer(TWO_VERDICTS)
         return [match.value for _, match in counted]
