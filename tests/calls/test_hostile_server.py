@@ -81,7 +81,8 @@ def always(*pieces: bytes) -> Callable[[int], Iterable[bytes]]:
         (always(http(b'{"choices": [{"message": {"content": "\xff"}}]}')), 20, "not a chat completion"),
         (always(http(b"[]")), 20, "not a chat completion"),
         (always(http(completion([{"type": "text", "text": {"a": 1}}]))), 20, "not a chat completion"),
-        (always(http(b'{"error": {"message": "Overloaded", "code": 502}}')), 20, "an error with a success status"),
+        (always(http(b'{"error": {"message": "Overloaded", "code": 502}}')), 20, "Overloaded)."),
+        (always(http(b'{"error": {"message": "Overloaded", "code": "busy"}}')), 20, "an error with a success status"),
         (
             always(http(b"{}", "Retry-After: 999999", status="429 Too Many Requests")),
             20,

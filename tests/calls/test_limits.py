@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from asking import question
-from chat_server import Reply, serve
+from chat_server import Reply, completion, serve
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pluralbench_calls import Answer, Backend, CallsError, Ledger, Limits, OpenAIChat, Price, Request, ask
@@ -117,6 +117,25 @@ def test_the_ceiling_counts_all_that_can_be_charged(
         with pytest.raises(CallsError):
             ask([question("hi", **body)], ledger, OpenAIChat(server.base_url), limits=Limits(price=CENT, max_cost=5.0))
         assert CENT.cost(*ledger.usage()) <= 5.0
+
+
+@pytest.mark.parametrize(
+    ("usage", "tokens"),
+    [
+        ({"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": 1_120}, (100, 1_020)),  # xAI, Gemini
+        ({"prompt_tokens": 100, "completion_tokens": 1_020, "total_tokens": 1_120}, (100, 1_020)),
+        ({"prompt_tokens": 100, "completion_tokens": 20}, (100, 20)),
+        ({"completion_tokens": 20, "total_tokens": 1_120}, (0, 20)),
+        ({"prompt_tokens": 100, "completion_tokens": 20, "total_tokens": "?"}, (100, 20)),
+    ],
+)
+def test_thinking_that_only_the_total_counts_is_paid(
+    tmp_path: Path, usage: dict[str, Any], tokens: tuple[int, int]
+) -> None:
+    reply = Reply(body=completion(Reply()) | {"usage": usage})
+    with serve(lambda *_: reply) as server, Ledger(tmp_path / "ledger") as ledger:
+        ask([question()], ledger, OpenAIChat(server.base_url))
+        assert ledger.usage() == tokens
 
 
 def test_what_the_ledger_holds_already_counts_as_spent(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def test_ctrl_c_says_what_is_recorded_whatever_loop_runs(tmp_path: Path, ctrl_c:
     def stop_at_the_fourth(_: object, number: int) -> Reply:
         if number == 3:
             ctrl_c()
-        return Reply(delay=1.0 if number == 3 else 0.0)
+        return Reply(delay=0.5 if number == 3 else 0.0)
 
     message: list[str] = []
 
@@ -81,6 +81,6 @@ def test_ctrl_c_says_what_is_recorded_whatever_loop_runs(tmp_path: Path, ctrl_c:
             case _:
                 with closing(asyncio.new_event_loop()) as running:
                     running.run_until_complete(inside(ledger, server.base_url))
-        assert len(ledger) == 3
-    assert message == ["Interrupted. 3 of 20 calls are recorded; rerun the same command to resume."]
+        assert len(ledger) == 4  # the one in flight is paid
+    assert message == ["Interrupted. 4 of 20 calls are recorded; rerun the same command to resume."]
     assert len(server.requests) == 4

@@ -14,8 +14,11 @@ from chat_server import Reply, Script, serve
 from pluralbench.config import JudgeConfig
 from pluralbench.data.votes import SIDES, verdict
 from pluralbench.leaderboard.checks import check_submission
+from pluralbench.reports.notes import notes
+from pluralbench.reports.sheets import sheets_of
 from pluralbench.results import Run
 from pluralbench.results.evaluations import JudgeRunConfig
+from pluralbench_calls import CallsError
 from pluralbench_runs.errors import ConfigError
 from verbs import judging, value
 from written_tables import TEXTS, write
@@ -300,6 +303,55 @@ def test_a_run_keeps_its_calls_and_says_what_they_took(data: Path, tmp_path: Pat
     assert (config.seed, len(config.prompts_digest), len(config.data.digest)) == (4, 64, 64)
     for column in ("config", "id", "verdict", "verdict_chosen_first", "verdict_rejected_first", "attempts"):
         assert column in run.items.columns
+
+
+def told(run: Run) -> str:
+    """The notes of a run's report."""
+    return " ".join(notes(sheets_of([run])))
+
+
+def test_a_call_that_always_fails_is_counted_and_sent_again_by_the_same_command(data: Path, tmp_path: Path) -> None:
+    def poisoned(body: dict[str, Any], number: int) -> Reply:
+        fails = " 7 right" in body["messages"][-1]["content"]
+        return Reply("out of memory", status=500) if fails else prefers("right")(body, number)
+
+    def judge_all(script: Script) -> tuple[Run, int]:
+        run, requests = judged(script, data, tmp_path / "run", max_retries=0)
+        return run, len(requests)
+
+    (run, sent), (again, sent_again) = judge_all(poisoned), judge_all(poisoned)
+    assert (sent, sent_again) == (32, 2)
+    assert run.metrics.equals(again.metrics)
+    assert (run.items["outcome"].to_list().count("invalid"), judging(run).failed_calls) == (1, 2)
+    assert judging(run).invalid_reasons == {"not answered by the server": 1}
+    assert check_submission(run).accepted
+    assert "not answer, which count as invalid; the same command sends them again: 2 of 32." in told(run)
+    (mended, sent), (_, sent_again) = judge_all(prefers("right")), judge_all(prefers("right"))
+    assert (sent, sent_again) == (2, 0)
+    assert (value(mended, "overall"), judging(mended).failed_calls, judging(mended).calls) == (1.0, 0, 32)
+    assert mended.result.cost is not None
+    assert run.result.cost is not None
+    assert mended.result.cost.seconds > run.result.cost.seconds
+    assert check_submission(mended).accepted
+
+
+def test_a_server_without_token_counts_is_named_and_charged_the_maximum_in_each_command(
+    data: Path, tmp_path: Path
+) -> None:
+    """The next commands begin with what the earlier ones spent."""
+    sent = []
+    for _ in range(3):
+        with serve(lambda *_: Reply("[[A]]", tokens=(0, 0))) as server:
+            with pytest.raises(CallsError, match="ceiling"):
+                verbs.judge(
+                    "judge-1", benchmark="pairs", data=str(data), base_url=server.base_url, out=tmp_path / "run",
+                    price="1/2", max_cost=0.02, max_tokens=99,
+                )  # fmt: skip
+            sent.append(len(server.requests))
+    assert sent[0] > 0
+    assert sum(sent[1:]) <= 1
+    run, _ = judged(lambda *_: Reply("[[A]]", tokens=(0, 0)), data, tmp_path / "run", max_tokens=99)
+    assert "Calls without token counts, whose cost is not known: 32 of 32." in told(run)
 
 
 def about(section: str, request: dict[str, Any]) -> str:

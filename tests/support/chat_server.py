@@ -19,6 +19,7 @@ class Reply:
     error: what the error says besides, such as its `param` and its `code`.
     message: further fields of the message, such as its `reasoning_content`.
     logprobs: those of the choice, as they are sent.
+    body: the whole JSON of the response in place of all that.
     """
 
     text: str | None = "fine"
@@ -34,6 +35,7 @@ class Reply:
     logprobs: dict[str, Any] | None = None
     delay: float = 0.0
     hang_up: bool = False
+    body: Any = None
 
 
 Script = Callable[[dict[str, Any], int], Reply]
@@ -100,7 +102,8 @@ def serve(script: Script) -> Iterator[ChatServer]:
                 self.hang_up()
                 return
             failed = {"error": {"message": reply.text, **reply.error}}
-            content = json.dumps(completion(reply) if reply.status == 200 else failed)
+            whole = completion(reply) if reply.status == 200 else failed
+            content = json.dumps(whole if reply.body is None else reply.body)
             self.answer_with(reply.status, content.encode(), {"Content-Type": "application/json", **reply.headers})
 
     with listening(Handler) as url:

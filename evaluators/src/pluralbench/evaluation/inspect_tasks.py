@@ -235,6 +235,7 @@ def _as_completion(output: ModelOutput) -> SimpleNamespace:
         else SimpleNamespace(
             prompt_tokens=usage.input_tokens + cached + (usage.input_tokens_cache_write or 0),
             completion_tokens=usage.output_tokens,
+            total_tokens=usage.total_tokens,
             prompt_tokens_details=SimpleNamespace(cached_tokens=cached),
         )
     )

@@ -30,6 +30,7 @@ from pluralbench.data.samples import SAMPLE
 from pluralbench.data.thresholds import check_tuned_config
 from pluralbench.data.votes import Votes
 from pluralbench.errors import BenchmarkError, DataError
+from pluralbench.evaluation.work import reopen_failed
 from pluralbench.metrics import measure
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.overall_rule import overall_rule
@@ -273,7 +274,7 @@ def benchmark_of(location: str | None) -> str | None:
 def run_directory(out: Path, config: RunConfig, *, fresh: bool) -> Iterator[Output | None]:
     """Open a run's directory for writing.
 
-    Yields the directory, or None if the run in it is finished.
+    Yields the directory, or None if the run in it is finished and the server answered all its calls.
 
     Args:
         out: The directory.
@@ -281,7 +282,7 @@ def run_directory(out: Path, config: RunConfig, *, fresh: bool) -> Iterator[Outp
         fresh: Start over and replace the contents.
     """
     with output_directory(out, config, recipe_file=RUN_FILE, fresh=fresh) as output:
-        if fresh or not (output.target / RUN_FILE).exists():
+        if fresh or not (output.target / RUN_FILE).exists() or reopen_failed(output):
             yield output
         else:
             log_status(f"{out} is already complete.")

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import polars as pl
 from pluralbench_calls import read_ledger, working_ledger
+from pluralbench_calls.records import NOT_ANSWERED
 from pluralbench_rewards import ModelRecord, Work, sum_work
 from pluralbench_runs import FrozenModel, Output, describe_difference
 from pluralbench_runs.options import Flag
@@ -234,7 +235,8 @@ def _ledger(output: Output, shards: Sequence[Run]) -> tuple[pl.DataFrame, UsageR
     Raises `RunError` if two shards have different answers to the same call.
     """
     frames = [read_ledger(run.path / LEDGER_FILE) for run in shards]
-    answers = pl.concat([frame.select("key", "label", "outcome", "text") for frame in frames])
+    answered = [frame.filter(pl.col("finish_reason") != NOT_ANSWERED) for frame in frames]
+    answers = pl.concat([frame.select("key", "label", "outcome", "text") for frame in answered])
     counts = answers.group_by("key", maintain_order=True).agg(
         pl.col("label").first(), answers=pl.struct("outcome", "text").n_unique()
     )

@@ -70,6 +70,8 @@ def usage_of(ledger: Ledger) -> UsageRecord:
         prompt_tokens=prompt_tokens,
         completion_tokens=completion_tokens,
         cached_tokens=ledger.cached_tokens(),
+        failed_calls=len(ledger.failed()),
+        uncounted_calls=ledger.uncounted(),
     )
 
 

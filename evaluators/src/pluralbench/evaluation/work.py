@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from pluralbench_calls import ConnectionConfig
+from pluralbench_calls import ConnectionConfig, Ledger
 from pluralbench_rewards import OnScored
-from pluralbench_runs import write_text
+from pluralbench_runs import Output, log_status, plural, write_text
 from pydantic import NonNegativeInt, TypeAdapter, ValidationError
 
 from pluralbench.errors import RunError
-from pluralbench.results.record import CostRecord
+from pluralbench.results.record import CostRecord, UsageRecord
+from pluralbench.results.run_files import ANY_FILE, LEDGER_FILE, RUN_FILE, SCHEMA_VERSION, read_file
 
 JOURNAL, TIMES = "scores.jsonl", "times.json"
 OWN_FILES = {"lock", "recipe.toml", "recipe.json", TIMES}
@@ -114,6 +115,20 @@ def _earlier_seconds(path: Path) -> float:
 
 def _write(path: Path, seconds: float, began: float | None) -> None:
     write_text(path, json.dumps({"seconds": seconds, "began": began}))
+
+
+def reopen_failed(output: Output) -> bool:
+    """Whether a finished run has calls that the server did not answer; its other calls are put into the new work."""
+    result = read_file(output.target / RUN_FILE, ANY_FILE, SCHEMA_VERSION).result
+    if not isinstance(result, UsageRecord) or not result.failed_calls:
+        return False
+    log_status(f"The server did not answer {plural(result.failed_calls, 'call')} of {output.target}; sending again.")
+    with Ledger(output.work / "ledger.sqlite") as ledger:
+        ledger.add_from(output.target / LEDGER_FILE)
+    cost = getattr(result, "cost", None)
+    if cost is not None and not (output.work / TIMES).exists():
+        _write(output.work / TIMES, cost.seconds, None)
+    return True
 
 
 def cost_of_calls(

@@ -162,6 +162,11 @@ def _verdicts(run: Run, metric: str) -> str:
     return plural(count, "verdict") if count else ""
 
 
+def _calls(run: Run, name: str) -> str:
+    count = getattr(run.judged, name, 0)
+    return f"{count:,} of {run.judged.calls:,}" if run.judged and count else ""
+
+
 def _counts(run: Run, nouns: Mapping[str, str]) -> str:
     """The counts of a run by nouns, "singular|plural"."""
     counts = {metric: run.count(metric) for metric in nouns}
@@ -257,6 +262,7 @@ def _judge_notes(run: Run) -> dict[str, str]:
     both, changed = (run.count(name) for name in ("asked_in_both_orders", "changed_with_the_order"))
     share, chance = (run.estimate(f"picks_of_first{end}") for end in ("", "_by_chance"))
     mean = run.estimate("accuracy_of_mean_probability")
+    reasons = run.judged.invalid_reasons.items() if run.judged else ()
     picks = ""
     if share.value is not None and chance.value is not None:
         picks = f"{share.value:.0%} of {share.n:,} valid picks ({chance.value:.0%} by chance)"
@@ -267,6 +273,7 @@ def _judge_notes(run: Run) -> dict[str, str]:
         "Decided by the mean probability of both orders": ""
         if tie_margin is None
         else f"a tie up to {tie_margin:g} from 1/2",
+        "Reasons for invalid verdicts": list_names([f"{reason} {count:,}" for reason, count in reasons]),
         "Expected calibration error of the probabilities": ""
         if calibration.value is None
         else f"{calibration.value:.3f}",
@@ -280,6 +287,10 @@ def _judge_notes(run: Run) -> dict[str, str]:
         "Verdict changed with answer order": f"{changed:,} of {both:,} pairs" if both else "",
         "Right by the mean probability of both orders, in %": "" if mean.value is None else with_interval(mean),
         "The judge picked the first response of the list": picks,
+        "Calls that the server did not answer, which count as invalid; the same command sends them again": _calls(
+            run, "failed_calls"
+        ),
+        "Calls without token counts, whose cost is not known": _calls(run, "uncounted_calls"),
         "Replies that cannot be read, which do not vote": ", ".join(
             f"{count:,} of {name}" for name, count in unread.items() if count
         ),
@@ -380,7 +391,6 @@ def _detail_notes(run: Run) -> dict[str, str]:
     """Notes of the detailed report only; the inputs are the causes of most differences from published numbers."""
     judging, model, data = run.judged, run.result.model, run.config.data
     work, share = run.scored.work if run.scored else None, run.estimate("share_of_first").value
-    reasons = judging.invalid_reasons.items() if judging else ()
     inputs = work and {
         "template": model.chat_template_digest and model.chat_template_digest[:DIGITS],
         "dtype": model.dtype,
@@ -390,7 +400,6 @@ def _detail_notes(run: Run) -> dict[str, str]:
         "data": (data.revision or data.digest)[:DIGITS],
     }
     return {
-        "Reasons for invalid verdicts": ", ".join(f"{reason} {count:,}" for reason, count in reasons),
         f"The {'judge' if judging else 'model'} chose the first response": ""
         if share is None
         else f"{share:.0%} of its valid verdicts",

@@ -267,12 +267,16 @@ class UsageRecord(FrozenModel):
         prompt_tokens: Number of prompt tokens of all calls.
         completion_tokens: Number of generated tokens of all calls.
         cached_tokens: Number of the prompt tokens that servers took from their prefix caches, as far as they report it.
+        failed_calls: Number of calls that the server did not answer in any try; the same command sends them again.
+        uncounted_calls: Number of answers without token counts, whose tokens and cost are not known.
     """
 
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cached_tokens: int = 0
+    failed_calls: int = Field(0, exclude_if=lambda count: count == 0)
+    uncounted_calls: int = Field(0, exclude_if=lambda count: count == 0)
 
 
 class RunResult(FrozenModel):

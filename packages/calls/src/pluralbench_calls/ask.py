@@ -2,20 +2,22 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import NoReturn
 
 from pluralbench_runs import Meter, log_status, one_line, progress
 
-from pluralbench_calls.backends.canned import ExternalBackend, Unanswered
+from pluralbench_calls.backends.canned import ExternalBackend, Replay, Unanswered
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.batches.files import BatchStore
-from pluralbench_calls.errors import CallsError, Interrupted
+from pluralbench_calls.errors import CallsError, Interrupted, RequestFailed
 from pluralbench_calls.first_replies import FirstReplies
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.limits import Limits, Price, Throttle, max_completion_tokens
 from pluralbench_calls.loops import run
 from pluralbench_calls.prefixes import PrefixQueue
 from pluralbench_calls.records import (
+    NOT_ANSWERED,
     Answer,
     Backend,
     PackingBackend,
@@ -26,6 +28,7 @@ from pluralbench_calls.records import (
 
 MAX_MESSAGE_LENGTH = 300  # characters of a server's message
 MAX_REJECTIONS = 3  # rejections without any answer that stop a run, because all requests share the problem
+MAX_FAILURES = 5  # different prompts in a row that the server does not answer, which stop a run
 TOO_LARGE = "413"  # HTTP status for a request that is too long for the server
 FEW_CUTS, SHARE_OF_CUTS = 4, 0.05  # more answers than both of them that end at the token limit are noticed
 BAD_REQUEST = {"400", "422", TOO_LARGE}  # HTTP statuses that reject the content of a request
@@ -46,7 +49,9 @@ def ask(
     Equal requests are sent once, in an order in which a server's prefix cache computes the beginnings that prompts
     share only once (see `PrefixQueue`). Each new answer is recorded before the next message of its worker is sent.
     After an error that concerns every request, such as a wrong key, the requests in flight are finished and recorded,
-    and the error is raised. The same happens if the first requests are all rejected. Inside a running event loop, such
+    and the error is raised. The same happens if the first requests are all rejected, and at Ctrl-C; a second one ends
+    at once. A request that fails in all tries becomes an answer of the outcome "error" with the finish reason
+    `NOT_ANSWERED`, which the next `ask` sends again; several in a row stop the run. Inside a running event loop, such
     as a notebook's, the work runs in its own thread. If more than a few answers are cut off at the token limit, a line
     says so at once.
 
@@ -68,7 +73,8 @@ def ask(
             the rest. `Unanswered` if another program sends them.
     """
     unique = {request.key: request for request in requests}
-    outcomes = ledger.outcomes(unique)
+    failed = set() if isinstance(backend, Replay) else ledger.failed()
+    outcomes = {key: outcome for key, outcome in ledger.outcomes(unique).items() if key not in failed}
     missing = sorted((request for key, request in unique.items() if key not in outcomes), key=prompt_texts)
     if missing and isinstance(backend, ExternalBackend):
         raise Unanswered(missing)
@@ -93,7 +99,8 @@ def ask(
                     run(_send_all(missing, ledger, backend, limits, meter, guard))
         except (CallsError, KeyboardInterrupt) as cause:
             error = cause if isinstance(cause, CallsError) else Interrupted("Interrupted.")
-            recorded = f"{len(ledger.outcomes(unique)):,} of {len(unique):,} {label} are recorded"
+            count = len(ledger.outcomes(unique).keys() - ledger.failed())
+            recorded = f"{count:,} of {len(unique):,} {label} are recorded"
             hint = "; rerun the same command to resume" if error.resumable else ""
             raise type(error)(f"{error} {recorded}{hint}.") from (None if error is cause else cause)
     answers = ledger.find(unique)
@@ -164,8 +171,14 @@ async def _send_all(
 ) -> None:
     size = backend.size if isinstance(backend, PackingBackend) else max_prompt_tokens
     throttle = Throttle(limits, size, spent=limits.price.cost(*ledger.usage()))
+    throttle.charge_uncounted(missing, ledger.uncounted())
     failures: list[CallsError] = []
     waiting: set[asyncio.Task[float]] = set()
+
+    def stop(error: CallsError) -> None:
+        failures.append(error)
+        for task in list(waiting):  # a message that waits for a rate limit would fail too
+            task.cancel()
 
     async def work(queue: Iterator[list[Request]]) -> None:
         for message in queue:
@@ -189,21 +202,21 @@ async def _send_all(
                     finally:
                         await throttle.leave(reserved)
             except CallsError as error:
-                failures.append(error)
+                stop(error)
             except asyncio.CancelledError:
                 if not failures:
                     raise
             if failures:
-                for task in list(waiting):  # a message that waits for a rate limit would fail too
-                    task.cancel()
                 return
 
     messages = backend.pack(missing) if isinstance(backend, PackingBackend) else [[request] for request in missing]
     workers = min(limits.concurrency, backend.concurrency or limits.concurrency, len(messages))
     queue = iter(messages) if isinstance(backend, PackingBackend) else PrefixQueue(messages)
     async with backend:
+        working = asyncio.gather(*(work(iter(queue)) for _ in range(workers)))
         try:
-            await asyncio.gather(*(work(iter(queue)) for _ in range(workers)))
+            # Of a chat server, the requests in flight are paid already; a batch would take hours.
+            await (working if isinstance(backend, PackingBackend) else _interrupted_once(working, stop))
         except asyncio.CancelledError:
             interrupted = next((error for error in failures if isinstance(error, Interrupted)), None)
             if interrupted is None:
@@ -214,13 +227,26 @@ async def _send_all(
     guard.finish()
 
 
+async def _interrupted_once(working: "asyncio.Future[list[None]]", stop: Callable[[CallsError], None]) -> None:
+    """Wait for the work to end; at a first Ctrl-C, stop it and wait for the requests in flight."""
+    try:
+        await asyncio.shield(working)
+    except asyncio.CancelledError:
+        stop(Interrupted("Interrupted."))
+        log_status("The requests in flight are finished first; Ctrl-C again ends at once.")
+        await working
+
+
 async def _send(backend: Backend, message: list[Request]) -> AsyncIterator[list[Answer]]:
     if isinstance(backend, PackingBackend):
         async for answers in backend.send_packed(message):
             yield answers
     else:
         for request in message:
-            yield [await backend.send(request)]
+            try:
+                yield [await backend.send(request)]
+            except RequestFailed as error:
+                yield [Answer.to(request, "error", str(error), finish_reason=NOT_ANSWERED)]
 
 
 class _RejectionGuard:
@@ -233,6 +259,10 @@ class _RejectionGuard:
     arrive sooner than answers, so nothing more is sent until no request is in flight. A request that is too large
     concerns only itself if the ledger has an answer from the same server. Nothing more is sent either while the first
     replies are undecided, see `FirstReplies`.
+
+    Requests that the server does not answer in any try are withheld likewise, until an answer or a rejection shows that
+    the server works. `MAX_FAILURES` different prompts in a row, and no more than `MAX_REJECTIONS` before the first
+    answer, stop the run.
 
     A context manager around each message; raises `CallsError`.
     """
@@ -248,9 +278,11 @@ class _RejectionGuard:
     ) -> None:
         self._ledger, self._received, self._answered = ledger, received, answered
         self._first_replies, self.sending = first_replies, first_replies.sending
-        has_answers = any(map(ledger.has_answer_from, {request.provider for request in requests}))
-        self._withheld_reasons = BAD_REQUEST - {TOO_LARGE} if has_answers else BAD_REQUEST
+        self._has_answers = any(map(ledger.has_answer_from, {request.provider for request in requests}))
+        self._withheld_reasons = BAD_REQUEST - {TOO_LARGE} if self._has_answers else BAD_REQUEST
         self._withheld: list[Answer] = []
+        self._failed: dict[str, Answer] = {}
+        self._requests = requests
         self._in_flight = 0
         self._changed = asyncio.Condition()
 
@@ -272,18 +304,36 @@ class _RejectionGuard:
             self._changed.notify_all()
 
     def record(self, answers: Sequence[Answer]) -> None:
-        """Record answers, then pass them on. The first that is no rejection also records the withheld rejections."""
-        self._answered |= any(answer.outcome != "error" for answer in answers)
-        received = [*self._withheld, *answers]
+        """Record answers, then pass them on. The first that is no rejection also records the withheld rejections.
+
+        Raises `CallsError` if the server has stopped answering.
+        """
+        failed = {answer.key: answer for answer in answers if answer.finish_reason == NOT_ANSWERED}
+        of_server = [answer for answer in answers if answer.key not in failed]
+        self._answered |= any(answer.outcome != "error" for answer in of_server)
+        if of_server:
+            self._ledger.record(*self._failed.values())
+            self._failed = {}
+        received = [*self._withheld, *of_server]
         self._withheld = (
             [] if self._answered else [answer for answer in received if answer.finish_reason in self._withheld_reasons]
         )
         self._ledger.record(*(answer for answer in received if answer not in self._withheld))
         self._received(answers)
+        self._failed |= failed
+        most = MAX_FAILURES if self._answered or self._has_answers else MAX_REJECTIONS
+        if failed and len({(*prompt_texts(one),) for one in self._requests if one.key in self._failed}) >= most:
+            self._stop_failed()
 
     def finish(self) -> None:
-        """Raise `CallsError` if all requests were rejected. Call it when no request is in flight."""
+        """Raise `CallsError` if all requests were rejected or failed. Call it when no request is in flight."""
         if self._withheld:
             first = self._withheld[0]
             message = one_line(first.text, MAX_MESSAGE_LENGTH)
             raise CallsError(f"{first.provider} rejects these requests: {message}.")
+        if self._failed and not (self._answered or self._has_answers):
+            self._stop_failed()
+        self._ledger.record(*self._failed.values())
+
+    def _stop_failed(self) -> NoReturn:
+        raise CallsError(next(iter(self._failed.values())).text)

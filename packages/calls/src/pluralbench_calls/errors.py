@@ -19,6 +19,10 @@ class PermanentError(CallsError):
     resumable = False
 
 
+class RequestFailed(CallsError):
+    """A request failed in all tries, and others may succeed: a server error, a timeout or a lost connection."""
+
+
 class BatchRejected(CallsError):
     """The endpoint rejected a batch, so none was created."""
 

@@ -22,13 +22,14 @@ from pluralbench_calls.ledger_files import (
     rows_to_frame,
     translate_sqlite_errors,
 )
-from pluralbench_calls.records import Answer
+from pluralbench_calls.records import NOT_ANSWERED, Answer
 
 if TYPE_CHECKING:
     import polars as pl
 
 NAMES = ", ".join(COLUMNS)
 BM25 = "bm25s"  # provider of scores that are computed again in no time
+FAILED = f"calls.outcome = 'error' AND calls.finish_reason = '{NOT_ANSWERED}'"
 
 
 class Ledger:
@@ -93,14 +94,15 @@ class Ledger:
         return count
 
     def record(self, *answers: Answer) -> None:
-        """Record answers. A key that is already recorded keeps its first answer."""
+        """Record answers. A key that is already recorded keeps its first answer, unless the server never answered."""
         self.has_new_calls |= bool(answers)
         with translate_sqlite_errors(self.path), self._transaction():
             self._insert([_as_row(answer) for answer in answers])
 
     def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
         marks = ", ".join("?" * len(COLUMNS))
-        statement = f"INSERT INTO calls ({NAMES}) VALUES ({marks}) ON CONFLICT (key) DO NOTHING"  # noqa: S608 - column names only
+        new = ", ".join(f"{name} = excluded.{name}" for name in COLUMNS)
+        statement = f"INSERT INTO calls ({NAMES}) VALUES ({marks}) ON CONFLICT (key) DO UPDATE SET {new} WHERE {FAILED}"  # noqa: S608 - column names only
         self._database.executemany(statement, rows)
 
     def find(self, keys: Iterable[str]) -> dict[str, Answer]:
@@ -121,6 +123,15 @@ class Ledger:
             else:
                 outcomes = dict(row for part in _slices(wanted) for row in self._rows_of("key, outcome", part))
         return outcomes
+
+    def failed(self) -> set[str]:
+        """Return the keys of the calls that the server did not answer in any try; see `NOT_ANSWERED`."""
+        return {key for (key,) in self._rows(f"SELECT key FROM calls WHERE {FAILED}")}  # noqa: S608 - the same
+
+    def uncounted(self) -> int:
+        """Count the answers without token counts."""
+        query = "SELECT count(*) FROM calls WHERE outcome <> 'error' AND prompt_tokens = 0 AND completion_tokens = 0"
+        return int(self._rows(query)[0][0])
 
     def _rows_of(self, names: str, keys: Sequence[str]) -> list[Row]:
         marks = ", ".join("?" * len(keys))

@@ -1,7 +1,7 @@
 """Limits on the rate and the cost of requests, and what waits for them."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from aiolimiter import AsyncLimiter
@@ -38,7 +38,7 @@ class Limits:
         tokens_per_minute: Maximum number of prompt and completion tokens per minute, estimated. None: no limit.
         price: Price of tokens.
         max_cost: Maximum cost in US dollars of all answers in the ledger and all requests that are sent. None: no
-            limit. During a run, an answer without token counts is charged the maximum that it can cost.
+            limit. An answer without token counts is charged the maximum that it can cost.
     """
 
     concurrency: int = 8
@@ -120,6 +120,11 @@ class Throttle:
         cost = self._limits.price.cost(*tokens) if is_known else self._max_cost([request])
         self._spent += cost
         return cost
+
+    def charge_uncounted(self, requests: Iterable[Request], count: int) -> None:
+        """Charge recorded answers without token counts the maximum that one of these requests can cost."""
+        if count and self._limits.max_cost is not None:
+            self._spent += count * max((self._max_cost([request]) for request in requests), default=0.0)
 
     def _max_tokens(self, message: Sequence[Request]) -> tuple[int, int]:
         """Bound the tokens (or other billed units) of a message and of its answers."""

@@ -31,6 +31,8 @@ STOPS: Mapping[str, Outcome] = {
     "refusal": "refusal",
 }
 """Outcomes by finish reason, in lower case. Gateways pass on what Anthropic, Cohere, Google or watsonx call it."""
+NOT_ANSWERED = "not answered"
+"""Finish reason of an error: the server failed in all tries. The call is sent again by the next command."""
 TEMPLATE_TOKENS = 64  # added by a chat template
 LABEL_PART = re.compile("[0-9A-Za-z]")
 MAX_NAME_LENGTH = 200  # characters of a model's name or a finish reason from a server

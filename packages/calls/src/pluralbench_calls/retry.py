@@ -13,7 +13,7 @@ from pluralbench_calls.first_replies import FirstReplies
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.limits import Limits
 from pluralbench_calls.logprobs import SoftVerdict, soft_verdict
-from pluralbench_calls.records import PROMPT_TOO_LONG, TOO_LONG, Answer, Backend, Request
+from pluralbench_calls.records import NOT_ANSWERED, PROMPT_TOO_LONG, TOO_LONG, Answer, Backend, Request
 
 Item = TypeVar("Item")
 Value = TypeVar("Value")
@@ -24,6 +24,7 @@ INCOMPLETE_REPLY = {
     "content_filter": "stopped by a content filter",
     "length": "cut off at the token limit",
 }
+ERRORS = {PROMPT_TOO_LONG: PROMPT_TOO_LONG, NOT_ANSWERED: "not answered by the server"}
 UNPARSED_REPLY = "longer than an answer may be"
 BROKEN_REPLY = "broken off by the server"
 UNENDED = "thinking without an answer"
@@ -176,8 +177,7 @@ def _parse_answer(
     item: Item, answer: Answer, parse: Callable[[Item, str], Value], calls: tuple[str, ...]
 ) -> ParsedReply[Value]:
     if answer.outcome == "error":
-        reason = PROMPT_TOO_LONG if answer.finish_reason == PROMPT_TOO_LONG else "rejected by the server"
-        return ParsedReply(None, answer, reason, calls)
+        return ParsedReply(None, answer, ERRORS.get(answer.finish_reason, "rejected by the server"), calls)
     if answer.outcome != "answer":
         if answer.outcome == "length" and not answer.is_at_limit:
             return ParsedReply(

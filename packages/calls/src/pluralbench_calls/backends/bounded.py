@@ -1,6 +1,7 @@
 """An HTTP client with bounds on time and size, which follows no redirects."""
 
 import asyncio
+import json
 from typing import Any
 
 import httpx2
@@ -10,6 +11,7 @@ CONNECT_TIMEOUT = 10.0  # seconds
 FIRST_TRIES = 2  # connections to a server that has never answered; other failures are retried by the OpenAI client
 RETRY_PAUSE = 0.5  # seconds between them
 BODY_HEADERS = {"content-encoding", "content-length", "transfer-encoding"}  # not valid for the decoded body
+MAX_ERROR_BYTES = 10_000  # of an error that a server sends with a success status
 CONNECTION_ERRORS = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.ProxyError)
 
 
@@ -72,7 +74,8 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
         except TimeoutError:
             raise httpx2.ReadTimeout(f"no complete answer in {self._seconds:g} s", request=request) from None
         headers = [(name, value) for name, value in response.headers.multi_items() if name not in BODY_HEADERS]
-        complete = httpx2.Response(response.status_code, headers=headers, content=content, request=request)
+        status = _status_in(content) if response.is_success else None
+        complete = httpx2.Response(status or response.status_code, headers=headers, content=content, request=request)
         complete.encoding = "utf-8"  # JSON is UTF-8; a server may name any Python codec, also one without text
         return complete
 
@@ -85,3 +88,16 @@ class BoundedClient(openai.DefaultAsyncHttpxClient):
                     raise AnswerTooLong
                 return bytes(content[: self._max_bytes])
         return bytes(content)
+
+
+def _status_in(content: bytes) -> int | None:
+    """Return the status that an error with a success status names, as OpenRouter sends it; None if there is none."""
+    if len(content) > MAX_ERROR_BYTES or b'"error"' not in content:
+        return None
+    try:
+        body = json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+    error = body.get("error") if isinstance(body, dict) and not body.get("choices") else None
+    code = error.get("code") if isinstance(error, dict) else None
+    return code if isinstance(code, int) and 400 <= code < 600 else None

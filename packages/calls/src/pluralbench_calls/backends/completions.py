@@ -84,12 +84,14 @@ def parse_completion(completion: Any) -> CompletionReply | None:
     usage = getattr(completion, "usage", None)
     details = getattr(usage, "prompt_tokens_details", None)
     prompt_tokens = _count(getattr(usage, "prompt_tokens", None))
+    # xAI and Gemini count a model's thinking in the total alone.
+    with_thinking = _count(getattr(usage, "total_tokens", None)) - prompt_tokens if prompt_tokens else 0
     return CompletionReply(
         outcome=_outcome(content or "", refusal, reason),
         text=content or refusal,
         finish_reason=reason,
         model=_text(getattr(completion, "model", None)) or None,
-        tokens=(prompt_tokens, _count(getattr(usage, "completion_tokens", None))),
+        tokens=(prompt_tokens, max(_count(getattr(usage, "completion_tokens", None)), with_thinking)),
         cached_tokens=min(prompt_tokens, _count(getattr(details, "cached_tokens", None))),
         logprobs=record_labels(getattr(getattr(choice, "logprobs", None), "content", None), content or ""),
     )
@@ -173,12 +175,11 @@ def _outcome(text: str, refusal: str, finish_reason: str) -> Outcome:
 
 
 def _join_parts(content: Any) -> Any:
-    """Join the content of a message, which some servers send in parts."""
-    if isinstance(content, list) and all(
-        isinstance(part, dict) and isinstance(part.get("text"), str) for part in content
-    ):
-        return "".join(part["text"] for part in content)
-    return content
+    """Join the texts of a content in parts, which may also have a model's thinking."""
+    if not isinstance(content, list) or not all(isinstance(part, dict) for part in content):
+        return content
+    texts = [part.get("text") for part in content if part.get("type", "text") == "text"]
+    return "".join(texts) if all(isinstance(text, str) for text in texts) else content
 
 
 def _text(value: Any) -> str:

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from pluralbench_runs import one_line
 from pluralbench_runs.secrets import redact
 
-from pluralbench_calls.errors import CallsError
+from pluralbench_calls.errors import CallsError, RequestFailed
 
 if TYPE_CHECKING:
     import openai
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 MAX_ANSWER_BYTES = 4 * 2**20
 # Environment variables that the client reads when it is created, and that may be invalid.
 PROXIES, CERTIFICATES = {"http_proxy", "https_proxy", "all_proxy"}, {"ssl_cert_file", "ssl_cert_dir"}
+
+RETRIED = {408, 409}  # HTTP statuses below 500 that the client tries again, besides that of a rate limit
 
 # The message does not repeat the URL, which may contain a key.
 NO_BASE_URL = "The base URL is not of the form https://HOST/v1."
@@ -127,7 +129,7 @@ class Endpoint:
         return one_line(redact(str(text), *self.secrets), limit)
 
     def failure(self, error: "openai.APIError", absent: str) -> CallsError:
-        """Convert an error of the client that concerns every request.
+        """Convert an error of the client: a `RequestFailed` if it may concern one request, else of all requests.
 
         Args:
             error: The error.
@@ -135,10 +137,11 @@ class Endpoint:
         """
         import openai
 
-        from pluralbench_calls.backends.bounded import Unreachable
+        from pluralbench_calls.backends.bounded import CONNECTION_ERRORS, Unreachable
 
         message = self.clean(error.message)
         tries = self.max_retries + 1
+        kind = CallsError
         match error:
             case openai.AuthenticationError() | openai.PermissionDeniedError():
                 source = f"the key in {self._key_env}" if self._key_env else "a request without a key"
@@ -151,16 +154,20 @@ class Endpoint:
                 location = self.clean(error.response.headers.get("location", "nowhere"))
                 text = f"redirects to {location}, which is not followed; give the base URL without a redirect"
             case openai.APITimeoutError():
+                kind = RequestFailed
                 text = f"did not answer completely within {self.timeout:g} s, in {_times(tries)}"
             case Unreachable():
                 text = f"cannot be reached ({self.clean(error.__cause__)}), in {_times(error.tries)}"
             case openai.APIConnectionError():
+                kind = CallsError if isinstance(error.__cause__, CONNECTION_ERRORS) else RequestFailed
                 text = f"cannot be reached ({self.clean(error.__cause__ or message)}), in {_times(tries)}"
             case openai.RateLimitError():
                 text = f"keeps refusing because of a rate limit or quota ({message})"
             case _:
+                status = getattr(error, "status_code", 0)
+                kind = RequestFailed if status >= 500 or status in RETRIED else CallsError
                 text = f"keeps failing ({message})"
-        return CallsError(f"{self.host} {text}.")
+        return kind(f"{self.host} {text}.")
 
     def _no_client(self, error: Exception) -> CallsError:
         reason = re.sub(r"//[^/\s]*@", "//", self.clean(error))  # without the user of a proxy
