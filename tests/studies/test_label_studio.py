@@ -124,6 +124,24 @@ def test_the_last_change_counts_and_what_was_skipped_does_not(tmp_path: Path) ->
     assert nothing.problems["kind"].to_list() == ["missing"] * 3
 
 
+def test_the_last_change_is_the_last_in_time_whatever_the_zone(tmp_path: Path) -> None:
+    changes = [
+        annotation("an", SAID | {"better": better}, updated_at=time)
+        for better, time in (("2", "2026-02-02T09:30:00Z"), ("1", "2026-02-02T10:00:00+02:00"))
+    ]
+    found = read_answers([export(tmp_path, "i1", *changes)], FORM, SHOWN)
+    assert dict(found.answers.select("question", "answer").iter_rows())["better"] == "2"
+    with pytest.raises(StudyError, match="item 1: 'yesterday' is not the time of an annotation"):
+        read_answers([export(tmp_path, "i1", annotation("an", SAID, updated_at="yesterday"))], FORM, SHOWN)
+
+
+def test_two_regions_for_a_single_choice_are_refused_as_two_choices_are(tmp_path: Path) -> None:
+    twice = annotation("an", SAID)
+    twice["result"].append(region("better", "2"))
+    with pytest.raises(StudyError, match=r"item 1 \(item i1\): the answer '1\\n2' to better is not one of 1, 2, s"):
+        read_answers([export(tmp_path, "i1", twice)], FORM, SHOWN)
+
+
 def test_json_min_says_the_same(tmp_path: Path) -> None:
     path = tmp_path / "min.json"
     own = {"item": "i1", "assigned_to": "bo", "annotator": "an"}

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
 
 import polars as pl
+from pluralbench_runs import one_line
 from pluralbench_tables import read_json
 
 from pluralbench_studies.errors import StudyError
@@ -111,13 +113,26 @@ def _read_annotations(annotations: object, where: str) -> Iterator[dict[str, Any
     if not isinstance(annotations, list) or not all(isinstance(entry, dict) for entry in annotations):
         raise StudyError(f"{where}: its `annotations` are not a list of objects.")
     done = (entry for entry in annotations if not entry.get("was_cancelled"))
-    for entry in sorted(done, key=lambda entry: str(entry.get("updated_at") or entry.get("created_at") or "")):
+    for entry in sorted(done, key=lambda entry: _changed_at(entry, where)):
         regions = entry.get("result")
         if not isinstance(regions, list):
             raise StudyError(f"{where}: an annotation has no `result`.")
-        row = {"annotator": entry.get("completed_by")}
+        row: dict[str, Any] = {"annotator": entry.get("completed_by")}
         for region in regions:
             value = region.get("value") if isinstance(region, dict) else None
             if isinstance(value, dict) and isinstance(region.get("from_name"), str):
-                row[region["from_name"]] = value.get("choices", value.get("text"))
+                answer = value.get("choices", value.get("text"))
+                # Several regions of a question are several answers, which a single choice refuses.
+                answers = answer if isinstance(answer, list) else [] if answer is None else [answer]
+                row.setdefault(region["from_name"], []).extend(answers)
         yield row
+
+
+def _changed_at(entry: dict[str, Any], where: str) -> datetime:
+    """Return the time of an annotation's last change; one without a time is the first."""
+    text = str(entry.get("updated_at") or entry.get("created_at") or datetime.min.isoformat())
+    try:
+        time = datetime.fromisoformat(text)
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):
+        raise StudyError(f"{where}: {one_line(text, 40)!r} is not the time of an annotation.") from None
