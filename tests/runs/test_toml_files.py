@@ -83,8 +83,12 @@ def test_what_is_no_readable_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_value_from_a_command_line_that_is_not_utf_8_is_refused() -> None:
-    with pytest.raises(RecipeError, match=r"^Recipe of the model: `model` has half a character\.$"):
-        check_recipe(Asked, {"model": "caf\udce9"}, "of the model")
+    for value, problem in (
+        ("caf\udce9", "a byte that is not text here; use UTF-8, or set PYTHONUTF8=1"),
+        ("\ud83d", "half a character"),
+    ):
+        with pytest.raises(RecipeError, match=rf"^Recipe of the model: `model` has {problem}\.$"):
+            check_recipe(Asked, {"model": value}, "of the model")
 
 
 @pytest.mark.parametrize(

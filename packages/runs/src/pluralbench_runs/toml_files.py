@@ -125,6 +125,8 @@ def _children(value: object) -> Sequence[tuple[str, object]]:
 def _value_problem(value: object) -> str:
     """Explain what is wrong with a key or a value, as the end of a sentence that begins with the key."""
     if isinstance(value, str):
+        if any("\udc80" <= character <= "\udcff" for character in value):  # bytes of a command line
+            return "has a byte that is not text here; use UTF-8, or set PYTHONUTF8=1"
         surrogates = any("\ud800" <= character <= "\udfff" for character in value)
         return "has a null character" if "\0" in value else "has half a character" if surrogates else ""
     if isinstance(value, int) and value not in INTEGERS:
