@@ -98,6 +98,7 @@ def test_the_first_line_that_is_not_utf_8_is_named(tmp_path: Path, data: bytes, 
         ("[1, 2]\n", "prompts.jsonl, line 1: this is not a JSON object."),
         ('{"a": 1}\n"你好"\n', "prompts.jsonl, line 2: this is not a JSON object."),
         ('{"a": 1} {"a": 2}\n', "prompts.jsonl, line 1: this is not JSON (Extra data"),
+        ('{\n  "a": 1\n}\n', "prompts.jsonl, line 1: an object goes over several lines; write each on one line."),
         ("[" * 100_000, "prompts.jsonl, line 1: this is nested deeper than 50 levels"),
     ],
 )

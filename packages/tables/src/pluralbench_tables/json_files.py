@@ -107,6 +107,8 @@ def _lines(path: Path, text: str, error: type[UserError]) -> Iterator[tuple[int,
         if not line.strip():
             continue
         where = f"{path}, line {number:,}"
+        if line.strip() == "{":
+            raise error(f"{where}: an object goes over several lines; write each on one line.")
         row = _parse(line, where, error)
         _check(row, where, error)
         if not isinstance(row, dict):
