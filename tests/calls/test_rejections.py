@@ -1,6 +1,7 @@
 """What a server does not take: a parameter is sent as it takes it, and a form that it never takes stops the run."""
 
 import asyncio
+import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pluralbench_calls import (
     Answer,
     Backend,
     CallsError,
+    FileBackend,
     InvalidAnswer,
     Ledger,
     Limits,
@@ -89,6 +91,55 @@ def test_the_sentence_alone_may_name_the_parameter(tmp_path: Path, message: str)
     with serve(refuse) as server, Ledger(tmp_path / "ledger") as ledger:
         [answer] = ask([question("a", max_tokens=7)], ledger, OpenAIChat(server.base_url))
     assert (answer.outcome, answer.adapted) == ("answer", "max_tokens as max_completion_tokens")
+
+
+OTHERS = {  # what servers that are not OpenAI's say of a parameter that they do not take, and in which form
+    "fastapi": {"detail": [{"loc": ["body", "temperature"], "msg": "extra fields not permitted", "type": "extra"}]},
+    "pydantic": {"detail": [{"loc": ["body", "temperature"], "msg": "Extra inputs are not permitted"}]},
+    "detail": {"detail": "Unsupported parameter: temperature"},
+    "error": {"error": "temperature: Extra inputs are not permitted"},
+    "google": [{"error": {"code": 400, "message": "temperature is not supported."}}],
+    "text": "Unsupported parameter `temperature`",
+}
+REASONS = {
+    "fastapi": ({"detail": [{"loc": ["body", "messages", 0], "msg": "too odd"}]}, "messages.0: too odd"),
+    "detail": ({"detail": "too odd"}, "too odd"),
+    "error": ({"error": "too odd"}, "too odd"),
+    "text": ("too odd", "too odd"),
+    "deep": ({"error": {"error": {"error": {"error": {"error": {"error": {"error": "x"}}}}}}}, "Error code: 422"),
+}
+
+
+@pytest.mark.parametrize("form", OTHERS)
+@pytest.mark.parametrize("way", ["sent", "imported"])
+def test_a_parameter_that_another_server_refuses_in_its_own_words_is_left_out(
+    tmp_path: Path, form: str, way: str
+) -> None:
+    def refuse(body: dict[str, Any], _: int) -> Reply:
+        return Reply(status=422, body=OTHERS[form]) if "temperature" in body else Reply()
+
+    request = question("a", temperature=0.0)
+    row = {"custom_id": request.key, "response": {"status_code": 422, "body": OTHERS[form]}, "error": None}
+    (tmp_path / "results.jsonl").write_text(json.dumps(row))
+    with serve(refuse) as server, Ledger(tmp_path / "ledger") as ledger:
+        chat = OpenAIChat(server.base_url)
+        files = FileBackend(chat, pending=tmp_path / "calls.jsonl", results=[tmp_path / "results.jsonl"])
+        if way == "sent":
+            assert ask([request], ledger, chat)[0].adapted == "without temperature"
+            return
+        with pytest.raises(CallsError, match="are written to"):
+            ask([request], ledger, files)
+    assert "temperature" not in json.loads((tmp_path / "calls.jsonl").read_text())["body"]
+
+
+@pytest.mark.parametrize("form", REASONS)
+@pytest.mark.parametrize("status", [422, 500, 404])
+def test_the_reason_of_a_server_is_told_whatever_its_form(tmp_path: Path, form: str, status: int) -> None:
+    body, reason = REASONS[form]
+    with serve(lambda *_: Reply(status=status, body=body)) as server, Ledger(tmp_path / "ledger") as ledger:
+        with pytest.raises(CallsError) as stopped:
+            ask([question("a")], ledger, OpenAIChat(server.base_url, max_retries=0))
+    assert reason.replace("422", str(status)) in str(stopped.value)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 # Parameters that some models refuse (reasoning models refuse `max_tokens` and any temperature except the default), and
 # the name under which they are sent instead; None leaves the parameter out.
 REPLACEMENTS: dict[str, str | None] = {"max_tokens": "max_completion_tokens", "temperature": None, "top_p": None}
-REFUSED = re.compile(r"\bunsupported\b|\bnot support|\bdeprecated\b", re.IGNORECASE)
+PARAMETERS = re.compile(rf"\b(?:{'|'.join(REPLACEMENTS)})\b")
+REFUSED = re.compile(r"\bunsupported\b|\bnot support|\bnot permitted\b|\bdeprecated\b", re.IGNORECASE)
 SCHEMA_WORDS = ("response_format", "json_schema", "structured output", "guided_json", "guided decoding")
 NO_LOGPROBS = "leave out `logprobs=True`, or ask for fewer tokens (`top_logprobs` in `extra=...`)"
 MAX_MESSAGE_LENGTH = 1_000  # characters of a server's message that are recorded
@@ -114,10 +115,9 @@ class Rejection(NamedTuple):
 
     @classmethod
     def from_error(cls, error: "openai.APIStatusError") -> "Rejection":
-        """Create a rejection from an error of the client, with the message out of its JSON if possible."""
-        inner = error.body.get("message") if isinstance(error.body, dict) else None
-        message = inner if isinstance(inner, str) and inner.strip() else error.message
-        return cls(error.status_code, message, error.param, error.code)
+        """Create a rejection from an error of the client, with the reason in its body if possible."""
+        reason, parameter = find_reason(error.body)
+        return cls(error.status_code, reason or error.message, error.param or parameter, error.code)
 
     @property
     def refused_parameter(self) -> str | None:
@@ -127,9 +127,8 @@ class Rejection(NamedTuple):
         """
         if not REFUSED.search(self.message):
             return None
-        quoted = re.search(rf"""["'`]({"|".join(REPLACEMENTS)})["'`]""", self.message)
-        name = self.param or (quoted[1] if quoted else None)
-        return name if isinstance(name, str) and name in REPLACEMENTS else None
+        names = [self.param] if self.param else [*dict.fromkeys(PARAMETERS.findall(self.message))]
+        return next((name for name in names if isinstance(name, str) and name in REPLACEMENTS), None)
 
     @property
     def concerns_key(self) -> bool:
@@ -149,6 +148,25 @@ class Rejection(NamedTuple):
         if self.code == "content_filter":
             return CompletionReply("content_filter", message, "content_filter")
         return CompletionReply("error", message, str(self.status))
+
+
+def find_reason(body: object, depth: int = 5) -> tuple[str, str | None]:
+    """Return the reason in the body of an error, "" if there is none, and the parameter that it names, if it does.
+
+    Bodies are OpenAI's, FastAPI's (`{"detail": [{"loc": ["body", "temperature"], "msg": ...}]}`), Google's (a list),
+    or a text.
+    """
+    match body:
+        case str():
+            return body.strip(), None
+        case {"loc": [*places], "msg": str(text)}:
+            names = [str(place) for place in places if place != "body"]
+            return ": ".join([".".join(names), text] if names else [text]), names[0] if names else None
+        case {"message": str(text)} if text.strip():
+            return text, None
+        case {"error": inner} | {"detail": inner} | {"errors": inner} | [inner, *_] if depth:
+            return find_reason(inner, depth - 1)
+    return "", None
 
 
 def drop_parameters(request: Request, refused: Collection[str]) -> dict[str, Json]:

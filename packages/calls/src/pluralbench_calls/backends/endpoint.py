@@ -138,8 +138,10 @@ class Endpoint:
         import openai
 
         from pluralbench_calls.backends.bounded import CONNECTION_ERRORS, Unreachable
+        from pluralbench_calls.backends.completions import find_reason
 
-        message = self.clean(error.message)
+        reason, _ = find_reason(error.body)
+        message = self.clean(error.message if reason in error.message else f"{error.message} - {reason}")
         tries = self.max_retries + 1
         kind = CallsError
         match error:

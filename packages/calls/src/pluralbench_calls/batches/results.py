@@ -16,6 +16,7 @@ from pluralbench_calls.backends.completions import (
     REPLACEMENTS,
     TOO_LONG_REPLY,
     Rejection,
+    find_reason,
     parse_completion,
 )
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
@@ -174,18 +175,19 @@ def _construct(model: Any, body: Any) -> Any:
 
 def _find_error(value: Any) -> dict[str, Any]:
     """Return the error in a value, which some servers nest in another "error"; {} if there is none."""
+    value = value[0] if isinstance(value, list) and value else value  # as Google sends it
     inner = value.get("error") if isinstance(value, dict) else None
     if inner:
         return inner if isinstance(inner, dict) else {"message": str(inner)}
     if isinstance(value, dict):
-        return value if "choices" not in value and ("message" in value or "code" in value) else {}
+        return value if "choices" not in value and {"message", "code", "detail"} & value.keys() else {}
     return {"message": value} if isinstance(value, str) and value else {}
 
 
 def _rejection(error: Mapping[str, Any], status: int) -> Rejection:
-    code, message = error.get("code"), error.get("message")
-    text = message if isinstance(message, str) and message.strip() else str(code) if code else "no reason given"
-    return Rejection(status, text, error.get("param"), code)
+    code, (reason, parameter) = error.get("code"), find_reason(error)
+    text = reason or (str(code) if code else "no reason given")
+    return Rejection(status, text, error.get("param") or parameter, code)
 
 
 def _status(row: Mapping[str, Any]) -> int:
