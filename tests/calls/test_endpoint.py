@@ -91,6 +91,13 @@ def test_what_concerns_every_request_is_said_at_once(
     assert len(server.requests) == 1
 
 
+def test_a_base_url_without_a_version_is_asked_about(tmp_path: Path) -> None:
+    with serve(lambda *_: Reply("unknown", status=404)) as server, Ledger(tmp_path / "ledger") as ledger:
+        for url, hint in ((server.base_url, ""), (server.base_url.removesuffix("/v1"), "does the base URL lack /v1")):
+            with pytest.raises(CallsError, match=rf"has no model 'm' .*unknown\).*{hint}"):
+                ask([question("a")], ledger, OpenAIChat(url))
+
+
 @pytest.mark.parametrize("value", [None, ""])
 def test_a_missing_key_is_named_and_nothing_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: str | None

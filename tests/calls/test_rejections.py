@@ -136,9 +136,12 @@ def test_a_parameter_that_another_server_refuses_in_its_own_words_is_left_out(
 @pytest.mark.parametrize("status", [422, 500, 404])
 def test_the_reason_of_a_server_is_told_whatever_its_form(tmp_path: Path, form: str, status: int) -> None:
     body, reason = REASONS[form]
-    with serve(lambda *_: Reply(status=status, body=body)) as server, Ledger(tmp_path / "ledger") as ledger:
-        with pytest.raises(CallsError) as stopped:
-            ask([question("a")], ledger, OpenAIChat(server.base_url, max_retries=0))
+    with (
+        serve(lambda *_: Reply(status=status, body=body)) as server,
+        Ledger(tmp_path / "ledger") as ledger,
+        pytest.raises(CallsError) as stopped,
+    ):
+        ask([question("a")], ledger, OpenAIChat(server.base_url, max_retries=0))
     assert reason.replace("422", str(status)) in str(stopped.value)
 
 

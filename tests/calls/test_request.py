@@ -65,6 +65,11 @@ def test_what_is_no_base_url_is_refused_without_repeating_it(base_url: str) -> N
     assert str(refused.value) == "The base URL is not of the form https://HOST/v1."
 
 
+def test_the_path_of_requests_is_not_part_of_a_base_url() -> None:
+    with pytest.raises(CallsError, match="ends in /chat/completions, which is added to it"):
+        provider_of("https://api.example.com/v1/chat/completions/")
+
+
 LEAF = st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text()
 
 

@@ -55,6 +55,26 @@ def test_a_key_that_is_accepted_is_not_recorded(
     assert_nowhere(tmp_path)
 
 
+def test_a_deployment_at_azure_gets_its_version_and_the_key_in_a_header_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, KEY)
+    with serve(lambda *_: Reply()) as server, Ledger(tmp_path / "ledger") as ledger:
+        url = f"{server.base_url.removesuffix('/v1')}/openai/deployments/d?api-version=2024-10-21"
+        ask([question()], ledger, OpenAIChat(f" {url} ", api_key_env=VARIABLE))
+        ask([question("other")], ledger, OpenAIChat(url))
+    assert server.paths == ["/openai/deployments/d/chat/completions?api-version=2024-10-21"] * 2
+    assert [headers.get("api-key") for headers in server.headers] == [KEY, None]
+    assert [headers.get("authorization") for headers in server.headers] == [None, None]
+
+
+def test_a_key_in_place_of_the_name_of_its_variable_is_not_repeated(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "ledger") as ledger, pytest.raises(CallsError) as refused:
+        ask([question()], ledger, OpenAIChat("http://127.0.0.1:9/v1", api_key_env=KEY))
+    assert "set the environment variable that `connection.api_key_env=...` names" in str(refused.value)
+    assert KEY not in str(refused.value)
+
+
 def test_without_a_variable_no_key_of_the_environment_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_WEBHOOK_SECRET"):
         monkeypatch.setenv(name, KEY)

@@ -144,6 +144,14 @@ def test_a_sentence_stands_on_a_line_of_its_own_above_the_bar(terminal: Console)
     assert "\x1b[2KInterrupted [at] 1 of 2 :boom:.\n" in written(terminal)
 
 
+def test_a_secret_of_the_environment_is_not_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PLANTED_KEY", "sk-planted-7c41f0d2b9a8")
+    log_status("Judging with sk-planted-7c41f0d2b9a8.")
+    assert capsys.readouterr().err == "Judging with [key].\n"
+
+
 def test_in_a_narrow_terminal_counts_and_note_stay_readable(sleep: Callable[[float], None], terminal: Console) -> None:
     with progress("training", 340, terminal) as meter:
         for seconds, items in ((1, 1), (3, 12), (1, 1)):

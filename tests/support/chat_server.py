@@ -44,11 +44,12 @@ Script = Callable[[dict[str, Any], int], Reply]
 
 @dataclass
 class ChatServer:
-    """base_url: for the client. requests: the JSON of each request as it came in. headers: likewise."""
+    """base_url: for the client. requests: the JSON of each request as it came in. headers, paths: likewise."""
 
     base_url: str
     requests: list[dict[str, Any]]
     headers: list[dict[str, str]]
+    paths: list[str] = field(default_factory=list)
     at_once: int = 0
     most_at_once: int = 0
 
@@ -92,6 +93,7 @@ def serve(script: Script) -> Iterator[ChatServer]:
                 number = len(server.requests)
                 server.requests.append(body)
                 server.headers.append(dict(self.headers))
+                server.paths.append(self.path)
                 server.at_once += 1
                 server.most_at_once = max(server.most_at_once, server.at_once)
             reply = script(body, number)

@@ -132,6 +132,11 @@ class ConnectionConfig(FrozenModel):
     def _none_to_empty(cls, results: object) -> object:
         return results or ()
 
+    @field_validator("base_url")
+    @classmethod
+    def _strip(cls, base_url: str | None) -> str | None:
+        return base_url and base_url.strip()
+
     @field_validator("api_key_env")
     @classmethod
     def _empty_to_none(cls, name: str | None) -> str | None:

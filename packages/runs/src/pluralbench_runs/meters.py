@@ -22,6 +22,7 @@ from rich.table import Column
 from rich.text import Text
 
 from pluralbench_runs.console import PlainConsole, make_console
+from pluralbench_runs.secrets import redact
 
 LINE_SECONDS = (3.5, 15.0)  # between two lines: at first, and once work has taken LONG_SECONDS
 LONG_SECONDS = 120.0
@@ -264,10 +265,13 @@ def step(label: str) -> Iterator[None]:
 
 
 def log_status(line: str) -> None:
-    """Print a line about the next step of long work to standard error, or above the bar that is drawn."""
+    """Print a line about the next step of long work to standard error, or above the bar that is drawn.
+
+    Secrets of the environment are left out: a key may be given in place of a model's name.
+    """
     bar = next((meter.console for meter in reversed(_meters) if meter.is_bar), None)
     console = bar or make_console(stderr=True, force_jupyter=False)  # in a notebook, too, this is no result of a cell
-    console.print(line, highlight=False, markup=False, emoji=False, soft_wrap=True)
+    console.print(redact(line), highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 @contextmanager

@@ -19,6 +19,12 @@ PROXIES, CERTIFICATES = {"http_proxy", "https_proxy", "all_proxy"}, {"ssl_cert_f
 
 RETRIED = {408, 409}  # HTTP statuses below 500 that the client tries again, besides that of a rate limit
 
+API_VERSION = re.compile(r"api-version=([\w.-]+)")
+"""Query of the base URL of a deployment at Azure, whose requests have the key in a header of their own."""
+REQUESTS = "/chat/completions"
+VERSIONED = re.compile(r"/v\d|/deployments/")  # in the path of nearly every base URL
+# A key in place of the name of its variable seldom has this form. Other names are not repeated in messages.
+SHOWN_NAME = re.compile("[A-Z][A-Z0-9_]*")
 # The message does not repeat the URL, which may contain a key.
 NO_BASE_URL = "The base URL is not of the form https://HOST/v1."
 
@@ -27,8 +33,10 @@ def provider_of(base_url: str) -> str:
     """Return the host in a base URL, which is the provider's name.
 
     Raises:
-        CallsError: The URL is not valid, or has a user, a password or a query.
+        CallsError: The URL is not valid, has a user, a password or a query other than Azure's API version, or ends in
+            the path of requests.
     """
+    base_url = base_url.strip()
     try:
         parts = urlsplit(base_url)
         port = parts.port
@@ -36,11 +44,14 @@ def provider_of(base_url: str) -> str:
         raise CallsError(NO_BASE_URL) from None
     if parts.scheme not in {"http", "https"} or not parts.hostname or port == 0 or " " in base_url:
         raise CallsError(NO_BASE_URL)
-    if parts.username or parts.password or parts.query or parts.fragment:
+    is_allowed = not parts.query or API_VERSION.fullmatch(parts.query)
+    if parts.username or parts.password or parts.fragment or not is_allowed:
         raise CallsError(
             f"The base URL of {parts.hostname} has a user, a password or a query; leave them out and put the key in an "
-            "environment variable."
+            "environment variable. A query may be Azure's api-version."
         )
+    if parts.path.rstrip("/").endswith(REQUESTS):
+        raise CallsError(f"The base URL of {parts.hostname} ends in {REQUESTS}, which is added to it; leave that out.")
     return parts.hostname
 
 
@@ -48,7 +59,7 @@ class Endpoint:
     """Base class of backends that send to an OpenAI-compatible server.
 
     Args:
-        base_url: URL of the server, such as https://HOST/v1.
+        base_url: URL of the server, such as https://HOST/v1, or of a deployment at Azure with its `?api-version=...`.
         api_key_env: Environment variable of the key. None: send no key.
         timeout: Seconds for one try, until the last byte of the answer.
         max_retries: Number of retries. A server that has never answered gets at most one.
@@ -75,6 +86,8 @@ class Endpoint:
         self.base_url, self.max_retries, self.max_answer_bytes = base_url, max_retries, max_answer_bytes
         self._key_env, self.timeout = api_key_env, timeout
         self._key = ""
+        self._url, _, query = base_url.strip().partition("?")
+        self._api_version = API_VERSION.fullmatch(query)
         self._answered = False
         self._refused: dict[str, set[str]] = {}  # by model
 
@@ -83,7 +96,9 @@ class Endpoint:
         if self._key_env is not None:
             self._key = os.environ.get(self._key_env, "").strip()
             if not self._key:
-                raise CallsError(f"{self.host} needs a key; set the environment variable {self._key_env}.")
+                is_shown = SHOWN_NAME.fullmatch(self._key_env)
+                variable = self._key_env if is_shown else "that `connection.api_key_env=...` names"
+                raise CallsError(f"{self.host} needs a key; set the environment variable {variable}.")
             if not (self._key.isascii() and self._key.isprintable()):
                 raise CallsError(f"The value of the environment variable {self._key_env} is not a key.")
         # Imported here, because it takes a second, which --help saves.
@@ -96,7 +111,8 @@ class Endpoint:
                 self.timeout, self.max_answer_bytes, answered=self._answered, tries=self.max_retries + 1
             )
             self.client = openai.AsyncOpenAI(
-                base_url=self.base_url,
+                base_url=self._url,
+                default_query=None if self._api_version is None else {"api-version": self._api_version[1]},
                 api_key=self._key or "none",
                 timeout=self._http.timeout,
                 max_retries=self.max_retries,
@@ -117,6 +133,8 @@ class Endpoint:
     @property
     def headers(self) -> dict[str, Any]:
         """Headers for each request, which remove those that the client would add by itself."""
+        if self._api_version is not None and self._key:
+            return omit_headers(authorization=True) | {"api-key": self._key}
         return omit_headers(authorization=not self._key)
 
     @property
@@ -151,7 +169,8 @@ class Endpoint:
             case openai.APIStatusError(status_code=402):
                 text = f"requires payment ({message})"
             case openai.NotFoundError():
-                text = f"{absent} ({message})"
+                hint = "" if VERSIONED.search(self._url) else "; does the base URL lack /v1 at its end?"
+                text = f"{absent} ({message}){hint}"
             case openai.APIStatusError(status_code=status) if status < 400:
                 location = self.clean(error.response.headers.get("location", "nowhere"))
                 text = f"redirects to {location}, which is not followed; give the base URL without a redirect"
