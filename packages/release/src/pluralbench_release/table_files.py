@@ -16,6 +16,7 @@ from pluralbench_release.errors import TablesError
 SUFFIXES = (".parquet", ".jsonl", ".json", ".csv", ".tsv")
 JSON = (".jsonl", ".json")
 SPLITS = ("train", "validation", "test")
+MAX_FILES = 50_000  # below a directory of tables; a log of another person may name any directory as its data
 ALL = "all"
 """All splits of a config, in sequence."""
 HUB_PART = r"(?:-\d+-of-(?P<parts>\d+)(?:-[0-9a-f]{16})?)?"
@@ -41,12 +42,20 @@ def find_tables(directory: Path, split: str) -> dict[str, dict[str, list[Path]]]
 
     Returns:
         Files by config and split, sorted by name.
+
+    Raises:
+        TablesError: The directory has more than `MAX_FILES` files.
     """
     tables: dict[str, dict[str, list[Path]]] = {}
-    for path in sorted(Path(folder, name) for folder, _, files in os.walk(directory) for name in files):
+    paths: list[Path] = []
+    for place, inside, files in os.walk(directory):
+        inside[:] = [name for name in inside if name != "provenance" and not name.startswith(".")]
+        paths += [Path(place, name) for name in files]
+        if len(paths) > MAX_FILES:
+            raise TablesError(f"{directory} has more than {MAX_FILES:,} files; give the folder that has the tables.")
+    for path in sorted(paths):
         *folders, _ = path.relative_to(directory).parts
-        ignored = any(name == "provenance" or name.startswith(".") for name in folders)
-        if kind_of(path) and not ignored and path.is_file():
+        if kind_of(path) and path.is_file():
             config, own_split = _config_and_split(folders, stem_of(path), split)
             tables.setdefault(config, {}).setdefault(own_split, []).append(path)
     return tables
