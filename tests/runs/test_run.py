@@ -170,6 +170,14 @@ def test_an_interrupt_is_no_traceback(outcome: Outcome) -> None:
     assert outcome(raising(counted)) == (130, "")
 
 
+def test_what_continues_later_is_no_error(outcome: Outcome) -> None:
+    class Later(UserError):
+        exit_status = 75
+
+    assert outcome(raising(Later("The calls are written."))) == (75, "The calls are written.\n")
+    assert outcome(raising(UserError("Wrong."))) == (2, "Error: Wrong.\n")
+
+
 def test_what_an_interrupt_becomes_is_one(outcome: Outcome) -> None:
     """Such as a panic of polars while it calls Python."""
 

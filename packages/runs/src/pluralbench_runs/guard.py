@@ -26,6 +26,7 @@ from pluralbench_runs.secrets import redact
 USER_ERROR = 2  # exit statuses; this one is also that of click
 INTERRUPTED, TERMINATED = 130, 143  # also those of a shell
 INTERNAL_ERROR = 70  # EX_SOFTWARE of sysexits.h
+POSTPONED = 75  # EX_TEMPFAIL: the same command continues later, which is no error
 DEBUG = "PLURALBENCH_DEBUG"
 
 FULL_DISK = "The disk is full ({where}). Recorded work is not lost; free some space and rerun the same command."
@@ -196,7 +197,7 @@ def _print_error(error: BaseException, sentence: str) -> None:
     with suppress(OSError):  # standard error is closed
         if os.environ.get(DEBUG, "0") not in {"", "0"}:
             _print("".join(traceback.format_exception(error)))
-        _print(f"Error: {sentence}")
+        _print(sentence if getattr(error, "exit_status", None) == POSTPONED else f"Error: {sentence}")
 
 
 def _print(text: str) -> None:
