@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import verbs
 from pluralbench import load_run
 from pluralbench.contract import Group
 from pluralbench.reports.runs import run_header
@@ -147,3 +148,11 @@ def test_texts_of_all_scripts_are_scored(score: Callable[..., Run], tmp_path: Pa
     assert run.items["id"].to_list() == [row["id"] for row in rows]
     assert [list(group.responses) for group in seen] == [[row["chosen"], row["rejected"]] for row in rows]
     assert run.headline.value == 1.0
+
+
+def test_an_ignored_column_without_a_name_is_named_as_such(tmp_path: Path) -> None:
+    """Such as the index of pandas."""
+    (tmp_path / "p.csv").write_text(",id,prompt,chosen,rejected,note\n0,a,q?,yes,no,x\n", encoding="utf-8")
+    run = verbs.score(verbs.by_length, benchmark="pairs", data=tmp_path / "p.csv", out=tmp_path / "run")
+    assert run.config.data.ignored_columns == ("", "note")
+    assert "Ignored columns: one without a name, note." in run_header(run)

@@ -264,7 +264,8 @@ def run_header(run: Run) -> list[str]:
                 f"{work.out_of_memory:,} batches ran out of memory; the budget ended at {work.token_budget:,}."
             )
     if data.ignored_columns:
-        lines.append(f"Ignored columns: {', '.join(data.ignored_columns)}.")
+        names = (name if name.strip() else "one without a name" for name in data.ignored_columns)
+        lines.append(f"Ignored columns: {', '.join(names)}.")
     lines += _votes(data.annotations)
     action = "dropped" if data.on_empty == "drop" else "kept"
     counts = {
