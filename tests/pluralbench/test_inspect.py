@@ -1,8 +1,11 @@
 """Judges through inspect_ai: its providers get the requests of `judge`, and a log becomes the run of `judge`."""
 
+import copy
 import json
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +14,8 @@ import polars as pl
 import pytest
 import verbs
 from chat_server import ChatServer, serve
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from inspect_evals import by_text
 from pluralbench import UserError, check_submission
 from pluralbench.evaluation.inspect_logs import import_inspect
@@ -110,6 +115,7 @@ def logs(server: ChatServer, data: Path, tmp_path_factory: pytest.TempPathFactor
         },
         "mock": sample | {"model": "mock", "model_base_url": None, "temperature": 0.25, "limit": 5},
         "failed": own | {"fail_on_error": False},
+        "stopped": sample | {"token_limit": 20, "limit": 1},  # a reply takes 15
         "epochs": own | {"epochs": 2},
     }
     common = {"model": "openai-api/here/judge-1", "model_base_url": server.base_url, "log_dir": str(folder)}
@@ -257,6 +263,83 @@ def test_a_log_that_is_not_of_a_run_is_refused_in_a_sentence(case: str, logs: Lo
     with pytest.raises(UserError, match=sentence):
         import_inspect(edited(logs.files["pairs"], tmp_path / "log.eval", change), out=tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.heavy
+def test_a_sample_that_a_limit_stops_keeps_its_replies(logs: Logs, tmp_path: Path) -> None:
+    from inspect_ai.log import read_eval_log
+
+    [sample] = read_eval_log(str(logs.files["stopped"])).samples or ()
+    assert sample.limit is not None
+    assert [call["outcome"] for call in sample.store["pluralbench"]["calls"]] == ["answer"]
+    with pytest.raises(UserError, match="has only failed samples"):
+        import_inspect(logs.files["stopped"], out=tmp_path / "run")
+
+
+def test_no_sample_has_no_numbers() -> None:
+    from pluralbench.evaluation.inspect_tasks import run_metrics
+
+    assert run_metrics("pairs")([]) == {}  # inspect_ai asks for it, and would warn of an error
+
+
+ODD = [None, 5, -1, 2**70, "x", "", [], [1], {}, {"a": None}, "../..", "@gone@"]
+
+
+def places(value: Any, place: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The keys that lead to each value in a value, and to itself."""
+    yield place
+    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, one in inside:
+        yield from places(one, (*place, key))
+
+
+@pytest.mark.heavy
+def test_a_log_with_a_value_of_another_kind_is_read_or_refused_in_a_sentence(
+    logs: Logs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No log, whoever wrote it, is an internal error: what the task writes is changed in one place."""
+    from inspect_ai import log as inspect_log
+
+    log = inspect_log.read_eval_log(str(logs.files["pairs"]), resolve_attachments=True)
+    kept: dict[str, Any] = {
+        "metadata": log.eval.metadata,
+        "sample": log.samples[1].metadata,
+        "store": log.samples[1].store,
+        "stats": {"started_at": log.stats.started_at, "completed_at": log.stats.completed_at},
+    }
+    runs, changes = (
+        0,
+        st.tuples(st.sampled_from([place for place in places(kept) if len(place) > 1]), st.sampled_from(ODD)),
+    )
+
+    @given(changes)
+    @example((("stats", "started_at"), ""))
+    @example((("store", "pluralbench", "calls", 0, "prompt_tokens"), 2**70))
+    @example((("store", "pluralbench", "calls", 0, "text"), 5))
+    @example((("store", "pluralbench", "judges"), "@gone@"))
+    @example((("sample", "config"), []))
+    @example((("metadata", "pluralbench", "judging"), "x"))
+    @settings(max_examples=60, deadline=None, database=None)
+    def one_change(change: tuple[tuple[Any, ...], Any]) -> None:
+        nonlocal runs
+        runs += 1
+        (*way, last), odd = change
+        values = copy.deepcopy(kept)
+        around = reduce(lambda value, key: value[key], way, values)
+        if odd == "@gone@":
+            del around[last]
+        else:
+            around[last] = odd
+        changed = log.model_copy(deep=True)
+        changed.eval.metadata = values.get("metadata")
+        changed.samples[1].metadata, changed.samples[1].store = values.get("sample"), values.get("store") or {}
+        times = {"started_at": "", "completed_at": ""} | (values.get("stats") or {})
+        changed.stats = inspect_log.EvalStats.model_construct(**times)
+        monkeypatch.setattr(inspect_log, "read_eval_log", lambda *_, **__: changed)
+        with suppress(UserError):
+            import_inspect("some.eval", out=tmp_path / f"run{runs}")
+
+    one_change()
 
 
 @pytest.mark.heavy

@@ -7,17 +7,27 @@ recorded calls. The verdicts and numbers are computed from these calls, not take
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import polars as pl
 from pluralbench_calls import Answer, ChatModel, Ledger, Replay, Request, read_ledger
 from pluralbench_calls.backends.canned import ExternalBackend, Unanswered
+from pluralbench_calls.backends.completions import MAX_TOKENS
 from pluralbench_rewards import Question
-from pluralbench_runs import Seed, canonical_json, check_recipe, describe_difference, log_status, one_line, plural
+from pluralbench_runs import (
+    FrozenModel,
+    Seed,
+    canonical_json,
+    check_recipe,
+    describe_difference,
+    log_status,
+    one_line,
+    plural,
+)
 from pluralbench_runs.install_hints import install_command
 from pluralbench_runs.options import Flag
+from pydantic import AfterValidator, AwareDatetime, BaseModel, ValidationError
 
 from pluralbench.config import JudgeConfig
 from pluralbench.config.fields import PLACE
@@ -37,7 +47,7 @@ from pluralbench.results.run_files import LEDGER_FILE
 from pluralbench.results.runs import Run, load_run
 
 if TYPE_CHECKING:
-    from inspect_ai.log import EvalSample
+    from inspect_ai.log import EvalLog, EvalSample
 
 RECORD = "pluralbench"
 """Name of our record in the metadata of a log and in the store of a sample."""
@@ -107,6 +117,38 @@ class JudgingTask(NamedTuple):
         except Unanswered as missing:
             return missing.requests
         return ()
+
+
+def _check_counts(answer: Answer) -> Answer:
+    if not all(0 <= n <= MAX_TOKENS for n in (answer.prompt_tokens, answer.completion_tokens, answer.cached_tokens)):
+        raise ValueError("not a number of tokens")
+    return answer
+
+
+class _Item(BaseModel):
+    config: str
+    id: str
+
+
+class _Judges(FrozenModel):
+    model: ChatModel
+    rubric_model: ChatModel | None = None
+
+
+class _Calls(FrozenModel):
+    judges: _Judges
+    calls: tuple[Annotated[Answer, AfterValidator(_check_counts)], ...]
+
+
+class _OurPart(FrozenModel):
+    """What the task has written into a log, sample by sample; None are calls of a sample that failed before any."""
+
+    settings: dict[str, Any]
+    judging: dict[str, Any]
+    samples: tuple[_Item, ...]
+    calls: tuple[_Calls | None, ...]
+    started_at: AwareDatetime
+    completed_at: AwareDatetime
 
 
 class _Log(NamedTuple):
@@ -202,24 +244,48 @@ def _read_log(path: Path) -> _Log:
         raise RunError(
             f"{path} is not finished: its status is {log.status}{cause}; finish it with `inspect eval-retry {path}`."
         )
-    samples = {(sample.metadata["config"], sample.metadata["id"]): sample for sample in log.samples or ()}
-    if len(samples) < len(log.samples or ()):
+    own = _our_part(path, log)
+    samples = {(about.config, about.id): sample for about, sample in zip(own.samples, log.samples or (), strict=True)}
+    if len(samples) < len(own.samples):
         raise RunError(f"{path} has several epochs; run the task with one, and let replies vote by `-T samples=N`.")
     failed = {item: _failure(sample) for item, sample in samples.items() if sample.error or sample.limit}
-    records = [sample.store[RECORD] for sample in samples.values() if RECORD in sample.store]
-    records = [] if len(failed) == len(samples) else records
-    judges = {canonical_json(one["judges"]): one["judges"] for one in records}
+    records = [] if len(failed) == len(samples) else [one for one in own.calls if one is not None]
+    models = [one.judges.model_dump(mode="json", exclude_none=True) for one in records]
+    judges = {canonical_json(one): one for one in models}
     if len(judges) != 1:
+        nothing = f"only failed samples ({next(iter(failed.values()))})" if failed else "no replies"
         raise RunError(
-            f"{path} has {'replies of several judges' if judges else 'no replies'}, so it cannot be imported; run the "
+            f"{path} has {'replies of several judges' if judges else nothing}, so it cannot be imported; run the "
             "task again."
         )
-    [models] = judges.values()
-    sampling = {name: models["model"][name] for name in SAMPLING}
-    config = check_recipe(JudgeRunConfig, record | models | {"judging": record["judging"] | sampling}, f"of {path}")
-    answers = [Answer(**answer) for one in records for answer in one["calls"]]
-    times = [datetime.fromisoformat(time) for time in (log.stats.started_at, log.stats.completed_at)]
-    return _Log(path, config, {*samples}, answers, failed, (times[1] - times[0]).total_seconds())
+    [used] = judges.values()
+    sampling = {name: used["model"].get(name) for name in SAMPLING}
+    settings = {**own.settings, **used, "judging": own.judging | sampling}
+    config = check_recipe(JudgeRunConfig, settings, f"of {path}")
+    answers = [answer for one in records for answer in one.calls]
+    seconds = (own.completed_at - own.started_at).total_seconds()
+    return _Log(path, config, {*samples}, answers, failed, max(0.0, seconds))
+
+
+def _our_part(path: Path, log: "EvalLog") -> _OurPart:
+    """Check what the task has written into a log. Raises `RunError` if it is not what it writes."""
+    settings = (log.eval.metadata or {})[RECORD]
+    values = {
+        "settings": settings,
+        "judging": settings.get("judging") if isinstance(settings, dict) else None,
+        "samples": [sample.metadata for sample in log.samples or ()],
+        "calls": [sample.store.get(RECORD) for sample in log.samples or ()],
+        "started_at": log.stats.started_at,
+        "completed_at": log.stats.completed_at,
+    }
+    try:
+        return _OurPart.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place, problem = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+        raise RunError(
+            f"{path} is damaged or not a log of a task of pluralbench: `{one_line(place, 80)}`: {one_line(problem)}."
+        ) from None
 
 
 def _failure(sample: "EvalSample") -> str:

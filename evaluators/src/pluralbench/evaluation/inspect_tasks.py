@@ -160,12 +160,17 @@ def judge_item(benchmark: str | None = None, **arguments: Any) -> Solver:
             "calls": [],
         }
         with Ledger(IN_MEMORY) as ledger:
+
+            async def send(request: Request) -> tuple[list[ChatMessage], ModelOutput]:
+                answer, messages, output = await _send(models[request.provider, request.model], request)
+                ledger.record(answer)
+                record["calls"] = [*record["calls"], asdict(answer)]
+                state.store.set(RECORD, record)  # at once: a limit may stop the sample before its other replies
+                return messages, output
+
             while requests := judged.missing_requests(config, ledger, place):
-                calls = await collect(*(_send(models[one.provider, one.model], one) for one in requests))
-                ledger.record(*(answer for answer, _, _ in calls))
-                record["calls"] = [*record["calls"], *(asdict(answer) for answer, _, _ in calls)]
-                state.store.set(RECORD, record)
-                _, messages, state.output = calls[-1]
+                calls = await collect(*map(send, requests))
+                messages, state.output = calls[-1]
                 state.messages = [*messages, *(choice.message for choice in state.output.choices[:1])]
         state.store.set(RECORD, record)
         return state
@@ -282,6 +287,8 @@ def run_metrics(benchmark: str | None = None, **arguments: Any) -> Metric:
     """
 
     def compute(scores: list[SampleScore]) -> Value:
+        if not scores:  # inspect_ai asks for the numbers of no sample before the first
+            return {}
         judged = _load(benchmark, arguments)
         ordered = sorted(scores, key=lambda one: (one.sample_metadata or {})["place"])
         frames = {name: _frame(name, ordered) for name in (ordered[0].score.metadata or {})}
