@@ -273,7 +273,6 @@ def _judge_notes(run: Run) -> dict[str, str]:
         "Decided by the mean probability of both orders": ""
         if tie_margin is None
         else f"a tie up to {tie_margin:g} from 1/2",
-        "Reasons for invalid verdicts": list_names([f"{reason} {count:,}" for reason, count in reasons]),
         "Expected calibration error of the probabilities": ""
         if calibration.value is None
         else f"{calibration.value:.3f}",
@@ -295,6 +294,7 @@ def _judge_notes(run: Run) -> dict[str, str]:
             f"{count:,} of {name}" for name, count in unread.items() if count
         ),
         "Rated, because a pick cannot rank them": _items(run.count("rated")),
+        "Reasons for invalid verdicts": list_names([f"{reason} {count:,}" for reason, count in reasons]),
     }
 
 
