@@ -269,7 +269,8 @@ def test_a_log_that_is_not_of_a_run_is_refused_in_a_sentence(case: str, logs: Lo
 def test_a_sample_that_a_limit_stops_keeps_its_replies(logs: Logs, tmp_path: Path) -> None:
     from inspect_ai.log import read_eval_log
 
-    [sample] = read_eval_log(str(logs.files["stopped"])).samples or ()
+    stopped: Any = read_eval_log(str(logs.files["stopped"]))
+    [sample] = stopped.samples
     assert sample.limit is not None
     assert [call["outcome"] for call in sample.store["pluralbench"]["calls"]] == ["answer"]
     with pytest.raises(UserError, match="has only failed samples"):
@@ -300,7 +301,7 @@ def test_a_log_with_a_value_of_another_kind_is_read_or_refused_in_a_sentence(
     """No log, whoever wrote it, is an internal error: what the task writes is changed in one place."""
     from inspect_ai import log as inspect_log
 
-    log = inspect_log.read_eval_log(str(logs.files["pairs"]), resolve_attachments=True)
+    log: Any = inspect_log.read_eval_log(str(logs.files["pairs"]), resolve_attachments=True)
     kept: dict[str, Any] = {
         "metadata": log.eval.metadata,
         "sample": log.samples[1].metadata,

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-import pluralbench_release.table_files as table_files
 import pytest
 from pluralbench_release import TablesError, pinned, read_tables, release_at
+from pluralbench_release.table_files import find_tables
 from written_tables import ids, refused, write
 
 
@@ -112,13 +112,13 @@ def test_a_card_that_cannot_be_read_is_named(tmp_path: Path, card: bytes, messag
 
 
 def test_a_directory_of_many_files_is_not_searched_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_files, "MAX_FILES", 20)
+    monkeypatch.setattr("pluralbench_release.table_files.MAX_FILES", 20)
     for number in range(9):
         for folder in ("data", ".git", "data/provenance"):  # the others are not searched
             (tmp_path / folder).mkdir(exist_ok=True)
             (tmp_path / folder / f"{number}.csv").write_text("a\n1\n")
-    assert len(table_files.find_tables(tmp_path, "test")["default"]) == 9
+    assert len(find_tables(tmp_path, "test")["default"]) == 9
     for number in range(12):
         (tmp_path / f"{number}.txt").touch()
     with pytest.raises(TablesError, match=r"has more than 20 files; give the folder that has the tables\."):
-        table_files.find_tables(tmp_path, "test")
+        find_tables(tmp_path, "test")
