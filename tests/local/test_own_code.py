@@ -3,13 +3,16 @@
 import json
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from case_marks import heavy
-from pluralbench_local import LocalError, score
+from pluralbench_local import LocalError, LocalModel, score
+from pluralbench_local.conversations import tokenize
+from pluralbench_local.training_model import load_trainee, rewards_of, training_template
 from pluralbench_rewards import Group
 from reward_models import (
     TEMPLATE,
@@ -301,3 +304,17 @@ def test_code_that_reads_the_last_token_does_so_where_it_is_also_the_padding_tok
     remote: Any = AutoModelForSequenceClassification.from_pretrained(str(folder), trust_remote_code=True).eval()
     own = alone(lambda ids: remote(ids, torch.ones_like(ids)).logits, model.template.tokenizer, groups)
     assert max(differences(score(model, groups).scores, own)) < 1e-4
+
+
+@pytest.mark.heavy
+def test_training_computes_rewards_by_the_own_forward_pass_too(headed: Callable[[str, int], Path]) -> None:
+    source = LocalModel(name=str(headed(OWN_LOGITS["cost"], 1)), trust_remote_code=True, device="cpu")
+    trainee = load_trainee(source, lora=None, gradient_checkpointing=False, token_budget=None, seed=0)
+    template, groups = training_template(source), make_groups(1, number=2)[:2]
+    conversations = [tokens for one in tokenize(groups, template, 10**6, "error") for tokens in one.conversations]
+    model: Any = AutoModelForSequenceClassification.from_pretrained(source.name, trust_remote_code=True).eval()
+    batches = [torch.tensor([list(tokens.ids)]) for tokens in conversations]
+    with torch.inference_mode():
+        own = torch.cat([model(ids, torch.ones_like(ids)).logits[0] for ids in batches])
+    trainee.network.model.train(mode=False)
+    assert torch.allclose(rewards_of(trainee, conversations, nullcontext), own, atol=1e-4)

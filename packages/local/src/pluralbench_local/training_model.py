@@ -19,7 +19,9 @@ from pluralbench_local.errors import LocalError
 from pluralbench_local.kinds import CLASSIFIER, kind_of
 from pluralbench_local.models import REWARD_HEADS, load_tokenizer, load_weights, resolve_device, silence_transformers
 from pluralbench_local.network import ReadableNetwork, must_be_alone, network_of, read_padded, without_packing
+from pluralbench_local.own_code import is_own_code
 from pluralbench_local.packing import Tokens, to_device
+from pluralbench_local.probes import by_own_forward_pass, plain_conversations, reads_as_model
 from pluralbench_local.scoring import LocalRewardModel, RunOptions, work_of
 from pluralbench_local.training_batches import Data
 from pluralbench_local.training_config import LoraOptions
@@ -237,9 +239,14 @@ def _trainable_head(name: str, model: PreTrainedModel) -> nn.Module:
 
 
 def _network(model: PreTrainedModel) -> ReadableNetwork:
-    head = getattr(model, "score", None)
+    head: nn.Module | None = getattr(model, "score", None)
     body = model if head is None else model.base_model
-    return ReadableNetwork(model, body, head, "", "training pads its batches")
+    network = ReadableNetwork(model, body, head, "", "training pads its batches")
+    if head is None or not is_own_code(type(model)):
+        return network
+    with evaluating(model):
+        same = reads_as_model(network, plain_conversations(model), head)
+    return network if same else by_own_forward_pass(network)
 
 
 def _add_adapters(model: PreTrainedModel, lora: LoraOptions) -> nn.Module:
