@@ -13,7 +13,7 @@ from pluralbench import find_benchmark
 from pluralbench.errors import BenchmarkError
 from pluralbench.publishing.model_card import eval_results
 from pluralbench.reports.html.page import html_report
-from pluralbench.reports.runs import details
+from pluralbench.reports.runs import details, overview
 from pluralbench.results import Run
 from pluralbench.results.checks import CheckResult, finding_lines
 from pluralbench.results.finding import FoundRuns
@@ -129,3 +129,14 @@ def test_a_section_says_of_how_many_decisions_it_is() -> None:
         assert run.estimate("accuracy", section=section).n == 2 * own
     counted = sum(row["subset"] != "new" and row["config"] == "deu_Latn" for row in rows)
     assert (run.estimate("accuracy", config="deu_Latn").n, run.headline.n) == (counted, 2 * counted)
+
+
+def test_a_config_that_does_not_count_has_its_number_in_a_note() -> None:
+    subsets = ["alpacaeval-easy", "mt-bench-hard", "donotanswer", "hep-go"]  # one of each section
+    rows = [
+        decision(n, "loss" if n < 3 else "win", config="eng_Latn", subset=subset)
+        for n, subset in enumerate(sorted(subsets * 3))
+    ]
+    [note] = [text for text in overview([run_of(rows, "multilingual")]).notes if text.startswith("No overall number")]
+    assert note.startswith("No overall number, because it does not include: eng_Latn (accuracy 75.0 [")
+    assert note.endswith("], 12 items).")

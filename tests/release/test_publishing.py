@@ -322,6 +322,8 @@ def test_releases_on_the_hub_are_verified_and_compared(run: Run, release: Make, 
     assert run("diff", "org/name@v1.0.0", new)[0] == 0
     with release_at("org/name@v0.1.0") as folder:
         assert files_of(folder) == published(hub, "v0.1.0")
+    _, output = run("verify", "org/name@v9")
+    assert output == "Error: org/name on the Hub has no revision 'v9'; it has the tags v0.1.0, v1.0.0.\n"
 
 
 @pytest.mark.parametrize(

@@ -305,7 +305,7 @@ class SamplingConfig(FrozenModel):
     )
     temperature: Temperature = 1.0
     top_p: TopP = 0.9
-    max_tokens: MaxTokens = 512
+    max_tokens: int = Field(512, ge=1, description="Maximum tokens per sampled answer.")
 
     _numbers: ClassVar[Any] = field_validator("k", mode="before")(_split)
 
@@ -346,7 +346,7 @@ class OutcomeConfig(FrozenModel):
         description="all candidates, or only those selected by a reward model, which takes fewer calls.",
         json_schema_extra={"flag": "--judged"},
     )
-    max_tokens: MaxTokens = 512
+    max_tokens: int = Field(512, ge=1, description="Maximum tokens per reply of the judge.")
     attempts: Attempts = 4
 
 

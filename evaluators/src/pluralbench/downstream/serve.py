@@ -59,7 +59,8 @@ def serve(
 
         loaded = load()
         named = str(model) if isinstance(model, str | Path) else default_model_name(model)
-        name: str = listen.served_name or getattr(as_local_model(model), "name", named)
+        local = as_local_model(model)
+        name = listen.served_name or (named if local is None else local.name)
         limit = loaded.max_tokens() if isinstance(loaded, ScoresRendered) else None
         app = RewardServer(BatchedRewards(lambda: loaded), name, listen, key, limit)
         plain: dict[str, Any] = dict.fromkeys(("access_log", "proxy_headers"), False) | {"log_config": None}

@@ -117,7 +117,6 @@ def export(
         seed=seed,
     )
     made = TRAINERS[trainer]
-    command = made.command.format(out=shlex.quote(str(out)))
     pairs: Counter[str] = Counter()
     parts: dict[str, list[Example]] = {TRAIN: [], TEST: []}
     for split, one in zip(parts, [loaded, *([other] if other else [])], strict=False):
@@ -137,6 +136,7 @@ def export(
             reasons = " and ".join(f"{count:,} items have {reason}" for reason, count in left_out.items())
             raise DataError(f"No row is left for {split}{': ' if reasons else ''}{reasons}; choose other data.")
     numbers = {split: len(found) for split, found in rows.items()}
+    command = made.command.format(out=shlex.quote(str(out)), batch=_batch_size(numbers[TRAIN]))
     result = Exported(Path(out), numbers, left_out, dict(pairs), command)
     with output_directory(result.folder, config, recipe_file=RECORD, fresh=fresh) as output:
         if fresh or not (output.target / RECORD).exists():
@@ -152,6 +152,11 @@ def export(
             write_text(staged / RECORD, _json_text(record))
             output.publish(staged)
     return result
+
+
+def _batch_size(rows: int) -> int:
+    """A number of rows in a step: the largest power of 2 that leaves some steps, and at most 128."""
+    return 1 << min(max(rows // 2, 1).bit_length() - 1, 7)
 
 
 def _examples(rankings: Sequence["Ranking"], clusters: Sequence[str]) -> Iterator[Example]:

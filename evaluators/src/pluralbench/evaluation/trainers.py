@@ -31,7 +31,8 @@ class Trainer(NamedTuple):
         name: Name of the library.
         suffix: Suffix of the tables `train` and `test`.
         rows: Rows of an example; none if the format cannot hold its conversation.
-        command: The command that trains on a directory, a template of `out`.
+        command: The command that trains on a directory and measures the loss on its test set. A template of `out`, and
+            of `batch`: a number of rows in a step, where the default of the library may be more than there are.
         limits: Conversations that the format cannot hold, for messages.
         files: Further files of a directory, by name, as JSON (which is YAML too).
     """
@@ -134,28 +135,35 @@ TRAINERS: dict[TrainerName, Trainer] = {
         "TRL",
         ".jsonl",
         _trl,
-        "trl reward --model_name_or_path MODEL --dataset_name {out} --max_length 4096 --output_dir reward-model",
+        "trl reward --model_name_or_path MODEL --dataset_name {out} --max_length 4096 --eval_strategy epoch "
+        "--output_dir reward-model",
     ),
     "openrlhf": Trainer(
         "OpenRLHF",
         ".jsonl",
         _openrlhf,
         "deepspeed --module openrlhf.cli.train_rm --model.model_name_or_path MODEL --data.dataset {out}/train.jsonl "
-        "--eval.dataset {out}/test.jsonl --data.apply_chat_template --data.max_len 4096 --ckpt.output_dir reward-model",
+        "--eval.dataset {out}/test.jsonl --data.apply_chat_template --data.max_len 4096 "
+        "--train.batch_size {batch} --ckpt.output_dir reward-model",
     ),
     "nemo-rl": Trainer(
         "NeMo-RL",
         ".jsonl",
         _nemo_rl,
-        "uv run examples/run_rm.py policy.model_name=MODEL data.dataset_name=PreferenceDataset "
-        "+data.train_data_path={out}/train.jsonl +data.val_data_paths.test={out}/test.jsonl",
+        # Of `rm.yaml`, whose chat template is Llama's, and whose data has a split `validation`.
+        "uv run examples/run_rm.py policy.model_name=MODEL policy.tokenizer.chat_template=default "
+        "policy.max_total_sequence_length=4096 policy.train_global_batch_size={batch} "
+        "data.train.dataset_name=PreferenceDataset +data.train.data_path={out}/train.jsonl "
+        "data.validation.dataset_name=PreferenceDataset data.validation.split=train "
+        "+data.validation.data_path={out}/test.jsonl",
     ),
     "llama-factory": Trainer(
         "LLaMA-Factory",
         ".jsonl",
         _llama_factory,
         "llamafactory-cli train --stage rm --do_train true --model_name_or_path MODEL --template TEMPLATE "
-        "--dataset_dir {out} --dataset train --eval_dataset test --cutoff_len 4096 --output_dir reward-model",
+        "--dataset_dir {out} --dataset train --eval_dataset test --do_eval true --cutoff_len 4096 "
+        "--output_dir reward-model",
         "turns that do not alternate between user and assistant",
         {"dataset_info.json": {split: {"file_name": f"{split}.jsonl", **_SHAREGPT} for split in (TRAIN, TEST)}},
     ),
@@ -177,6 +185,7 @@ TRAINERS: dict[TrainerName, Trainer] = {
                 "sequence_len": 4096,
                 "micro_batch_size": 1,
                 "num_epochs": 1,
+                "eval_strategy": "epoch",
                 "learning_rate": 1e-5,
                 "output_dir": "reward-model",
             }
@@ -186,8 +195,12 @@ TRAINERS: dict[TrainerName, Trainer] = {
         "verl",
         ".parquet",
         _verl,
+        # verl cuts longer prompts to 512 tokens by default, while the reward function gets all of them.
         "python3 -m verl.trainer.main_ppo data.train_files={out}/train.parquet data.val_files={out}/test.parquet "
-        "actor_rollout_ref.model.path=MODEL reward.custom_reward_function.path=REWARD.py",
+        "data.max_prompt_length=4096 data.filter_overlong_prompts=True data.train_batch_size={batch} "
+        "algorithm.adv_estimator=grpo actor_rollout_ref.model.path=MODEL actor_rollout_ref.rollout.name=vllm "
+        "actor_rollout_ref.rollout.n=4 actor_rollout_ref.actor.ppo_mini_batch_size={batch} "
+        "actor_rollout_ref.actor.use_dynamic_bsz=True reward.custom_reward_function.path=REWARD.py",
     ),
 }
 """The formats, by the value of `--for`; [Export](docs/how-to/export.md) has them as a table."""

@@ -216,7 +216,21 @@ def _section_notes(run: Run) -> dict[str, str]:
         "Subsets outside all sections, not in the overall number": list_names(outside),
         "Subsets of sections that have no items": list_names(absent),
         "No overall number, because no item counts in": list_names(empty),
+        "No overall number, because it does not include": list_names(_outside_configs(run)),
     }
+
+
+def _outside_configs(run: Run) -> list[str]:
+    """The configs with their accuracy, if none of them is part of the overall number."""
+    if run.configs:
+        return []
+    texts = []
+    for config in run.excluded_configs:
+        number = run.estimate(run.config.benchmark.description.config_metric, config=config)
+        accuracy = "" if number.value is None else f"accuracy {with_interval(number)}, "
+        count = run.items.filter(config=config)["id"].n_unique()
+        texts.append(f"{config} ({accuracy}{items_text([count], count)})")
+    return texts
 
 
 def _tuning(run: Run) -> str:

@@ -177,6 +177,6 @@ def _seed_notes(run: Personalized) -> Iterator[str]:
 def _architecture_notes(run: Personalized) -> Iterator[str]:
     if {"bt", "synthesizeme"} <= set(run.config.personalizing.methods):
         yield (
-            "Bradley-Terry and SynthesizeMe are the same architecture, and their rows in Personalized RewardBench are "
-            "identical. Without user context, or with the same context, count their rows as one result, not two."
+            "Bradley-Terry and SynthesizeMe are the same architecture, with the same numbers in the paper's Table 6. "
+            "Without user context, or with the same context, count their rows as one result, not two."
         )

@@ -44,7 +44,7 @@ class OptimizeConfig(FrozenModel):
     mini_batch_size: int = Field(16, ge=1, description="Prompts per update of the weights, at most --batch-size.")
     micro_batch_size: int = Field(4, ge=1, description="Completions per forward pass; lower it to save memory.")
     max_prompt_tokens: int = Field(8192, ge=1, description="Maximum tokens per prompt; longer ones are dropped.")
-    max_tokens: int = Field(512, ge=1, description="Maximum tokens per reply.")
+    max_tokens: int = Field(512, ge=1, description="Maximum tokens per completion in training.")
     temperature: float = Field(1.0, gt=0, description="Sampling temperature.")
     learning_rate: float = Field(5e-7, gt=0, description="Learning rate of the policy.")
     critic_learning_rate: float = Field(5e-6, gt=0, description="ppo: learning rate of the critic.")

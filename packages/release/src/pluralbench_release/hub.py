@@ -1,7 +1,7 @@
 """Read datasets on the Hub at fixed commits."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datasets import DatasetBuilder
     from huggingface_hub import CardData
 
+MAX_TAGS = 5  # in an error
 OFFLINE_FIX = "use a local copy, or try again online"
 
 
@@ -162,6 +163,16 @@ def _not_cached(repo: str, commit: str) -> TablesError:
     return TablesError(f"{_name_of(repo, commit)} is not in the cache, and the Hub cannot be reached; {OFFLINE_FIX}.")
 
 
+def _tags(repo: str) -> str:
+    """The tags of a dataset, for an error; empty if they cannot be read."""
+    with suppress(Exception):  # the error is another one
+        from huggingface_hub import HfApi
+
+        names = sorted(one.name for one in HfApi().list_repo_refs(repo, repo_type="dataset").tags)
+        return f"; it has the tags {', '.join(names[:MAX_TAGS])}{', …' * (len(names) > MAX_TAGS)}" if names else ""
+    return ""
+
+
 @contextmanager
 def translate_read_errors(repo: str, revision: str | None, template: str = "") -> Iterator[None]:
     """Convert the errors of the Hub's clients to `TablesError`.
@@ -178,7 +189,7 @@ def translate_read_errors(repo: str, revision: str | None, template: str = "") -
     except TablesError:
         raise
     except RevisionNotFoundError:
-        raise TablesError(f"{repo} on the Hub has no revision {revision!r}.") from None
+        raise TablesError(f"{repo} on the Hub has no revision {revision!r}{_tags(repo)}.") from None
     except RepositoryNotFoundError:
         raise TablesError(
             f"{repo} is neither a local directory nor a dataset on the Hub that you may read; fix the name, or log in "
