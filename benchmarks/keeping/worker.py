@@ -107,9 +107,9 @@ def make_run(job: Job) -> None:
 
     clock = Timed.clock
     steps: list[tuple[Any, str, str]] = [(verb, step, phase) for step, phase in STEPS.items()]
-    steps += [(LoadedBenchmark, "groups", "reading"), (LoadedBenchmark, "compute_metrics", "metrics")]
+    steps += [(LoadedBenchmark, "groups", "reading"), (verb, "numbers_of_run", "metrics")]
     for owner, step, phase in steps:
-        stopped = job.how == STOPPED and step == "compute_metrics"
+        stopped = job.how == STOPPED and step == "numbers_of_run"
         setattr(owner, step, stop if stopped else clock.timed(phase, getattr(owner, step)))
     model = Timed(by_another if job.how == OTHER else by_length)
     try:

@@ -18,7 +18,7 @@ from pluralbench.config import (
 )
 from pluralbench.downstream.candidates import SYSTEM, resolve_policy, user_turns
 from pluralbench.downstream.outcomes import outcome_judge
-from pluralbench.downstream.records import downstream_metrics, outcome_record, rewarded_record, sampling_record
+from pluralbench.downstream.records import outcome_record, rewarded_record, sampling_record
 from pluralbench.downstream.rollout import (
     RolloutSetup,
     model_record,
@@ -30,6 +30,7 @@ from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import load_benchmark, run_directory
 from pluralbench.evaluation.models import Scorable
 from pluralbench.results.downstream import BestOfNRunConfig, DownstreamResult
+from pluralbench.results.kinds import numbers_of_run
 from pluralbench.results.run_files import LEDGER_FILE, write_run
 from pluralbench.results.runs import Run, load_run
 
@@ -136,5 +137,5 @@ def best_of_n(
                 )
                 ledger.export(output.work / LEDGER_FILE, ledger.used)
             frames = answered.frames()
-            write_run(output, config, result, downstream_metrics(config, result, frames.__getitem__), frames)
+            write_run(output, config, result, numbers_of_run(config, result, frames), frames)
     return load_run(target, BestOfNRunConfig)

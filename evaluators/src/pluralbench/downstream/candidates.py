@@ -16,7 +16,7 @@ from pluralbench_runs import digest
 from pluralbench.config import PlanConfig, SamplingConfig
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.models import resolve_chat_model
-from pluralbench.results.downstream import CANDIDATES
+from pluralbench.results.downstream import CANDIDATES, THREAD_KEY
 
 # Fixed words begin here, which spelling rules leave alone.
 SYSTEM = """\
@@ -28,9 +28,6 @@ words. Write the answer alone: say nothing of the posts, and nothing of how you 
 
 TEXTS = ("answer", "length")
 """Call outcomes that yield a candidate. A "length" answer was cut at the maximum number of tokens; its text is used."""
-
-THREAD_KEY = ("config", "id", "turn", "history")
-"""Columns that identify a conversation up to a turn; see `Thread.key`."""
 
 
 @dataclass(frozen=True)

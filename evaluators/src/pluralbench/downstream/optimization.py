@@ -22,7 +22,7 @@ from pluralbench.config import (
 )
 from pluralbench.downstream.candidates import SYSTEM, initial_threads, resolve_policy, user_turns
 from pluralbench.downstream.outcomes import outcome_judge
-from pluralbench.downstream.records import downstream_metrics, outcome_record, sampling_record
+from pluralbench.downstream.records import outcome_record, sampling_record
 from pluralbench.downstream.rollout import (
     RolloutSetup,
     model_record,
@@ -36,6 +36,7 @@ from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_
 from pluralbench.evaluation.models import Scorable, reward_loader
 from pluralbench.metrics.metric import START
 from pluralbench.results.downstream import POLICY_FOLDER, DownstreamResult, OptimizeRunConfig, RewardedRecord
+from pluralbench.results.kinds import numbers_of_run
 from pluralbench.results.record import ScoringRecord
 from pluralbench.results.run_files import LEDGER_FILE, write_run
 from pluralbench.results.runs import Run, load_run
@@ -149,7 +150,7 @@ def optimize(
                 ledger.export(output.work / LEDGER_FILE, ledger.used)
             start_frames = before.frames(f"_{START}", ("candidates", "outcomes"))
             frames = after.frames() | start_frames
-            metrics = downstream_metrics(config, result, frames.__getitem__)
+            metrics = numbers_of_run(config, result, frames)
             write_run(output, config, result, metrics, frames, folders=(POLICY_FOLDER,))
     return load_run(target, OptimizeRunConfig)
 

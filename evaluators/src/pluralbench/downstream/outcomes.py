@@ -15,10 +15,10 @@ from pluralbench_rewards.rubric import PROMPTS as RUBRIC_PROMPTS
 from pluralbench_runs import digest, rng_for
 
 from pluralbench.config import JudgeConfig, OutcomeConfig
-from pluralbench.downstream.candidates import THREAD_KEY, Thread
+from pluralbench.downstream.candidates import Thread
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.judge import judge_chat_model
-from pluralbench.results.downstream import OUTCOMES
+from pluralbench.results.downstream import OUTCOMES, THREAD_KEY
 
 OVERLAP = "rubric-overlap"
 SCALES = {

@@ -30,13 +30,12 @@ from pydantic import Field
 from pluralbench.config import OutcomeConfig, PromptConfig
 from pluralbench.data.items import Items
 from pluralbench.data.prompts import UserContext, items_to_groups
-from pluralbench.downstream.candidates import THREAD_KEY
 from pluralbench.downstream.outcomes import SCALES, conversation_text
-from pluralbench.downstream.records import downstream_metrics
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.loading import run_directory
-from pluralbench.results.downstream import OUTCOMES, PEOPLE, BestOfNRunConfig, OutcomeRecord
+from pluralbench.results.downstream import OUTCOMES, PEOPLE, THREAD_KEY, BestOfNRunConfig, OutcomeRecord
 from pluralbench.results.examples import data_location, reload_items
+from pluralbench.results.kinds import numbers_of_run
 from pluralbench.results.run_files import write_run
 from pluralbench.results.runs import Downstream, load_run
 
@@ -216,7 +215,7 @@ def write_ratings(run: Downstream, study: Study[WinRecipe], answers: Answers, ou
     )
     with run_directory(out, config, fresh=True) as output:
         assert output is not None  # noqa: S101 - it starts over
-        write_run(output, config, result, downstream_metrics(config, result, frames.__getitem__), frames)
+        write_run(output, config, result, numbers_of_run(config, result, frames), frames)
     return load_run(out, BestOfNRunConfig)
 
 

@@ -18,7 +18,6 @@ from pluralbench_runs import ClusterConfig, digest
 
 from pluralbench.config import SamplingConfig
 from pluralbench.downstream.candidates import (
-    THREAD_KEY,
     Policy,
     Thread,
     check_candidates,
@@ -39,7 +38,7 @@ from pluralbench.evaluation.models import (
 from pluralbench.evaluation.pairwise import all_pairs, compare_items, in_both_orders, mean_probabilities
 from pluralbench.evaluation.work import open_journal
 from pluralbench.metrics.best_of_n import best_of_first
-from pluralbench.results.downstream import COMPARISONS, REWARDS, SELECTED
+from pluralbench.results.downstream import COMPARISONS, REWARDS, SELECTED, THREAD_KEY
 from pluralbench.results.run_files import LEDGER_FILE
 
 

@@ -15,7 +15,6 @@ import polars as pl
 from pluralbench_measures.bootstrap import Array, resample
 
 from pluralbench.data.verdict_tables import raise_for_row, read_single_table, texts
-from pluralbench.downstream.records import outcome_table
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.shared_decisions import counted_decisions, shared_benchmark
 from pluralbench.metrics.accuracy import count, resampled_accuracies
@@ -23,6 +22,7 @@ from pluralbench.metrics.best_of_n import OutcomeTable, outcomes_at, policy_leve
 from pluralbench.metrics.decided import Decided
 from pluralbench.results.downstream import DownstreamRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig
+from pluralbench.results.outcomes import outcome_table
 from pluralbench.results.run_files import RUN_FILE
 from pluralbench.results.runs import Downstream, Run, load_run
 

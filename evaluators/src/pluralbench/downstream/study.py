@@ -33,7 +33,6 @@ from pluralbench_tables import write_jsonl
 
 from pluralbench.config import DataConfig, TrainingConfig
 from pluralbench.downstream.best_of_n import best_of_n
-from pluralbench.downstream.candidates import THREAD_KEY
 from pluralbench.downstream.correlate import Correlation, correlate
 from pluralbench.downstream.optimization import optimize
 from pluralbench.downstream.score_series import downstream_series, optimized_series, runs_series
@@ -43,7 +42,7 @@ from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.score import score
 from pluralbench.evaluation.train import data_origin, flip_labels, items_to_rankings
-from pluralbench.results.downstream import BestOfNRunConfig, OptimizeRunConfig
+from pluralbench.results.downstream import THREAD_KEY, BestOfNRunConfig, OptimizeRunConfig
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.finding import STUDY_FILE
 from pluralbench.results.runs import Downstream, Run, load_run

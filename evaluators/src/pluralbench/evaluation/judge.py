@@ -1,24 +1,19 @@
 """`judge`: let a language model judge a benchmark and write a run directory with the recorded calls."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-from pluralbench_calls import Backend, Choice, read_ledger
+from pluralbench_calls import Backend, read_ledger
 from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig
-from pluralbench_calls.verdicts import legacy_score
 from pluralbench_local import LocalModel
-from pluralbench_measures.bootstrap import Estimate
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.prompts.prompt import RubricPrompt
 from pluralbench_runs import Output, Seed
 
 from pluralbench.arguments import Judged, ShardText
 from pluralbench.config import JudgeConfig, PersonaJudgeConfig, Profile, PromptConfig, SynthesizeConfig
-from pluralbench.data.decisions import decisions_of
-from pluralbench.data.votes import CHOICES, SIDES, Votes
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judged_items import JudgeVerdicts, check_protocol, judge_items, questions_of
@@ -33,10 +28,8 @@ from pluralbench.evaluation.verdicts import (
     rubric_connection,
 )
 from pluralbench.evaluation.work import stopwatch
-from pluralbench.metrics.frame import metrics_frame
-from pluralbench.metrics.metric import MetricKey
-from pluralbench.metrics.votes import token_numbers
 from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig
+from pluralbench.results.kinds import Texts, numbers_of_run
 from pluralbench.results.record import UsageRecord
 from pluralbench.results.run_files import LEDGER_FILE, write_run
 from pluralbench.results.runs import Run, load_run
@@ -171,8 +164,9 @@ def write_judge_run(
     """
     usage = export_calls(judge, output)
     result = result_of_verdicts(config, verdicts, usage, seconds())
-    metrics = compute_judge_metrics(config, loaded, verdicts, read_ledger(output.work / LEDGER_FILE))
-    write_run(output, config, result, metrics, verdicts.frames | loaded.frames())
+    frames, calls = verdicts.frames | loaded.frames(), read_ledger(output.work / LEDGER_FILE)
+    metrics = numbers_of_run(config, result, frames, Texts(loaded.items.frame, calls))
+    write_run(output, config, result, metrics, frames)
 
 
 def _chat_models(
@@ -260,61 +254,3 @@ def result_of_verdicts(
         invalid_reasons=dict(sorted(Counter(verdicts.reasons).items())),
         readings=verdicts.readings,
     )
-
-
-def compute_judge_metrics(
-    config: JudgeRunConfig, loaded: LoadedBenchmark, verdicts: JudgeVerdicts, ledger: pl.DataFrame
-) -> pl.DataFrame:
-    """Compute the metrics of a judge's run; a shard has none.
-
-    Args:
-        config: Settings of the run.
-        loaded: The benchmark and its items.
-        verdicts: The rows of the run's frames.
-        ledger: The recorded calls.
-    """
-    frame, votes = verdicts.frame, config.votes_on(verdicts.frame, verdicts.replies)
-    metrics = loaded.compute_metrics(decisions_of(frame), frame, votes)
-    return metrics if loaded.shard is not None else with_calls(metrics, frame, votes, ledger, config.judging)
-
-
-def with_calls(
-    metrics: pl.DataFrame, frame: pl.DataFrame, votes: Votes | None, ledger: pl.DataFrame, judging: JudgeConfig
-) -> pl.DataFrame:
-    """Add the numbers that are computed from the recorded calls.
-
-    These are the tokens of votes, and M-RewardBench's accuracy, which gives half a point for a verdict that its code
-    cannot read. Only runs that compare responses have the latter. With a prompt of its own, the judge's verdicts are
-    read as that says.
-
-    Args:
-        metrics: The metrics of the run.
-        frame: The rows of `items.parquet`.
-        votes: The replies that vote, if any. The last call of a reply decides.
-        ledger: The recorded calls.
-        judging: How it was judged.
-    """
-    numbers = [] if votes is None else [*token_numbers(votes, ledger)]
-    if SIDES[0][1] in frame.columns:
-        points = [*_half_points(frame, votes, ledger, judging)]
-        mean = Estimate(sum(points) / len(points) if points else None, n=len(points))
-        numbers.append((MetricKey("accuracy_with_invalid_as_half"), mean))
-    return pl.concat([metrics, metrics_frame(numbers)]) if numbers else metrics
-
-
-def _half_points(
-    frame: pl.DataFrame, votes: Votes | None, ledger: pl.DataFrame, judging: JudgeConfig
-) -> Iterator[float]:
-    """Yield 1 for each right reply, 1/2 for one that cannot be read, and else 0; arguments as in `with_calls`."""
-    texts = dict(ledger.select("key", "text").iter_rows())
-    letters: dict[str, Choice] = {"chosen": "A", "rejected": "B"}
-    if votes is None:
-        sides = zip(CHOICES, SIDES, strict=True)
-        replies = [(side, *reply) for side, columns in sides for reply in frame.select(columns).iter_rows()]
-    else:
-        replies = votes.replies.select("first", "verdict", "calls").rows()
-    for side, verdict, calls in replies:
-        if verdict is not None and judging.prompt is None:
-            yield legacy_score(texts[calls[-1]], letters[side])
-        elif verdict is not None:
-            yield float(verdict == letters[side]) if verdict in letters.values() else 0.5

@@ -28,11 +28,8 @@ from pluralbench.data.prompts import (
 )
 from pluralbench.data.samples import SAMPLE
 from pluralbench.data.thresholds import check_tuned_config
-from pluralbench.data.votes import Votes
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.evaluation.work import reopen_failed
-from pluralbench.metrics import measure
-from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.overall_rule import overall_rule
 from pluralbench.metrics.table import named_metrics
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, RunConfig
@@ -97,20 +94,6 @@ class LoadedBenchmark(NamedTuple):
         """Return the frames of a run that are of the items to score: the votes of people, if there are any."""
         annotations = annotations_of(self.benchmark, self.frame)
         return {} if annotations is None else {"annotations": annotations}
-
-    def compute_metrics(self, decisions: pl.DataFrame, rows: pl.DataFrame, votes: Votes | None = None) -> pl.DataFrame:
-        """Compute the metrics of a run's decisions; a shard has none, since they would look like the whole run's.
-
-        Args:
-            decisions: The decisions.
-            rows: The rows of `items.parquet`.
-            votes: The replies that vote, if there are several to a question.
-        """
-        if self.shard is not None:
-            return metrics_frame(())
-        with step("Computing metrics"):
-            annotations = annotations_of(self.benchmark, self.items.frame)
-            return measure(self.benchmark, decisions, self.items.frame, rows, votes=votes, annotations=annotations)
 
     def records(self) -> dict[str, Any]:
         """Return the three records below, by the names of a run configuration's fields."""

@@ -25,22 +25,20 @@ from pluralbench.data.decisions import decisions_of
 from pluralbench.data.persona_items import PersonaItemSet
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError, RunError
-from pluralbench.evaluation.judge import with_calls
 from pluralbench.evaluation.loading import run_directory
-from pluralbench.evaluation.personas import compute_persona_metrics, draw_run_items, without_persona
+from pluralbench.evaluation.personas import draw_run_items, verdict_texts, without_persona
 from pluralbench.evaluation.score import count_within_tolerance
 from pluralbench.evaluation.verdicts import usage_of
-from pluralbench.metrics import measure
 from pluralbench.results.evaluations import (
     EvaluationResult,
     EvaluationRunConfig,
     JudgeResult,
-    JudgeRunConfig,
     PersonaJudgeResult,
     PersonaJudgeRunConfig,
     ScoreResult,
 )
 from pluralbench.results.examples import data_location, reload_items
+from pluralbench.results.kinds import Texts, numbers_of_run
 from pluralbench.results.record import ShardRecord, UsageRecord
 from pluralbench.results.run_files import LEDGER_FILE, UNFINISHED, write_run
 from pluralbench.results.runs import Run, load_run
@@ -184,28 +182,22 @@ def _join(
         for run in shards
     ]
     changes: dict[str, Any] = {"model": model, "shards": tuple(records)}
-    calls = pl.DataFrame()
+    calls = None
     if isinstance(result, JudgeResult):
         calls, usage = _ledger(output, shards)
         changes |= usage.model_dump()
-    frames = {"items": frame}
+    frames, texts = {"items": frame}, {}
+    if any("replies" in run.frames_of_items for run in shards):
+        frames["replies"] = _sorted([run.frame("replies") for run in shards], items)
+    annotations = annotations_of(config.benchmark.description, items)
+    frames |= {} if annotations is None else {"annotations": annotations}
     if isinstance(config, PersonaJudgeRunConfig):
-        metrics = compute_persona_metrics(config, frame, items, output.work)
         changes["without_persona"] = without_persona(frame, config.judging.variables)
-    else:
-        votes = None
-        if isinstance(config, JudgeRunConfig) and any(run.votes is not None for run in shards):
-            frames["replies"] = _sorted([run.frame("replies") for run in shards], items)
-            votes = config.votes_on(frame, frames["replies"])
-        description = config.benchmark.description
-        annotations = annotations_of(description, items)
-        frames |= {} if annotations is None else {"annotations": annotations}
-        metrics = measure(description, decisions_of(frame), items, frame, votes=votes, annotations=annotations)
-        if isinstance(config, JudgeRunConfig):
-            metrics = with_calls(metrics, frame, votes, calls, config.judging)
+        texts = verdict_texts(config, frame)
     if isinstance(result, ScoreResult):
         changes["decisions_within_tolerance"] = count_within_tolerance(decisions_of(frame), result.tolerance)
-    write_run(output, config, result.model_copy(update=changes), metrics, frames)
+    metrics = numbers_of_run(config, result, frames, Texts(items, calls))
+    write_run(output, config, result.model_copy(update=changes), metrics, frames, texts=texts)
 
 
 def _in_order(parts: Sequence[pl.DataFrame], items: pl.DataFrame) -> pl.DataFrame:

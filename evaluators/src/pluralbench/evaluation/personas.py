@@ -18,7 +18,7 @@ from pluralbench_calls.chat import ChatModel, ConnectionConfig
 from pluralbench_calls.verdicts import Verdict, parse_certain_choice, parse_choice, parse_verdict, require_single_marker
 from pluralbench_local import LocalModel
 from pluralbench_rewards.judge import Judge
-from pluralbench_runs import Seed, write_text
+from pluralbench_runs import Seed
 from pluralbench_tables import csv_text
 
 from pluralbench.arguments import ShardText
@@ -36,8 +36,6 @@ from pluralbench.data.persona_items import (
     sample_items,
 )
 from pluralbench.data.persona_prompts import VERSION, persona_digest, persona_messages, persona_sentences, reply_schema
-from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
-from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.data.votes import CHANGED, INVALID, Columns, combined_verdict
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judge import judge_chat_model
@@ -46,9 +44,8 @@ from pluralbench.evaluation.models import chat_file_name
 from pluralbench.evaluation.soft_verdicts import PERSONA_COLUMNS, record_probabilities
 from pluralbench.evaluation.verdicts import export_calls, judge_result, judges_of, record_replies
 from pluralbench.evaluation.work import stopwatch
-from pluralbench.metrics import measure
-from pluralbench.metrics.frame import metrics_frame
 from pluralbench.results.evaluations import PersonaJudgeResult, PersonaJudgeRunConfig, WithoutPersona
+from pluralbench.results.kinds import Texts, numbers_of_run
 from pluralbench.results.record import DataRecord, UsageRecord
 from pluralbench.results.run_files import VERDICTS_FILE, write_run
 from pluralbench.results.runs import Run, load_run
@@ -145,11 +142,15 @@ def judge_personas(
                 in_shard = [part is None or part.contains(user) for user in drawn.frame["user"]]
                 frame = judge_persona_items(the_judge, judging, drawn.frame, in_shard)
                 result = result_of_personas(config, drawn, frame, export_calls(the_judge, output), seconds())
-                metrics = metrics_frame(())
-                if part is None:
-                    metrics = compute_persona_metrics(config, frame, drawn.frame, output.work)
-                write_run(output, config, result, metrics, {"items": frame})
+                frames = {"items": frame}
+                metrics = numbers_of_run(config, result, frames, Texts(drawn.frame))
+                write_run(output, config, result, metrics, frames, texts=verdict_texts(config, frame))
     return load_run(target, PersonaJudgeRunConfig, part=True)
+
+
+def verdict_texts(config: PersonaJudgeRunConfig, frame: pl.DataFrame) -> dict[str, str]:
+    """Return the file of verdicts of a run by its name; a shard has none."""
+    return {} if config.data.shard is not None else {VERDICTS_FILE: csv_text(config.verdicts(frame))}
 
 
 def persona_run_config(
@@ -229,30 +230,6 @@ def judge_persona_items(
 
     replies = the_judge.ask(questions, request, lambda _, reply: parse_reply(reply, judging.setting), "verdicts")
     return _to_rows(items.filter(pl.Series(in_shard, dtype=pl.Boolean)), questions, replies, judging)
-
-
-def compute_persona_metrics(
-    config: PersonaJudgeRunConfig, frame: pl.DataFrame, items: pl.DataFrame | None = None, folder: Path | None = None
-) -> pl.DataFrame:
-    """Compute the metrics of all verdicts.
-
-    Args:
-        config: What was run.
-        frame: The rows of `items.parquet`.
-        items: The items with their texts, in the same order. Default: no metrics of the baselines.
-        folder: Directory for the table of verdicts that `judge-metrics` reads. Default: it is not written.
-    """
-    certainty = pl.col("certainty")
-    certainties = frame["certainty"].drop_nulls()
-    verdicts = frame.with_columns(
-        judge=pl.lit(config.model.model),
-        setting=pl.lit(config.judging.setting),
-        persona_variables=pl.lit(config.judging.variables),
-        certainty=certainty.cast(pl.Int64) if (certainties == certainties.floor()).all() else certainty,
-    ).select(*VERDICT_COLUMNS, "id", "user")
-    if folder is not None:
-        write_text(folder / VERDICTS_FILE, csv_text(verdicts))
-    return measure(config.benchmark.description, frame, items, verdicts=check_verdicts(verdicts))
 
 
 def _questions(items: pl.DataFrame, in_shard: Sequence[bool], judging: PersonaJudgeConfig) -> list[PersonaQuestion]:

@@ -19,11 +19,11 @@ from pluralbench.evaluation.models import Scorable, as_local_model, model_config
 from pluralbench.evaluation.pairwise import check_pairs, compare_items, compared_items, compared_pairs
 from pluralbench.evaluation.work import open_journal, stopwatch
 from pluralbench.results.evaluations import ScoreResult, ScoreRunConfig
+from pluralbench.results.kinds import Texts, numbers_of_run
 from pluralbench.results.record import CostRecord
 from pluralbench.results.run_files import write_run
 from pluralbench.results.runs import Run, load_run
 
-DecidedItems = tuple[pl.DataFrame, pl.DataFrame]
 """Decisions, and the rows of `items.parquet`."""
 
 
@@ -109,10 +109,11 @@ def write_scores(
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:
-                result, frames = _score_items(output.work, loaded, open_model, config.model, seconds)
-                metrics = loaded.compute_metrics(*frames)
-                write_run(output, config, result, metrics, {"items": frames[1]} | loaded.frames())
-                del frames  # of as much memory as those that are read below
+                result, rows = _score_items(output.work, loaded, open_model, config.model, seconds)
+                frames = {"items": rows} | loaded.frames()
+                metrics = numbers_of_run(config, result, frames, Texts(loaded.items.frame))
+                write_run(output, config, result, metrics, frames)
+                del rows, frames  # of as much memory as those that are read below
     return load_run(target, ScoreRunConfig, part=True)
 
 
@@ -122,12 +123,12 @@ def _score_items(
     open_model: Callable[[], AnyRewardModel],
     model_record: ModelRecord,
     seconds: Callable[[], float],
-) -> tuple[ScoreResult, DecidedItems]:
-    """Return the result of the loaded model, and what its scores decide."""
+) -> tuple[ScoreResult, pl.DataFrame]:
+    """Return the result of the loaded model, and the rows of `items.parquet`."""
     items, benchmark = loaded.frame, loaded.benchmark
     if items.is_empty():  # an empty shard needs no model
-        frames = scored_items(benchmark, items, Scored([]))
-        return result_of_scores(model_record, Scored([]), frames[0], 0, CostRecord(seconds=seconds())), frames
+        decisions, rows = scored_items(benchmark, items, Scored([]))
+        return result_of_scores(model_record, Scored([]), decisions, 0, CostRecord(seconds=seconds())), rows
     groups, model = loaded.groups(), open_model()
     compares = not isinstance(model, RewardModel)
     if compares:
@@ -149,11 +150,13 @@ def _score_items(
             else compare_items(model, groups, pairs, journaled, record)
         )
     del groups  # their texts take as much memory as the data
-    frames = scored_items(benchmark, items, scored, compares=compares)
-    return result_of_scores(model.record(), scored, frames[0], resumed, CostRecord(seconds=seconds())), frames
+    decisions, rows = scored_items(benchmark, items, scored, compares=compares)
+    return result_of_scores(model.record(), scored, decisions, resumed, CostRecord(seconds=seconds())), rows
 
 
-def scored_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, *, compares: bool = False) -> DecidedItems:
+def scored_items(
+    benchmark: Benchmark, items: pl.DataFrame, scored: Scored, *, compares: bool = False
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the decisions of scores, and the rows of `items.parquet`.
 
     Args:

@@ -1,6 +1,5 @@
 """Recompute a finished run's numbers without some of its items, such as contaminated ones; nothing is scored again."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -9,11 +8,9 @@ import polars as pl
 from pluralbench_release import read_tables
 from pluralbench_runs import one_line, plural
 
-from pluralbench.data.decisions import decisions_of
 from pluralbench.errors import RunError
-from pluralbench.metrics import measure
 from pluralbench.metrics.frame import metrics_frame
-from pluralbench.results.evaluations import PersonaJudgeRunConfig
+from pluralbench.results.kinds import numbers_of_run
 from pluralbench.results.runs import Run
 from pluralbench.results.suite import SuiteRun
 
@@ -95,9 +92,9 @@ def without_items(run: Run, items: pl.DataFrame) -> WithoutItems:
     kept = run.items.join(own, on=["config", "id"], how="anti", maintain_order="left")
     counts = [frame.select("config", "id").n_unique() for frame in (run.items, kept)]
     frames = {"items": kept}
-    if run.annotations is not None:
-        frames["annotations"] = run.annotations.join(kept, on=["config", "id"], how="semi", maintain_order="left")
-    metrics = _metrics(run, frames) if kept.height else metrics_frame(())
+    for name in run.frames_of_items:
+        frames[name] = run.frame(name).join(kept, on=["config", "id"], how="semi", maintain_order="left")
+    metrics = numbers_of_run(run.config, run.result, frames) if kept.height else metrics_frame(())
     return WithoutItems(replace(run, metrics=metrics, frames=frames), counts[0] - counts[1], own.height)
 
 
@@ -133,13 +130,3 @@ def suite_without_items(suite: SuiteRun, items: pl.DataFrame) -> SuiteRun:
     model = suite.record.model.model_copy(update={"name": f"{suite.model} without {plural(removed, 'item')}"})
     record = suite.record.model_copy(update={"model": model})
     return replace(suite, record=record, runs={name: other.run for name, other in others.items()})
-
-
-def _metrics(run: Run, frames: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    items = frames["items"]
-    if isinstance(run.config, PersonaJudgeRunConfig):
-        from pluralbench.evaluation.personas import compute_persona_metrics
-
-        return compute_persona_metrics(run.config, items)
-    annotations = frames.get("annotations")
-    return measure(run.config.benchmark.description, decisions_of(items), responses=items, annotations=annotations)

@@ -16,25 +16,19 @@ from pluralbench_calls import Backend, Ledger, Replay
 from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import Scored
 
-from pluralbench.data.decisions import decisions_of
 from pluralbench.data.persona_items import SampledItems
 from pluralbench.data.persona_prompts import persona_digest
-from pluralbench.downstream.records import downstream_metrics
 from pluralbench.errors import DataError
-from pluralbench.evaluation.judge import compute_judge_metrics, result_of_verdicts
+from pluralbench.evaluation.judge import result_of_verdicts
 from pluralbench.evaluation.judged_items import JudgeVerdicts, judge_items, questions_of
 from pluralbench.evaluation.pairwise import compared_pairs
 from pluralbench.evaluation.personas import (
-    compute_persona_metrics,
     judge_persona_items,
     result_of_personas,
 )
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
 from pluralbench.evaluation.score import result_of_scores, scored_items
 from pluralbench.evaluation.verdicts import judge_prompts_digest, judges_of, usage_of
-from pluralbench.metrics import measure
-from pluralbench.metrics.frame import metrics_frame
-from pluralbench.metrics.personalize import method_numbers
 from pluralbench.results.evaluations import (
     EvaluationResult,
     EvaluationRunConfig,
@@ -43,7 +37,7 @@ from pluralbench.results.evaluations import (
     ScoreResult,
 )
 from pluralbench.results.item_rows import check_items
-from pluralbench.results.personalize import PersonalizeRunConfig
+from pluralbench.results.kinds import Texts, numbers_of_run
 from pluralbench.results.record import CostRecord
 from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE
 from pluralbench.results.runs import Run
@@ -72,19 +66,7 @@ def recompute_metrics(run: Run[Any, Any]) -> pl.DataFrame:
 
     Raises a `UserError` if the frames do not give metrics.
     """
-    config = run.config
-    if isinstance(config, PersonaJudgeRunConfig):
-        return compute_persona_metrics(config, run.items)
-    if isinstance(config, EvaluationRunConfig):
-        decisions = decisions_of(run.items)
-        votes, annotations = run.votes, run.annotations
-        return measure(
-            config.benchmark.description, decisions, responses=run.items, votes=votes, annotations=annotations
-        )
-    if isinstance(config, PersonalizeRunConfig):
-        sets = {name: record.by_config for name, record in run.result.sets.items()}
-        return metrics_frame(method_numbers(run.items, sets))
-    return downstream_metrics(config, run.result, run.frame)
+    return numbers_of_run(run.config, run.result, run.frame)
 
 
 def reproduce_run(run: Run, data: RunData) -> Reproduced:
@@ -102,17 +84,18 @@ def reproduce_run(run: Run, data: RunData) -> Reproduced:
         rows = check_items(rows, config)
         seconds = None if cost is None else CostRecord(seconds=cost.seconds)
         result = result_of_scores(run.result.model, scored, decisions, run.result.items_resumed, seconds)
-        return Reproduced(rows, data.loaded.compute_metrics(decisions, rows), result)
+        metrics = numbers_of_run(config, result, {"items": rows} | data.frames(), Texts(data.loaded.items.frame))
+        return Reproduced(rows, metrics, result)
     with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
         ledger.add_from(run.path / LEDGER_FILE)
         verdicts = judge_from_ledger(config, data, ledger, Replay())
         usage, unused, calls = usage_of(ledger), len(ledger) - len(ledger.used), ledger.frame()
     rows, clock = check_items(verdicts.frame, config), 0.0 if cost is None else cost.seconds
     if isinstance(config, PersonaJudgeRunConfig) and isinstance(data.source, SampledItems):
-        metrics = compute_persona_metrics(config, verdicts.frame, data.items)
+        metrics = numbers_of_run(config, None, {"items": verdicts.frame}, Texts(data.items))
         return Reproduced(rows, metrics, result_of_personas(config, data.source, verdicts.frame, usage, clock), unused)
     assert isinstance(config, JudgeRunConfig)  # noqa: S101 - the only other judge
-    metrics = compute_judge_metrics(config, data.loaded, verdicts, calls)
+    metrics = numbers_of_run(config, None, verdicts.frames | data.frames(), Texts(data.loaded.items.frame, calls))
     again = result_of_verdicts(config, verdicts, usage, clock)
     return Reproduced(rows, metrics, again, unused, verdicts.replies)
 

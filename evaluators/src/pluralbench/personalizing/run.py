@@ -24,8 +24,6 @@ from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import run_directory
 from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.work import stopwatch
-from pluralbench.metrics.frame import metrics_frame
-from pluralbench.metrics.personalize import method_numbers
 from pluralbench.personalizing.users import (
     HAS_CONTEXT,
     TEST,
@@ -39,6 +37,7 @@ from pluralbench.personalizing.users import (
     with_context,
 )
 from pluralbench.reports.sections import write_personalized_page
+from pluralbench.results.kinds import numbers_of_run
 from pluralbench.results.personalize import (
     EMBEDDINGS_FOLDER,
     KNOWN,
@@ -277,9 +276,9 @@ def _train_and_decide(
             models=tuple(records),
             cost=CostRecord(seconds=seconds()),
         )
-    metrics = metrics_frame(method_numbers(items, {name: record.by_config for name, record in result.sets.items()}))
     folders = (MODELS_FOLDER,) if embeddings is not None else (MODELS_FOLDER, EMBEDDINGS_FOLDER)
-    write_run(output, config, result, metrics, {"items": items}, folders=folders)
+    frames = {"items": items}
+    write_run(output, config, result, numbers_of_run(config, result, frames), frames, folders=folders)
 
 
 def _decide(

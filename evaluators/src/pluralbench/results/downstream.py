@@ -20,6 +20,8 @@ from pluralbench.results.record import (
     UsageRecord,
 )
 
+THREAD_KEY = ("config", "id", "turn", "history")
+"""Columns that identify a conversation up to a turn."""
 _SAMPLE = ("turn", "history", "sample")
 CANDIDATES = schema_of("config", "id", "cluster", *_SAMPLE, "text", "outcome", "reason", "tokens")
 """One row per candidate. turn: number of the user turn, from 0. history: digest of the messages. sample: number of the

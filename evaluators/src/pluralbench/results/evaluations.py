@@ -10,6 +10,7 @@ from pluralbench_runs import FrozenModel
 from pydantic import Field
 
 from pluralbench.config import JudgeConfig, PersonaJudgeConfig, RubricFile
+from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.votes import Votes
 from pluralbench.results.record import (
     BenchmarkRecord,
@@ -84,6 +85,11 @@ class JudgeRunConfig(EvaluationRunConfig, ChatRunConfig):
         """The judges by name."""
         return {one.model: one for one in (self.model, *self.panel)}
 
+    @property
+    def has_votes(self) -> bool:
+        """Whether several replies to a question vote."""
+        return len(self.judges) * self.judging.samples > 1
+
     def votes_on(self, items: pl.DataFrame, replies: pl.DataFrame | None) -> Votes | None:
         """Return how the replies of a run vote; None if one reply decides, or there is nothing to decide.
 
@@ -103,6 +109,17 @@ class PersonaJudgeRunConfig(EvaluationRunConfig, ChatRunConfig):
     model: ChatModel
     prompts_version: str
     judging: PersonaJudgeConfig
+
+    def verdicts(self, items: pl.DataFrame) -> pl.DataFrame:
+        """Return the table of verdicts that `judge-metrics` reads, from the rows of `items.parquet`."""
+        certainty = pl.col("certainty")
+        certainties = items["certainty"].drop_nulls()
+        return items.with_columns(
+            judge=pl.lit(self.model.model),
+            setting=pl.lit(self.judging.setting),
+            persona_variables=pl.lit(self.judging.variables),
+            certainty=certainty.cast(pl.Int64) if (certainties == certainties.floor()).all() else certainty,
+        ).select(*VERDICT_COLUMNS, "id", "user")
 
 
 class EvaluationResult(RunResult):

@@ -10,29 +10,9 @@ from pluralbench_runs import FrozenModel, Output
 from pluralbench_tables import read_json
 from pydantic import ConfigDict, Discriminator, Field, TypeAdapter, ValidationError, create_model
 
-from pluralbench.data.votes import REPLIES_COMPARED, REPLIES_SCORED
 from pluralbench.errors import RunError
 from pluralbench.metrics.frame import check_metrics, metrics_text
-from pluralbench.metrics.metric import START
-from pluralbench.results.downstream import (
-    FRAMES,
-    BestOfNRunConfig,
-    DownstreamResult,
-    DownstreamRunConfig,
-    OptimizeRunConfig,
-)
-from pluralbench.results.evaluations import (
-    EvaluationRunConfig,
-    JudgeResult,
-    JudgeRunConfig,
-    PersonaJudgeResult,
-    PersonaJudgeRunConfig,
-    ScoreResult,
-    ScoreRunConfig,
-)
-from pluralbench.results.item_rows import cast_columns, check_annotations, check_items
-from pluralbench.results.personalize import PERSONALIZE_ITEMS, PersonalizeResult, PersonalizeRunConfig
-from pluralbench.results.plans import PlanResult, PlanRunConfig, SynthesizeResult, SynthesizeRunConfig
+from pluralbench.results.kinds import RUN_KINDS, check_frame
 from pluralbench.results.record import ProvenanceRecord, RunConfig, RunResult, provenance
 
 SCHEMA_VERSION: Literal[2] = 2
@@ -40,20 +20,6 @@ RUN_SCHEMA: Literal["urn:pluralbench:run:2"] = "urn:pluralbench:run:2"
 ITEMS_FILE, METRICS_FILE, RUN_FILE = "items.parquet", "metrics.json", "run.json"
 UNFINISHED = ".work"
 LEDGER_FILE, VERDICTS_FILE = "ledger.parquet", "verdicts.csv"
-VERBS: Mapping[str, tuple[type[RunConfig], type[RunResult]]] = {
-    config.verb: (config, result)
-    for config, result in (
-        (ScoreRunConfig, ScoreResult),
-        (JudgeRunConfig, JudgeResult),
-        (PersonaJudgeRunConfig, PersonaJudgeResult),
-        (BestOfNRunConfig, DownstreamResult),
-        (OptimizeRunConfig, DownstreamResult),
-        (PersonalizeRunConfig, PersonalizeResult),
-        (PlanRunConfig, PlanResult),
-        (SynthesizeRunConfig, SynthesizeResult),
-    )
-}
-"""Config and result of the runs of each verb."""
 
 
 File = TypeVar("File", bound=FrozenModel)
@@ -78,40 +44,9 @@ def _file(verb: str, config: Any, result: Any) -> Any:
     return create_model(f"Run of {verb}", __base__=RunFile, verb=kind, config=config, result=result)
 
 
-FILES: Mapping[str, Any] = {verb: _file(verb, *kinds) for verb, kinds in VERBS.items()}
+FILES: Mapping[str, Any] = {verb: _file(verb, kind.config, kind.result) for verb, kind in RUN_KINDS.items()}
 _EVERY: Any = Annotated[Union[*FILES.values()], Discriminator("verb")]
 ANY_FILE: TypeAdapter[RunFile] = TypeAdapter(_EVERY)
-
-
-def check_frame(name: str, frame: pl.DataFrame, config: RunConfig, where: str) -> pl.DataFrame:
-    """Check a frame of a run, and cast its columns.
-
-    Args:
-        name: Name of the frame.
-        frame: The frame.
-        config: Config of the run.
-        where: Name of the file, for error messages.
-
-    Raises:
-        RunError: The frame is not valid for the verb.
-    """
-    if isinstance(config, EvaluationRunConfig) and name == "items":
-        return check_items(frame, config, where)
-    if isinstance(config, EvaluationRunConfig) and name == "annotations":
-        return check_annotations(frame, config.benchmark.description, where)
-    if isinstance(config, JudgeRunConfig) and name == "replies":
-        kinds = REPLIES_COMPARED if config.judging.protocol == "pairwise" else REPLIES_SCORED
-        return cast_columns(frame, kinds, where, kinds)
-    if isinstance(config, PersonalizeRunConfig) and name == "items":
-        if dict(frame.schema) != dict(PERSONALIZE_ITEMS):
-            expected, actual = ", ".join(PERSONALIZE_ITEMS), ", ".join(frame.columns)
-            raise RunError(f"{where}: expected the columns {expected}, not {actual}.")
-        if frame.is_empty():
-            raise RunError(f"{where}: the table has no rows.")
-    if isinstance(config, DownstreamRunConfig):
-        kinds = FRAMES.get(name.removesuffix(f"_{START}"), pl.Schema())
-        return cast_columns(frame, kinds, where, kinds)
-    return frame
 
 
 def read_file(path: Path, model: TypeAdapter[File], version: int) -> File:
@@ -151,7 +86,7 @@ def write_run(
 ) -> None:
     """Write a run's files, and publish its directory atomically.
 
-    A judge's ledger and table of verdicts are moved from the working directory if they exist.
+    A judge's ledger is moved from the working directory if it exists.
 
     Args:
         output: Output directory of the run.
@@ -173,9 +108,8 @@ def write_run(
         frame.write_parquet(staged / name)
     for name, text in (*written.items(), *(texts or {}).items()):
         (staged / name).write_text(text if text.endswith("\n") or not text else f"{text}\n", encoding="utf-8")
-    for name in (LEDGER_FILE, VERDICTS_FILE):
-        if (output.work / name).exists():
-            (output.work / name).rename(staged / name)
+    if (output.work / LEDGER_FILE).exists():
+        (output.work / LEDGER_FILE).rename(staged / LEDGER_FILE)
     for name in folders:
         link_folder(output.work / name, staged / name)
     output.publish(staged)

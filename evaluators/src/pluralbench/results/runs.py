@@ -29,6 +29,7 @@ from pluralbench.results.evaluations import (
     ScoreResult,
 )
 from pluralbench.results.item_rows import votes_on_items
+from pluralbench.results.kinds import RUN_KINDS, check_frame
 from pluralbench.results.numbers import DASH, number
 from pluralbench.results.personalize import PersonalizeResult, PersonalizeRunConfig
 from pluralbench.results.plans import PlanResult, PlanRunConfig, SynthesizeResult, SynthesizeRunConfig
@@ -39,8 +40,6 @@ from pluralbench.results.run_files import (
     RUN_FILE,
     SCHEMA_VERSION,
     UNFINISHED,
-    VERBS,
-    check_frame,
     read_file,
 )
 
@@ -105,7 +104,7 @@ class Run(Generic[Config_co, Result_co]):
     def votes(self) -> Votes | None:
         """The replies of a judge that vote; None if one reply decides."""
         config = self.config
-        if not isinstance(config, JudgeRunConfig) or len(config.judges) * config.judging.samples == 1:
+        if not isinstance(config, JudgeRunConfig) or not config.has_votes:
             return None
         return config.votes_on(self.items, self.frame("replies"))
 
@@ -116,6 +115,12 @@ class Run(Generic[Config_co, Result_co]):
         if not isinstance(config, EvaluationRunConfig) or config.benchmark.description.annotations is None:
             return None
         return votes_on_items(self.frame("annotations"), self.items, str(self.path / "annotations.parquet"))
+
+    @property
+    def frames_of_items(self) -> list[str]:
+        """Names of the frames, besides `items`, with rows of items."""
+        has = {"replies": self.votes is not None, "annotations": self.annotations is not None}
+        return [name for name, exists in has.items() if exists]
 
     def frame(self, name: str) -> pl.DataFrame:
         """Read the frame NAME.parquet.
@@ -309,7 +314,7 @@ def load_run(path: str | Path, of: type[RunConfig] = RunConfig, *, part: bool = 
         raise RunError(f"{path} is not a finished run; {hint}.")
     file = read_file(path / RUN_FILE, ANY_FILE, SCHEMA_VERSION)
     if not isinstance(file.config, of):
-        verbs = [verb for verb, (config, _) in VERBS.items() if issubclass(config, of)]
+        verbs = [verb for verb, kind in RUN_KINDS.items() if issubclass(kind.config, of)]
         raise RunError(f"{path} is a run of {file.verb}; give one of {', '.join(verbs)}.")
     shard = file.config.data.shard if isinstance(file.config, EvaluationRunConfig) else None
     if shard is not None and not part:

@@ -1,0 +1,194 @@
+"""The kinds of run: the settings and the result of each verb, the checks of its frames, and its numbers.
+
+What writes, reads, joins and checks runs asks `RUN_KINDS`, so a verb with a run is an entry here.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import polars as pl
+from pluralbench_runs import step
+
+from pluralbench.data.decisions import decisions_of
+from pluralbench.data.verdict_tables import check_verdicts
+from pluralbench.data.votes import REPLIES_COMPARED, REPLIES_SCORED, Votes
+from pluralbench.errors import RunError
+from pluralbench.metrics import measure
+from pluralbench.metrics.calls import call_numbers
+from pluralbench.metrics.frame import metrics_frame
+from pluralbench.metrics.metric import START
+from pluralbench.metrics.personalize import method_numbers
+from pluralbench.results.downstream import (
+    FRAMES,
+    BestOfNRunConfig,
+    DownstreamResult,
+    DownstreamRunConfig,
+    OptimizeRunConfig,
+)
+from pluralbench.results.evaluations import (
+    EvaluationRunConfig,
+    JudgeResult,
+    JudgeRunConfig,
+    PersonaJudgeResult,
+    PersonaJudgeRunConfig,
+    ScoreResult,
+    ScoreRunConfig,
+)
+from pluralbench.results.item_rows import cast_columns, check_annotations, check_items, votes_on_items
+from pluralbench.results.outcomes import downstream_numbers
+from pluralbench.results.personalize import PERSONALIZE_ITEMS, PersonalizeResult, PersonalizeRunConfig
+from pluralbench.results.plans import PlanResult, PlanRunConfig, SynthesizeResult, SynthesizeRunConfig
+from pluralbench.results.record import RunConfig, RunResult
+
+Frame = Callable[[str], pl.DataFrame]
+"""Returns a frame of a run by its name."""
+
+
+class Texts(NamedTuple):
+    """What a run does not contain, and some numbers need.
+
+    Attributes:
+        items: Items of the benchmark with their texts, for baselines and other metrics of texts. None: without these.
+        calls: Recorded calls of a judge. None: without the numbers of calls.
+    """
+
+    items: pl.DataFrame | None = None
+    calls: pl.DataFrame | None = None
+
+
+NO_TEXTS = Texts()
+
+
+class RunKind(NamedTuple):
+    """What runs of a verb are.
+
+    Attributes:
+        config: Class of the settings, which names the verb.
+        result: Class of the result.
+        numbers: Computes the metrics from settings, result, frames and texts. None: the verb computes them from what
+            its run does not contain.
+        check: Checks a frame and casts its columns; its arguments are those of `check_frame`.
+    """
+
+    config: type[RunConfig]
+    result: type[RunResult]
+    numbers: Callable[[Any, Any, Frame, Texts], pl.DataFrame] | None = None
+    check: Callable[[str, pl.DataFrame, Any, str], pl.DataFrame] = lambda name, frame, config, where: frame
+
+
+def check_frame(name: str, frame: pl.DataFrame, config: RunConfig, where: str) -> pl.DataFrame:
+    """Check a frame of a run, and cast its columns.
+
+    Args:
+        name: Name of the frame.
+        frame: The frame.
+        config: Settings of the run.
+        where: Name of the file, for error messages.
+
+    Raises:
+        RunError: The frame is not valid for the verb.
+    """
+    return RUN_KINDS[config.verb].check(name, frame, config, where)
+
+
+def numbers_of_run(
+    config: RunConfig, result: RunResult | None, frames: Frame | Mapping[str, pl.DataFrame], texts: Texts = NO_TEXTS
+) -> pl.DataFrame:
+    """Compute the metrics of a run from its frames; a shard has none, since they would look like the whole run's.
+
+    Args:
+        config: Settings of the run.
+        result: Result of the run; a run on a benchmark needs none.
+        frames: Its frames by name, or what returns them.
+        texts: What the run does not contain. Default: without the metrics that need it.
+
+    Raises:
+        RunError: The frames do not give metrics.
+    """
+    numbers = RUN_KINDS[config.verb].numbers
+    if numbers is None:
+        raise RunError(f"The numbers of `{config.verb}` are not computed from its frames.")
+    with step("Computing metrics"):
+        return numbers(config, result, frames.__getitem__ if isinstance(frames, Mapping) else frames, texts)
+
+
+def _score_numbers(config: ScoreRunConfig, result: None, frame: Frame, texts: Texts) -> pl.DataFrame:
+    return metrics_frame(()) if config.data.shard is not None else _measure(config, frame, texts)
+
+
+def _judge_numbers(config: JudgeRunConfig, result: None, frame: Frame, texts: Texts) -> pl.DataFrame:
+    if config.data.shard is not None:
+        return metrics_frame(())
+    votes = config.votes_on(frame("items"), frame("replies")) if config.has_votes else None
+    metrics = _measure(config, frame, texts, votes)
+    if texts.calls is None:
+        return metrics
+    return pl.concat([metrics, metrics_frame(call_numbers(frame("items"), votes, texts.calls, config.judging))])
+
+
+def _measure(config: EvaluationRunConfig, frame: Frame, texts: Texts, votes: Votes | None = None) -> pl.DataFrame:
+    items, description, annotations = frame("items"), config.benchmark.description, None
+    if description.annotations is not None:
+        annotations = votes_on_items(frame("annotations"), items, "annotations.parquet")
+    return measure(description, decisions_of(items), texts.items, items, votes=votes, annotations=annotations)
+
+
+def _persona_numbers(config: PersonaJudgeRunConfig, result: None, frame: Frame, texts: Texts) -> pl.DataFrame:
+    if config.data.shard is not None:
+        return metrics_frame(())
+    verdicts = check_verdicts(config.verdicts(frame("items")))
+    return measure(config.benchmark.description, frame("items"), texts.items, verdicts=verdicts)
+
+
+def _personalize_numbers(
+    config: PersonalizeRunConfig, result: PersonalizeResult, frame: Frame, texts: Texts
+) -> pl.DataFrame:
+    return metrics_frame(method_numbers(frame("items"), {name: one.by_config for name, one in result.sets.items()}))
+
+
+def _downstream_numbers(
+    config: DownstreamRunConfig, result: DownstreamResult, frame: Frame, texts: Texts
+) -> pl.DataFrame:
+    return metrics_frame(downstream_numbers(config, result, frame))
+
+
+def _check_evaluation(name: str, frame: pl.DataFrame, config: EvaluationRunConfig, where: str) -> pl.DataFrame:
+    if name == "items":
+        return check_items(frame, config, where)
+    if name == "annotations":
+        return check_annotations(frame, config.benchmark.description, where)
+    if isinstance(config, JudgeRunConfig) and name == "replies":
+        kinds = REPLIES_COMPARED if config.judging.protocol == "pairwise" else REPLIES_SCORED
+        return cast_columns(frame, kinds, where, kinds)
+    return frame
+
+
+def _check_personalize(name: str, frame: pl.DataFrame, config: PersonalizeRunConfig, where: str) -> pl.DataFrame:
+    if name == "items":
+        if dict(frame.schema) != dict(PERSONALIZE_ITEMS):
+            expected, actual = ", ".join(PERSONALIZE_ITEMS), ", ".join(frame.columns)
+            raise RunError(f"{where}: expected the columns {expected}, not {actual}.")
+        if frame.is_empty():
+            raise RunError(f"{where}: the table has no rows.")
+    return frame
+
+
+def _check_downstream(name: str, frame: pl.DataFrame, config: DownstreamRunConfig, where: str) -> pl.DataFrame:
+    kinds = FRAMES.get(name.removesuffix(f"_{START}"), pl.Schema())
+    return cast_columns(frame, kinds, where, kinds)
+
+
+RUN_KINDS: Mapping[str, RunKind] = {
+    kind.config.verb: kind
+    for kind in (
+        RunKind(ScoreRunConfig, ScoreResult, _score_numbers, _check_evaluation),
+        RunKind(JudgeRunConfig, JudgeResult, _judge_numbers, _check_evaluation),
+        RunKind(PersonaJudgeRunConfig, PersonaJudgeResult, _persona_numbers, _check_evaluation),
+        RunKind(BestOfNRunConfig, DownstreamResult, _downstream_numbers, _check_downstream),
+        RunKind(OptimizeRunConfig, DownstreamResult, _downstream_numbers, _check_downstream),
+        RunKind(PersonalizeRunConfig, PersonalizeResult, _personalize_numbers, _check_personalize),
+        RunKind(PlanRunConfig, PlanResult),
+        RunKind(SynthesizeRunConfig, SynthesizeResult),
+    )
+}
+"""The kinds of run by verb."""
