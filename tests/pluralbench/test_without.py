@@ -13,7 +13,7 @@ from persona_tables import knows, release, rows
 from pluralbench.errors import RunError
 from pluralbench.evaluation.without import read_item_list, without_items
 from pluralbench.results import Run
-from verbs import judge_personas
+from verbs import judge, judge_personas
 from written_tables import write
 
 Command = Callable[..., tuple[int, str, str]]
@@ -73,6 +73,23 @@ def test_rankings_lose_all_rows_of_an_item(tmp_path: Path) -> None:
     without = without_items(whole, items("r1", benchmark="rankings"))
     assert (without.removed, without.run.items.height) == (1, 12)
     assert numbers(without.run) == numbers(part)
+
+
+def test_replies_that_vote_keep_their_numbers(pairs: Callable[..., Rows], tmp_path: Path) -> None:
+    def script(body: dict[str, Any], seen: int) -> Reply:
+        return Reply("[[A]]" if len(str(body["messages"])) % 3 or seen % 2 else "[[B]]")
+
+    with serve(script) as server:
+        options: dict[str, Any] = {"base_url": server.base_url, "samples": 3, "temperature": 0.7, "concurrency": 1}
+        whole = judge(
+            "judge-1", benchmark="pairs", data=write(tmp_path / "p.jsonl", pairs(8)), out=tmp_path / "run", **options
+        )
+    without = without_items(whole, items("q0", "q1"))
+    kept = without.run
+    assert kept.votes is not None
+    assert kept.votes.replies["id"].n_unique() == 6
+    assert kept.estimate("accuracy_of_votes", k=3).value == kept.headline.value
+    assert kept.estimate("accuracy_of_votes", k=1).n == whole.estimate("accuracy_of_votes", k=1).n - 2
 
 
 def test_a_persona_judge_has_its_numbers_too(tmp_path: Path) -> None:
