@@ -106,7 +106,8 @@ def test_a_row_of_another_shape_is_named_by_its_id(tmp_path: Path, change: dict[
 def test_of_rows_with_messages_the_one_without_any_is_named(
     pairs: Callable[..., Rows], tmp_path: Path, name: str, said: str
 ) -> None:
-    rows = [row | {name: [{"role": "assistant", "content": "x"}]} for row in pairs(2)] + [pairs(3)[2] | {name: []}]
+    role = "user" if name == "prompt" else "assistant"
+    rows = [row | {name: [{"role": role, "content": "x"}]} for row in pairs(2)] + [pairs(3)[2] | {name: []}]
     refused(write(tmp_path / "p.jsonl", rows), f"at id q2: {said}")
 
 

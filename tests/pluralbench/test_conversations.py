@@ -60,6 +60,9 @@ def test_each_message_keeps_its_text_and_its_role(
     # Rows of a frame have every key that any message has, with null where it is missing.
     missing: dict[str, str | None] = dict.fromkeys(key for pair in MESSAGE_KEYS for key in pair)
     prompt = [missing | dict(zip(keys, (style(role), text), strict=True)) for role, text in turns]
+    if ROLES[turns[-1][0]] == "assistant":
+        prompt.append(missing | dict(zip(keys, (style("user"), "And?"), strict=True)))
+        turns = [*turns, ("user", "And?")]
     read = parse_messages({"prompt": prompt}, Columns())
     assert read == [{"role": ROLES[role], "content": text} for role, text in turns]
     assert {message["role"] for message in read} <= {"system", "user", "assistant"}
@@ -99,9 +102,11 @@ def test_a_key_of_each_message_is_refused_since_it_loses_the_roles(
 
 
 def test_a_response_that_is_a_conversation_of_sharegpt_ends_with_an_answer(tmp_path: Path) -> None:
-    row = {"id": "1", "prompt": "hi", "chosen": [*SHAREGPT[:2], {"from": "gpt", "value": "Yes?"}], "rejected": "no"}
-    items = load_items("pairs", DataConfig(location=str(write(tmp_path / "p.jsonl", [row]))))
-    assert items.frame["responses"].to_list() == [["Yes?", "no"]]
+    row = {"id": "1", "chosen": [*SHAREGPT[:2], {"from": "gpt", "value": "Yes?"}], "rejected": "no"}
+    path = write(tmp_path / "p.jsonl", [row | {"prompt": SHAREGPT[:2]}])
+    assert load_items("pairs", DataConfig(location=str(path))).frame["responses"].to_list() == [["Yes?", "no"]]
+    said = refused(write(tmp_path / "q.jsonl", [row | {"prompt": "hi"}]))
+    assert "`chosen` has 1 turn before the response that the prompt lacks ('Be brief.')" in said
 
 
 def test_a_list_of_texts_is_turns_of_the_user_only_where_the_entry_says_so(tmp_path: Path) -> None:
@@ -237,3 +242,42 @@ def test_turns_before_a_response_that_the_prompt_lacks_are_refused(tmp_path: Pat
         load_items(find_benchmark("pairs"), str(write(tmp_path / "a.jsonl", [{"prompt": "a hobby?", **sides}])))
     whole = load_items(find_benchmark("pairs"), str(write(tmp_path / "b.jsonl", [{"prompt": turns, **sides}])))
     assert whole.frame["responses"].to_list() == [["chosen", "rejected"]]
+
+
+@pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
+@pytest.mark.parametrize("calls", ["tool_calls", "function_call"])
+def test_a_call_in_a_message_is_refused(tmp_path: Path, suffix: str, calls: str) -> None:
+    call = {"role": "assistant", "content": "", calls: [{"name": "add"}]}
+    options = {} if suffix == ".jsonl" else {"columns": {"json_texts": ["prompt", "chosen"]}}
+    for row in ({"prompt": [*OPENAI, call, *OPENAI[1:2]], "chosen": "a"}, {"prompt": OPENAI, "chosen": [call]}):
+        path = written(tmp_path / f"p{suffix}", {"id": "1", "rejected": "b"} | row)
+        assert f"at id 1: a message in `{'chosen' if row['chosen'] != 'a' else 'prompt'}` has `{calls}`" in refused(
+            path, **options
+        )
+
+
+def test_further_keys_of_messages_are_named_unless_none_has_a_value(tmp_path: Path) -> None:
+    thought = {"role": "assistant", "content": "Yes?", "reasoning_content": "Which?", "name": "", "tool_calls": []}
+    prompt = [OPENAI[1] | {"reasoning_content": None, "name": None}, thought, OPENAI[3]]
+    rows = [{"id": "1", "prompt": prompt, "chosen": [thought | {"weight": 1}], "rejected": "b", "tools": "t"}]
+    named = ["chosen.reasoning_content", "chosen.weight", "prompt.reasoning_content", "tools"]
+    for suffix in (".jsonl", ".parquet"):
+        assert load_items("pairs", DataConfig(location=str(write(tmp_path / f"p{suffix}", rows)))).ignored == named
+    texts = [row | {name: json.dumps(row[name]) for name in ("prompt", "chosen")} for row in rows]
+    path = write(tmp_path / "texts.jsonl", texts)
+    options: dict[str, Any] = {"columns": {"json_texts": ["prompt", "chosen"]}}
+    assert load_items("pairs", DataConfig(location=str(path), **options)).ignored == named
+
+
+def test_a_prompt_that_ends_with_the_assistant_is_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "p.jsonl", [{"id": "1", "prompt": OPENAI[:3], "chosen": "a", "rejected": "b"}])
+    assert refused(path).endswith(
+        "at id 1: `prompt` ends with a message of the assistant; end it with the user's, and begin each response with "
+        "that text."
+    )
+
+
+def test_an_empty_turn_of_the_assistant_makes_a_prompt_empty(tmp_path: Path) -> None:
+    prompt = [OPENAI[1], {"role": "assistant", "content": " "}, OPENAI[3]]
+    path = write(tmp_path / "p.jsonl", [{"id": "1", "prompt": prompt, "chosen": "a", "rejected": "b"}])
+    assert "has 1 item with an empty prompt or response (ids 1)" in refused(path)

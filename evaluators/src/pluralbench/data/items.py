@@ -27,6 +27,7 @@ from pluralbench.data.history import History, is_history_row, with_history_lengt
 from pluralbench.data.labels import label_key
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.merged_rows import group_prompts, group_responses
+from pluralbench.data.message_keys import unread_keys
 from pluralbench.data.originals import with_original
 from pluralbench.data.rows_to_items import BATCH_ITEMS, CONTENT, empty_items, rows_to_items, with_ids
 from pluralbench.data.rules import check_rules
@@ -228,6 +229,8 @@ def _table_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, where: 
     check_columns(benchmark, columns, frame, where)
     used = [name for name in frame.columns if name in named_columns(benchmark, columns)]
     ignored = {*frame.columns} - {*used} - release_columns(frame.columns)
+    plain = {name for name in used if frame[name].dtype == pl.String} - {*(columns.json_texts or ())}
+    ignored |= {key for name in {*used} - plain for key in unread_keys(frame[name])}
     voted = read_votes(benchmark, columns, frame.select(used), where)
     items, history = _items_and_history(benchmark, config, voted.frame, columns, where, data.limit)
     separate = history is not items

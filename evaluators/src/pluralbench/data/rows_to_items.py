@@ -110,9 +110,9 @@ def with_ids(frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
 
 
 def empty_items(items: pl.DataFrame) -> list[str]:
-    """Return the ids of items with an empty response or an empty user message."""
-    user_text = pl.element().filter(pl.element().struct.field("role") == "user").struct.field("content")
-    texts = {"responses": pl.element(), "prompt": user_text}
+    """Return the ids of items with an empty response, or an empty message of the user or the assistant."""
+    turns = pl.element().filter(pl.element().struct.field("role") != "system").struct.field("content")
+    texts = {"responses": pl.element(), "prompt": turns}
     blank = [pl.col(name).list.eval(~text.str.contains(VISIBLE)).list.any() for name, text in texts.items()]
     return [
         item_id for part in items.iter_slices(BATCH_ITEMS) for item_id in part.filter(pl.any_horizontal(blank))["id"]

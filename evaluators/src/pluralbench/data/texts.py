@@ -22,6 +22,8 @@ ROLES = {
 """Role of a message by its names in files of OpenAI, ShareGPT, Open-Assistant, Gemini and LangChain."""
 MESSAGE_KEYS = (("role", "content"), ("from", "value"))
 """Keys of a message's role and text."""
+CALL_KEYS = ("tool_calls", "function_call")
+"""Keys of what a message says besides its text, which is not read."""
 STRUCT_FIELDS = {field.name for kind in (POST, RUBRIC_ASPECT) for field in kind.fields}
 LETTERS = ("A", "B")
 
@@ -66,7 +68,13 @@ def parse_messages(row: Row, columns: Columns, *, user_turns: bool = False) -> l
                 f"`{name}` is a list of {len(first)} texts, which do not say whose they are; give messages, or set "
                 "`user_turns = true` in the benchmark's file if all are the user's"
             )
-        return [*system, *(_message(part, name) for part in first)]
+        messages = [*system, *(_message(part, name) for part in first)]
+        if messages[-1]["role"] == "assistant":
+            raise ValueError(
+                f"`{name}` ends with a message of the assistant; end it with the user's, and begin each response with "
+                "that text"
+            )
+        return messages
     texts = [plain_text(part, name) for name, part in parts]
     return [*system, {"role": "user", "content": "\n\n".join(text for text in texts if text.strip())}]
 
@@ -132,7 +140,7 @@ def check_earlier_messages(value: Any, column: str, prompt: Sequence[Mapping[str
     if not isinstance(value, list) or any(isinstance(part, str) for part in value):
         return
     known = " ".join(" ".join(message["content"].split()) for message in prompt)
-    turns = [plain_text(part, column) for part in value[:-1] if _role(part, column) != "system"]
+    turns = [plain_text(part, column) for part in value[:-1] if _role(part, column)]
     lacking = [text for text in turns if " ".join(text.split()) not in known]
     if lacking:
         raise ValueError(
@@ -146,6 +154,9 @@ def plain_text(value: Any, column: str) -> str:
     if value is None:
         return ""
     if isinstance(value, Mapping):
+        calls = next((key for key in CALL_KEYS if value.get(key)), None)
+        if calls is not None:
+            raise ValueError(f"a message in `{column}` has `{calls}`, which are not read; leave the item out")
         value = value_of(value, _message_keys(value)[1], column)
     if not isinstance(value, str):
         raise TypeError(f"{shortened(value)} in `{column}` is not text")
