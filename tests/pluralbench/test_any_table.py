@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from live_hub import Hub
-from pluralbench import DataConfig, find_benchmark
+from pluralbench import find_benchmark
 from pluralbench.data.labels import FIRST, SECOND, TIE, Labels, label_key
 from pluralbench.results import Run
 from verbs import load_items, value
@@ -77,13 +77,13 @@ def test_the_digest_of_an_item_is_of_messages_responses_and_ranks(tmp_path: Path
     ]
     load = partial(load_items, find_benchmark("rankings", ["subset=subset"]))
     path = write(tmp_path / "p.jsonl", [row | {"id": number} for number, row in enumerate(rows)])
-    items = load(DataConfig(location=str(path), on_empty="keep"))
+    items = load(str(path), on_empty="keep")
     digests = items.frame["digest"]
     assert digests.n_unique() == len(rows)
     assert digests.str.contains("^[0-9a-f]{16}$").all()
     other = [row | {"id": f"x{number}", "subset": "t"} for number, row in enumerate(rows)]
     path = write(tmp_path / "other" / "p.parquet", other[::-1])
-    again = load(DataConfig(location=str(path), on_empty="keep"))
+    again = load(str(path), on_empty="keep")
     assert again.frame["digest"].to_list() == digests.to_list()[::-1], "neither of ids, nor of places, nor of context"
     assert again.digest != items.digest
     in_order = load(str(write(tmp_path / "in order" / "p.jsonl", other)))

@@ -248,7 +248,7 @@ def test_turns_before_a_response_that_the_prompt_lacks_are_refused(tmp_path: Pat
 @pytest.mark.parametrize("calls", ["tool_calls", "function_call"])
 def test_a_call_in_a_message_is_refused(tmp_path: Path, suffix: str, calls: str) -> None:
     call = {"role": "assistant", "content": "", calls: [{"name": "add"}]}
-    options = {} if suffix == ".jsonl" else {"columns": {"json_texts": ["prompt", "chosen"]}}
+    options: dict[str, Any] = {} if suffix == ".jsonl" else {"columns": {"json_texts": ["prompt", "chosen"]}}
     for row in ({"prompt": [*OPENAI, call, *OPENAI[1:2]], "chosen": "a"}, {"prompt": OPENAI, "chosen": [call]}):
         path = written(tmp_path / f"p{suffix}", {"id": "1", "rejected": "b"} | row)
         assert f"at id 1: a message in `{'chosen' if row['chosen'] != 'a' else 'prompt'}` has `{calls}`" in refused(
