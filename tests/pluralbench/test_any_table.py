@@ -75,15 +75,15 @@ def test_the_digest_of_an_item_is_of_messages_responses_and_ranks(tmp_path: Path
         item("a\nassistant 1 b\nuser 1 c"),
         item("a\n\n1 a\n1 b"),
     ]
-    load = partial(load_items, find_benchmark("rankings", ["subset=subset"]))
+    load = partial(load_items, find_benchmark("rankings", ["subset=subset"]), on_empty="keep")
     path = write(tmp_path / "p.jsonl", [row | {"id": number} for number, row in enumerate(rows)])
-    items = load(str(path), on_empty="keep")
+    items = load(str(path))
     digests = items.frame["digest"]
     assert digests.n_unique() == len(rows)
     assert digests.str.contains("^[0-9a-f]{16}$").all()
     other = [row | {"id": f"x{number}", "subset": "t"} for number, row in enumerate(rows)]
     path = write(tmp_path / "other" / "p.parquet", other[::-1])
-    again = load(str(path), on_empty="keep")
+    again = load(str(path))
     assert again.frame["digest"].to_list() == digests.to_list()[::-1], "neither of ids, nor of places, nor of context"
     assert again.digest != items.digest
     in_order = load(str(write(tmp_path / "in order" / "p.jsonl", other)))
