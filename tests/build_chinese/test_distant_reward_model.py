@@ -10,6 +10,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+import tomli_w
 from build_chinese import ablation, reward_model
 from build_chinese.rankings import Row, ranked_pairs, resolve_rows
 from build_chinese.recipe import RewardTable
@@ -312,6 +313,31 @@ def test_a_variant_that_cannot_be_trained_leaves_the_others(run: Run, project: P
     trained = {row["variant"].replace(" + ", "-") for row in rows if "not_trained" not in row}
     assert {folder.name for folder in Path("out-ablation/models").iterdir()} == trained
     assert 0 < len(trained) < len(VARIANTS)
+    for row in rows:
+        if "not_trained" in row:
+            assert f"{row['variant']} was not trained: " in said
+    assert "was not trained: fewer than " in said
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ({"training": {"gradient_accumulation_steps": 64, "epochs": 1}}, "the warm-up takes all steps (1)"),
+        ({"least_pairs": 999}, "The human part has 60 pairs of 6 prompts; training a reward model needs 999"),
+    ],
+)
+def test_an_ablation_that_cannot_train_is_refused_before_any_vote(
+    run: Run, project: Project, tmp_path: Path, option: dict[str, Any], sentence: str
+) -> None:
+    words, server = project
+    place = words.index("--recipe") + 1
+    values = tomllib.loads(Path(str(words[place])).read_text(encoding="utf-8"))
+    reward = values["reward"] | option
+    (tmp_path / "other.toml").write_text(tomli_w.dumps(values | {"reward": reward}), encoding="utf-8")
+    words = [*words[:place], str(tmp_path / "other.toml"), *words[place + 1 :]]
+    status, said = run(*words, "--no-distant", "--out", "out", "--ablate")
+    assert (status, sentence in " ".join(said.split())) == (2, True), said
+    assert server.requests == []
 
 
 def test_an_ablation_needs_a_benchmark(run: Run, project: Project) -> None:

@@ -67,16 +67,9 @@ def ablate(
         BuildError: The release has no benchmark or no votes.
         UserError: An error of `reward_model`, such as a missing extra or a wrong training option.
     """
+    reward = check(recipe, people, human)
     benchmarks = {name: rows for name, rows in people.items() if rows}
-    if not benchmarks or recipe.reward is None or recipe.unlabeled is None or recipe.judge is None:
-        raise BuildError(
-            f"{release} has no {'votes to train on' if benchmarks else 'benchmark to evaluate on'}; `ablate=True` "
-            "needs an annotated benchmark, prompts to vote on, a judge and a base model for the reward model."
-        )
-    reward = reward_model.with_base_digest(recipe.reward)
     recipe = recipe.model_copy(update={"reward": reward})
-    for table in (reward, reward.for_large_set()):  # report a wrong option before the first training takes hours
-        reward_model.training_options(table)
     target = release.with_name(f"{release.name}-ablation")
     with output_directory(target, recipe, recipe_file=RECIPE, fresh=fresh) as output:
         if (target / TABLE_FILE).exists() and not fresh:
@@ -105,6 +98,44 @@ def ablate(
                 _model_folder(output.work, row["variant"]).rename(_model_folder(staged, row["variant"]))
         output.publish(staged)
     return target / TABLE_FILE
+
+
+def check(recipe: ChineseRecipe, people: Mapping[str, Sequence[Row]], human: Sequence[Row]) -> RewardTable:
+    """Check what an ablation needs, before votes are paid for or a training takes hours.
+
+    Args:
+        recipe: See `ablate`.
+        people: See `ablate`.
+        human: See `ablate`.
+
+    Returns:
+        The recipe's reward model with the digest of its base.
+
+    Raises:
+        BuildError: There is no benchmark, or nothing to vote on.
+        UserError: The base, a training option or the size of the human part does not allow a training.
+    """
+    has_benchmark = any(people.values())
+    if not has_benchmark or recipe.reward is None or recipe.unlabeled is None or recipe.judge is None:
+        raise BuildError(
+            f"{recipe.name} has no {'votes to train on' if has_benchmark else 'benchmark to evaluate on'}; "
+            "`ablate=True` needs an annotated benchmark, prompts to vote on, a judge and a base model for the reward "
+            "model."
+        )
+    reward = reward_model.with_base_digest(recipe.reward)
+    reward_model.training_options(reward.for_large_set())
+    options, part = reward_model.training_options(reward), reward_model.with_ranked_pairs(human)
+    reward_model.check_size(part, reward)
+    from pluralbench_local import check_steps
+
+    check_steps(reward_model.rankings_of(part), options)
+    return reward
+
+
+def not_trained(path: Path) -> dict[str, str]:
+    """Return the variants that were not trained, with the reason of each, from the table of `ablate`."""
+    rows: list[Any] = json.loads(path.with_name(FIGURES_FILE).read_text(encoding="utf-8"))
+    return {row["variant"]: row["not_trained"] for row in rows if "not_trained" in row}
 
 
 def _model_folder(output: Path, variant: str) -> Path:

@@ -216,18 +216,25 @@ def preference(
     )
     config = _load_recipe(recipe, values, own=locations["annotated"] or locations["unlabeled"])
     target = building.target(config.name)
+    from build_chinese import ablation
+    from build_chinese.build import people
+
+    parts = people(config) if ablate else None
+    if parts is not None:
+        ablation.check(config, *parts)
     _build(config, target, **building.build_arguments, cluster=cluster)
-    if ablate:
+    if parts is not None:
         from pluralbench_release import print_table
 
-        from build_chinese import ablation
-        from build_chinese.build import people
-
-        path = ablation.ablate(target, config, *people(config), fresh=building.fresh)
-        print_table(console, f"Ablation ({path})", ablation.table(path))
-        models = path.parent / ablation.MODELS
-        console.print("The models of the variants are kept. To measure one on another benchmark:")
-        console.print(f"  {shell_command('pluralbench', 'score', models / 'VARIANT', '--benchmark', 'reward-bench')}")
+        path = ablation.ablate(target, config, *parts, fresh=building.fresh)
+        table, missing = ablation.table(path), ablation.not_trained(path)
+        print_table(console, f"Ablation ({path})", table)
+        for variant, reason in missing.items():
+            console.print(f"{variant} was not trained: {reason.rstrip('.')}.")
+        if len(missing) < table.height:
+            command = ("pluralbench", "score", path.parent / ablation.MODELS / "VARIANT", "--benchmark", "reward-bench")
+            console.print("The trained models are kept. To measure one on another benchmark:")
+            console.print(f"  {shell_command(*command)}")
 
 
 def _build(config: ChineseRecipe, target: Path, **options: Any) -> None:

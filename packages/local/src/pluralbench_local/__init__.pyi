@@ -10,7 +10,7 @@ from .personal.scoring import Personal
 from .personal.texts import Backbone, BackboneRecord
 from .scoring import LocalRewardModel, RunOptions, score
 from .served.config import ServedModel
-from .training import train, untrained
+from .training import check_steps, train, untrained
 from .training_batches import Ranking
 from .training_config import LoraOptions, TrainingConfig
 from .training_job import Trained
@@ -36,6 +36,7 @@ __all__ = [
     "Trained",
     "TrainingConfig",
     "TrainingError",
+    "check_steps",
     "embed",
     "load",
     "load_backbone",

@@ -144,7 +144,7 @@ def _train(
     data = tokenize_rankings(rankings, "rankings", *limits)
     held_out_data = None if held_out is None else tokenize_rankings(held_out, HELD_OUT, *limits)
     epochs = [batches(data.rankings, options.batch_size, options.seed, epoch) for epoch in range(options.epochs)]
-    steps = _steps(epochs, data, options)
+    steps = _steps(epochs, data.pairs, options)
     trainee = load_trainee(
         source,
         lora=options.lora,
@@ -203,14 +203,20 @@ def ranking_loss(rewards: Tensor, pairs: Sequence[tuple[int, int]], weight: floa
     return loss + weight * regularizer, regularizer
 
 
-def _steps(epochs: Sequence[Sequence[Batch]], data: Data, options: TrainingConfig) -> list[list[Batch]]:
+def check_steps(rankings: Sequence[Ranking], options: TrainingConfig) -> None:
+    """Raise `TrainingError` if the warm-up takes all steps of a training, before work that it depends on."""
+    epochs = [batches(rankings, options.batch_size, options.seed, epoch) for epoch in range(options.epochs)]
+    _steps(epochs, sum(len(ranking.pairs_to_learn()) for ranking in rankings), options)
+
+
+def _steps(epochs: Sequence[Sequence[Batch]], pairs: int, options: TrainingConfig) -> list[list[Batch]]:
     """The batches of each step. Raises `TrainingError` if the warm-up takes all steps."""
     all_batches = [batch for epoch in epochs for batch in epoch]
     starts = range(0, len(all_batches), options.gradient_accumulation_steps)
     steps = [all_batches[start : start + options.gradient_accumulation_steps] for start in starts]
     if len(steps) <= _warmup_steps(len(steps), options):
         raise TrainingError(
-            f"{data.pairs:,} pairs are too few to train on: the warm-up takes all steps ({len(steps)}); lower "
+            f"{pairs:,} pairs are too few to train on: the warm-up takes all steps ({len(steps)}); lower "
             "`batch_size=...`, `gradient_accumulation_steps=...` or `warmup_ratio=...`, or raise `epochs=...`."
         )
     return steps
