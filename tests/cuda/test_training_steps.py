@@ -42,7 +42,7 @@ def train_steps(folder: str, work: Path, card: "Card", lora: LoraOptions | None 
     )
     template = Template(load_tokenizer(source))
     data = tokenize_rankings(RANKINGS, "rankings", template, 500, "error")
-    steps = training._steps([batches(data.rankings, chosen.batch_size, 0, 0)], data, chosen)[:STEPS]
+    steps = training._steps([batches(data.rankings, chosen.batch_size, 0, 0)], data.pairs, chosen)[:STEPS]
     accelerator = accelerator_of(trainee.network.device)
     rewards = head_rewards(trainee, template, [data]) if head_alone else model_rewards(trainee, accelerator)
     card.forget()
