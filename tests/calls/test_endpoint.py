@@ -7,12 +7,38 @@ import anyio
 import pytest
 from asking import question
 from chat_server import Reply, serve
+from listening import QuietHandler, listening
 from pluralbench_calls import CallsError, Ledger, Limits, OpenAIChat, ask
+from pluralbench_calls.chat import ChatModel, ConnectionConfig, check_endpoint
 
 SOON = {"Retry-After": "0.05"}
 LATE = Reply("late", delay=0.8)
 PATIENCE = {True: 0.4, False: 10.0}  # seconds, for who is late and for all others
 GO_ON = "are recorded; rerun the same command to resume."
+
+
+@pytest.mark.parametrize(("status", "accepted"), [(200, True), (401, False), (403, True), (404, True), (500, True)])
+def test_an_endpoint_is_checked_by_its_models_and_only_a_refused_key_counts(
+    monkeypatch: pytest.MonkeyPatch, status: int, accepted: bool
+) -> None:
+    asked = list[tuple[str, str]]()
+
+    class Handler(QuietHandler):
+        def do_GET(self) -> None:
+            asked.append((self.path, self.headers["Authorization"]))
+            self.answer_with(status, b'{"error": {"message": "no"}}', {"Content-Type": "application/json"})
+
+    monkeypatch.setenv("PLURALBENCH_TEST_KEY", "k")
+    model = ChatModel(provider="p", model="m")
+    with listening(Handler) as url:
+        connection = ConnectionConfig(base_url=f"{url}/v1", api_key_env="PLURALBENCH_TEST_KEY")
+        if accepted:
+            check_endpoint(model, connection)
+        else:
+            with pytest.raises(CallsError, match="does not accept the key in PLURALBENCH_TEST_KEY"):
+                check_endpoint(model, connection)
+        check_endpoint(model, ConnectionConfig(base_url="http://127.0.0.1:9/v1", pending=Path("calls.jsonl")))
+    assert asked == [("/v1/models", "Bearer k")]
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,15 @@ import pytest
 import verbs
 from chat_server import Reply, serve
 from downstream_runs import MODELS, World, asked_of, is_judged, sampled, shown
+from pluralbench.config import OutcomeConfig
 from pluralbench.contract import Group
+from pluralbench.downstream.best_of_n import best_of_n
 from pluralbench.metrics.best_of_n import OutcomeTable, curve_numbers
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.downstream import curve_table, downstream_notes, report_downstream
 from pluralbench.results import Downstream
+from pluralbench_calls import CallsError
+from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import FunctionModel
 from verbs import by_length
 from written_tables import write
@@ -340,6 +344,33 @@ def test_what_a_model_gains_is_over_the_items_that_it_shares_with_the_policy() -
     # At k=1 the mean is the highest, but only by what k=2 lacks.
     assert found[MetricKey("since_best", model="m", k=2)].value == 0
     assert not [place for place in found if place.metric == "since"]
+
+
+@pytest.mark.parametrize(
+    ("judge", "sentence"),
+    [
+        ({"base_url": "http://localhost:9/v1"}, "localhost cannot be reached"),
+        ({"base_url": "http://localhost:9/v1", "api_key_env": "PLURALBENCH_NO_KEY"}, "localhost needs a key"),
+    ],
+)
+def test_a_judge_that_cannot_be_called_is_noticed_before_anything_is_sampled(
+    sample: Path, tmp_path: Path, judge: dict[str, str], sentence: str
+) -> None:
+    with serve(World()) as server:
+        connection = ConnectionConfig(base_url=server.base_url)
+        outcome = OutcomeConfig(judge="a-judge", measure="rating")
+        with pytest.raises(CallsError, match=sentence):
+            best_of_n(
+                "a-policy",
+                {"m": by_length},
+                data=str(sample),
+                outcome=outcome,
+                policy_connection=connection,
+                judge_connection=ConnectionConfig.model_validate(judge),
+                out=tmp_path / "run",
+            )
+        assert server.requests == []
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_samples_scores_judges_and_tells(

@@ -229,6 +229,14 @@ def test_items_that_cannot_be_judged_are_refused_before_anything_is_optimised(
     assert scored == []
 
 
+def test_a_judge_that_cannot_be_called_is_noticed_before_anything_is_optimised(
+    run: Command, words: list[Any], tmp_path: Path, scored: list[int]
+) -> None:
+    judge = ["--judge", "m", "--measure", "rating", "--judge-base-url", "http://127.0.0.1:9/v1"]
+    assert "127.0.0.1 cannot be reached" in refused(run, tmp_path / "out", *words, *judge)
+    assert scored == []
+
+
 def test_contradicting_options_are_refused(run: Command, words: list[Any], tmp_path: Path) -> None:
     said = refused(run, tmp_path / "out", *words, "--batch-size", "6")
     assert "`--batch-size 6` is not a multiple of `--mini-batch-size 4`" in said

@@ -126,6 +126,8 @@ def best_of_n(
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with reused_ledger(output.work, reuse) as ledger:
+                if judge is not None:
+                    judge.check(ledger)
                 setup = RolloutSetup(resolved, scorables, scoring, sampling, judge, ledger, output.work, seed, cluster)
                 answered = rollout(setup, loaded.items.frame, groups)
                 turns = max(len(user_turns(group)) for group in groups)

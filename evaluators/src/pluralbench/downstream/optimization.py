@@ -131,9 +131,11 @@ def optimize(
     target = Path(out or run_folder(label, config, *settings, seed=seed, exclude=("algorithm", "judge")))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            end, rewarded, training = _optimize_policy(start, model, trained, config, output.work)
             items, groups = loaded.items.frame, loaded.groups()
             with reused_ledger(output.work, reuse) as ledger:
+                if judge is not None:
+                    judge.check(ledger)
+                end, rewarded, training = _optimize_policy(start, model, trained, config, output.work)
                 rollouts = []
                 for stage, answering in (("start", start), ("end", end)):
                     resolved, work = resolve_policy(answering, sampling), output.work / stage

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_calls import Ledger
-from pluralbench_calls.chat import ChatModel, ConnectionConfig
+from pluralbench_calls.chat import ChatModel, ConnectionConfig, check_endpoint
 from pluralbench_rewards import Group, Question, RubricCase, mean_score, overlap, score_aspects
 from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import PROMPTS
@@ -76,6 +76,18 @@ class OutcomeJudge(NamedTuple):
         if self.judge is None:
             return None
         return digest(dict(RUBRIC_PROMPTS if self.outcome.measure == "rubric" else PROMPTS))
+
+    def check(self, ledger: Ledger | None = None) -> None:
+        """Check that the judge can be called, before work whose results it judges.
+
+        Args:
+            ledger: Ledger of the calls. A judge that has answered before is not asked.
+
+        Raises:
+            CallsError: The endpoint cannot be reached, or the key is missing or not accepted.
+        """
+        if self.judge is not None and not (ledger and ledger.has_answer_from(self.judge.model.provider)):
+            check_endpoint(self.judge.model, self.judge.connection)
 
     def values(self, candidates: Sequence[JudgedCandidate], ledger: Ledger, *, seed: int) -> pl.DataFrame:
         """Judge candidates.

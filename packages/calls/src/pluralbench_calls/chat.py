@@ -9,7 +9,7 @@ from pluralbench_runs import FrozenModel, RecipeError, rng_for
 from pluralbench_runs.recipe_options import Overrides
 from pydantic import AfterValidator, Field, field_validator
 
-from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES, provider_of
+from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES, Endpoint, provider_of
 from pluralbench_calls.backends.local import LOCAL_MODEL, EmbeddedModel
 from pluralbench_calls.backends.openai import OpenAIChat
 from pluralbench_calls.batches.backend import OpenAIBatches
@@ -17,6 +17,7 @@ from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.errors import CallsError
 from pluralbench_calls.limits import Limits, Price
 from pluralbench_calls.logprobs import TOP
+from pluralbench_calls.loops import run
 from pluralbench_calls.records import Backend, Request
 
 LOCAL = "local"
@@ -251,6 +252,20 @@ def chat_backend(model: ChatModel, connection: ConnectionConfig) -> Backend:
         results=connection.results,
         max_answer_bytes=options["max_answer_bytes"],
     )
+
+
+def check_endpoint(model: ChatModel, connection: ConnectionConfig) -> None:
+    """Check before other work that the endpoint of a model can be reached and takes the key (`Endpoint.check`).
+
+    A model in this process, and calls that go to a file or come from one, need no endpoint.
+
+    Raises:
+        CallsError: It cannot be reached, or the key is missing or not accepted.
+    """
+    if connection.base_url is not None and connection.pending is None and not connection.results:
+        backend = chat_backend(model, connection)
+        if isinstance(backend, Endpoint):
+            run(backend.check())
 
 
 def model_overrides(

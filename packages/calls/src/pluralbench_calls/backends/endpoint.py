@@ -130,6 +130,26 @@ class Endpoint:
         self._answered = self._http.answered
         await self.client.close()
 
+    async def check(self) -> None:
+        """Check that the server can be reached and takes the key, by its list of models, which costs nothing.
+
+        A server without such a list has answered, too.
+
+        Raises:
+            CallsError: It cannot be reached, or the key is missing or not accepted.
+        """
+        async with self:
+            import openai
+
+            from pluralbench_calls.backends.bounded import Unreachable
+
+            try:
+                await self.client.with_options(max_retries=0).models.list(extra_headers=self.headers)
+            except (openai.AuthenticationError, Unreachable) as error:
+                raise self.failure(error, "has no models") from None
+            except Exception:  # noqa: BLE001 - another status, or a body that several libraries cannot parse
+                return
+
     @property
     def headers(self) -> dict[str, Any]:
         """Headers for each request, which remove those that the client would add by itself."""
