@@ -11,6 +11,7 @@ from urllib.parse import unquote
 import pluralbench_local
 import polars as pl
 import pytest
+from chat_server import Reply, serve
 from commands import without_status
 from filelock import FileLock
 from html_runs import Read
@@ -159,6 +160,100 @@ def test_an_extra_that_a_late_step_needs_is_asked_for_first(
     monkeypatch.setattr("pluralbench_policies.trainable.find_spec", lambda name: None if name == "torchrl" else name)
     with pytest.raises(PolicyError, match="needs torchrl"):
         study(recipe, out=tmp_path / "out")
+
+
+JUDGE = {"judge": "m", "measure": "rating"}
+NO_KEY = {"base_url": "http://127.0.0.1:9/v1", "api_key_env": "PLURALBENCH_NO_KEY"}
+NOWHERE = {"location": "./nowhere.jsonl", "profile": "none"}
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"benchmarks": {"late": NOWHERE}}, "The benchmark 'late': ./nowhere.jsonl does not exist"),
+        ({"best_of_n": {"items": NOWHERE}}, "[best_of_n]: ./nowhere.jsonl does not exist"),
+        ({"optimization": {"items": NOWHERE}}, "[optimization]: ./nowhere.jsonl does not exist"),
+        ({"samples": {"learn": {"items": NOWHERE}}}, "./nowhere.jsonl does not exist"),
+        ({"policy": "./nowhere"}, "The policy: ./nowhere is not a model folder"),
+        ({"models": {"path": "./nowhere"}}, "The model 'late': ./nowhere is not a model folder"),
+        (
+            {"models": {"train": {"base": "./nowhere", "items": {"sample": "learn"}}}},
+            "The model 'late': ./nowhere is not a model folder",
+        ),
+        (
+            {"models": {"train": {"items": NOWHERE}}},
+            "The training items of 'late': ./nowhere.jsonl does not exist",
+        ),
+        (
+            {"models": {"train": {"items": {"sample": "learn"}, "pairs": 999}}},
+            "The model 'late' is to be trained on 999 items (`pairs`), but the sample learn has at most ",
+        ),
+        (
+            {"models": {"train": {"items": {"location": "YOUR-PREFERENCES"}}}},
+            "The model 'late' is to be trained on a set of yours: save the output of `pluralbench study cheems-sets",
+        ),
+        (
+            {"outcome": JUDGE, "judge_connection": {"base_url": "http://127.0.0.1:9/v1"}},
+            "The judge: 127.0.0.1 cannot be reached",
+        ),
+        ({"outcome": JUDGE, "judge_connection": NO_KEY}, "The judge: 127.0.0.1 needs a key; set the"),
+    ],
+)
+def test_what_a_late_step_needs_is_checked_before_the_first(
+    recipe: Path, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch, values: dict[str, Any], sentence: str
+) -> None:
+    for module, name in STEPS:
+        monkeypatch.setattr(module, name, None)
+    given = tomllib.loads(recipe.read_text(encoding="utf-8"))
+    for key, value in values.items():
+        match key:
+            case "models":
+                values = values | {key: [*given[key], {"name": "late"} | value]}
+            case "benchmarks":
+                values = values | {key: given[key] | value}
+            case "optimization":
+                values = values | {key: given[key] | value}
+    for words in ((), ("--dry-run",)):
+        status, _, error = run("study", changed(recipe, **values), "--out", tmp_path / "out", *words)
+        assert (status, sentence in " ".join(error.split())) == (2, True), error
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_dry_run_lists_the_steps_and_counts_answers_and_calls(recipe: Path, tmp_path: Path, run: Command) -> None:
+    given = tomllib.loads(recipe.read_text(encoding="utf-8"))
+    with serve(lambda *_: Reply("5")) as server:
+        connection = {"base_url": server.base_url, "price": {"input": 1000.0, "output": 2000.0}}
+        values = {"outcome": JUDGE, "judge_connection": connection}
+        status, out, _ = run("study", changed(recipe, **values), "--out", tmp_path / "out", "--dry-run")
+        assert (status, server.requests, (tmp_path / "out").exists()) == (0, [], False)
+    lines = out.splitlines()
+    assert [line.split(maxsplit=1)[1] for line in lines[: 2 * 4 + 3 + 1 + 4]] == [
+        *("score given [1|2] on own pairs", "score given (2) on own pairs", "draw the pairs of learn", "train 0 pairs"),
+        *("score 0 pairs on own pairs", "train 8 pairs", "score 8 pairs on own pairs"),
+        *(f"score {model['name']} on judged pairs" for model in given["models"]),
+        "best-of-n",
+        *(f"optimize against {model['name']}" for model in given["models"]),
+    ]
+    rows = {name: len(Path(place).read_text(encoding="utf-8").splitlines()) for name, place in locations(given).items()}
+    # 4 candidates to each prompt of the sample and of best-of-n; one before and one after each optimization.
+    answers = 4 * rows["learn"] + 4 * rows["best_of_n"] + 2 * len(given["models"]) * rows["optimization"]
+    said = " ".join(" ".join(lines[-3:]).split())
+    assert (
+        f"Ahead: 16 steps, 2 models to train. At most {answers} answers of the policy. At most {answers} calls" in said
+    )
+    assert f"at most {answers * 512:,} of replies, about $" in said
+    dollars = float(said.partition("about $")[2].split(" ")[0].replace(",", ""))
+    assert dollars > answers * 512 * 2000 / 1e6
+
+
+def locations(given: dict[str, Any]) -> dict[str, str]:
+    """The files of prompts of a study."""
+    tables = {
+        "learn": given["samples"]["learn"],
+        "best_of_n": given["best_of_n"],
+        "optimization": given["optimization"],
+    }
+    return {name: table["items"]["location"] for name, table in tables.items()}
 
 
 @pytest.mark.heavy

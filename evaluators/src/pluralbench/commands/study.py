@@ -11,23 +11,30 @@ from pluralbench.commands.printing import console, print_tables
 
 
 def study(
-    recipe: Annotated[str, Flag(metavar="STUDY")], *, out: Path | None = None, show: bool = False, fresh: bool = False
+    recipe: Annotated[str, Flag(metavar="STUDY")],
+    *,
+    out: Path | None = None,
+    show: bool = False,
+    dry_run: bool = False,
+    fresh: bool = False,
 ) -> None:
     """Run a complete study of whether a benchmark predicts the effect of reward models on a policy.
 
     A study trains the reward models of its recipe, scores them on the benchmarks, runs best-of-n and optimization with
-    them, judges the results and correlates. Rerun the same command to resume. README.md in the directory reports the
-    results with intervals.
+    them, judges the results and correlates. Before the first step it checks what all steps need. Rerun the same command
+    to resume. README.md in the directory reports the results with intervals.
 
     Args:
         recipe: tiny, paper, cheems-sets, cheems-scaling, cheems-models, or a TOML file.
         out: Directory of the study. Default: a name under studies/.
         show: Print the recipe instead of running it.
+        dry_run: Check what all steps need, and print the steps with their calls, instead of running them.
         fresh: Start over, and replace existing output.
 
     Examples:
         pluralbench study tiny                          # 17 minutes on two cores
         pluralbench study tiny --show > my-study.toml
+        pluralbench study my-study.toml --dry-run
         pluralbench study my-study.toml --out studies/mine
     """
     from pluralbench.downstream.study_recipe import FOLDER
@@ -37,6 +44,12 @@ def study(
         from pluralbench_tables import read_text
 
         typer.echo(read_text(recipe_path(recipe, FOLDER)).rstrip())
+        return
+    if dry_run:
+        from pluralbench.downstream.study import study_ahead
+
+        for line in study_ahead(recipe, out=out, fresh=fresh):
+            typer.echo(line)
         return
     log_status(f"Starting the study {recipe}...")
     from pluralbench.reports.sections import scores_table, study_findings

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pluralbench_local
-import pluralbench_policies
 import polars as pl
 from filelock import FileLock, Timeout
 from pluralbench_local import LocalModel
@@ -36,9 +35,21 @@ from pluralbench.downstream.best_of_n import best_of_n
 from pluralbench.downstream.correlate import Correlation, correlate
 from pluralbench.downstream.optimization import optimize
 from pluralbench.downstream.score_series import downstream_series, optimized_series, runs_series
+from pluralbench.downstream.study_plan import (
+    BENCHMARKS,
+    BEST_OF_N,
+    MODELS,
+    OPTIMIZATION,
+    PAIRS_FILE,
+    SAMPLES,
+    Step,
+    ahead_lines,
+    check_inputs,
+    study_steps,
+)
 from pluralbench.downstream.study_recipe import Items, Model, StudyRecipe, Training, read_study
-from pluralbench.errors import DataError, EvaluationError, RunError
-from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
+from pluralbench.errors import EvaluationError, RunError
+from pluralbench.evaluation.loading import load_benchmark
 from pluralbench.evaluation.models import base_model_path
 from pluralbench.evaluation.score import score
 from pluralbench.evaluation.train import data_origin, flip_labels, items_to_rankings
@@ -48,9 +59,7 @@ from pluralbench.results.finding import STUDY_FILE
 from pluralbench.results.runs import Downstream, Run, load_run
 
 PAGE_FILE, LOCK = "README.md", ".lock"
-BENCHMARKS, BEST_OF_N, OPTIMIZATION, MODELS = "benchmarks", "best-of-n", "optimization", "models"
-PAIRS_FILE = "pairs.jsonl"
-SAMPLES, FIGURES, CORRELATIONS_FILE, SCORES_FILE = "samples", "figures", "correlations.json", "scores.csv"
+FIGURES, CORRELATIONS_FILE, SCORES_FILE = "figures", "correlations.json", "scores.csv"
 # What a study writes into its directory beside the recipe and the lock.
 OWN = (
     *(BENCHMARKS, BEST_OF_N, f"{BEST_OF_N}.work", OPTIMIZATION, MODELS, SAMPLES, FIGURES),
@@ -97,19 +106,48 @@ def run_study(
         UserError: The recipe is not valid, the directory is in use or has another recipe, or a step fails.
     """
     loaded = recipe if isinstance(recipe, StudyRecipe) else read_study(recipe)
-    target = Path(out or Path("studies") / (Path(recipe).stem if isinstance(recipe, str | Path) else "study"))
-    steps = _StudySteps(target, loaded)
-    steps.check()
+    target = study_folder(recipe, out)
+    missing = missing_steps(loaded, target, fresh=fresh)
+    lines = ahead_lines(loaded, missing, check_inputs(loaded, missing))
     with _locked_directory(target, loaded, fresh=fresh):
-        study = Study(target, loaded)
-        for name, items in loaded.benchmarks.items():
-            study.runs[name] = {model.name: steps.score(model, name, items) for model in loaded.models}
-        if loaded.best_of_n is not None:
-            study.best_of_n = steps.best_of_n(loaded.best_of_n.items)
-        if loaded.optimization is not None:
-            study.optimized = {model.name: steps.optimize(model) for model in loaded.models}
+        for line in lines if missing else ():
+            log_status(line)
+        study, steps, every = Study(target, loaded), _StudySteps(target, loaded), study_steps(loaded)
+        for number, one in enumerate(every, start=1):
+            if not one.done(target):
+                log_status(f"Step {number} of {len(every)}: {one}")
+            elif one.kind in {"sample", "train"}:
+                continue  # a done step of the other kinds is read
+            steps.run(one, study)
         study.correlations = dict(_correlations(study))
         yield study
+
+
+def study_folder(recipe: str | Path | StudyRecipe, out: str | Path | None) -> Path:
+    """Return the directory of a study. Default: `studies/NAME`."""
+    return Path(out or Path("studies") / (Path(recipe).stem if isinstance(recipe, str | Path) else "study"))
+
+
+def study_ahead(recipe: str | Path, *, out: str | Path | None = None, fresh: bool = False) -> list[str]:
+    """Check the inputs of a study without running it, and return what is ahead, in lines.
+
+    Args:
+        recipe: See `run_study`.
+        out: See `run_study`.
+        fresh: See `run_study`.
+
+    Raises:
+        UserError: The recipe or an input of a missing step cannot be used.
+    """
+    loaded, target = read_study(recipe), study_folder(recipe, out)
+    missing = missing_steps(loaded, target, fresh=fresh)
+    lines = ahead_lines(loaded, missing, check_inputs(loaded, missing))
+    return [*(f"{number:3} {one}" for number, one in enumerate(missing, start=1)), *lines]
+
+
+def missing_steps(recipe: StudyRecipe, target: Path, *, fresh: bool) -> list[Step]:
+    """Return the steps of a study that are not done in a directory."""
+    return [one for one in study_steps(recipe) if fresh or not one.done(target)]
 
 
 def load_study(path: Path) -> Study:
@@ -174,27 +212,25 @@ class _StudySteps:
     def __init__(self, target: Path, recipe: StudyRecipe) -> None:
         self._target, self._recipe = target, recipe
 
-    def check(self) -> None:
-        """Check before the first step what only a later one needs.
-
-        Raises:
-            PolicyError: A library of the optimization is missing.
-            DataError: A model is to be trained on more items than exist.
-        """
-        if self._recipe.optimization is not None:
-            pluralbench_policies.check_installed(self._recipe.optimization.options)
-        largest: dict[Items, tuple[int, str]] = {}
-        for model in self._recipe.models:
-            if model.train is not None and model.train.items.sample is None and model.train.pairs is not None:
-                needed = (model.train.pairs, model.name)
-                largest[model.train.items] = max(needed, largest.get(model.train.items, needed))
-        for items, (number, name) in largest.items():
-            available = self._training_items(items).frame.height
-            if available < number:
-                raise DataError(
-                    f"The model {name!r} is to be trained on {number:,} items (`pairs`), but {items.location} has "
-                    f"{available:,}; lower `pairs`."
-                )
+    def run(self, step: Step, study: Study) -> None:
+        """Run a step, and add its result to the study."""
+        model = step.model
+        match step.kind:
+            case "sample":
+                self._arguments(Items(sample=step.name))
+            case "train":
+                assert model is not None and model.train is not None  # noqa: PT018, S101 - so are these steps made
+                self._train(model.name, model.train)
+            case "score":
+                assert model is not None  # noqa: S101
+                run = self.score(model, step.name, self._recipe.benchmarks[step.name])
+                study.runs.setdefault(step.name, {})[model.name] = run
+            case "best-of-n":
+                assert self._recipe.best_of_n is not None  # noqa: S101
+                study.best_of_n = self.best_of_n(self._recipe.best_of_n.items)
+            case "optimize":
+                assert model is not None  # noqa: S101
+                study.optimized[model.name] = self.optimize(model)
 
     def score(self, model: Model, benchmark: str, items: Items) -> Run:
         """Score a reward model on a benchmark."""
@@ -256,27 +292,24 @@ class _StudySteps:
         return base_model_path(str(self._recipe.policy))
 
     def _model_path(self, model: Model) -> str:
-        """Return directory or name of a reward model; train it first if the recipe says so."""
-        return str(model.path) if model.train is None else self._train(model.name, model.train)
+        """Return directory or name of a reward model."""
+        return str(model.path) if model.train is None else str(self._target / MODELS / model.name)
 
-    def _train(self, name: str, training: Training) -> str:
+    def _train(self, name: str, training: Training) -> None:
         folder = self._target / MODELS / name
-        items = self._training_items(training.items)
+        items = load_benchmark(**self._arguments(training.items), for_training=True)
         rankings = items_to_rankings(items)
         origin = data_origin(items, rankings) | {"limit": training.pairs, "label_noise": training.label_noise}
         rankings = flip_labels(rankings, training.label_noise, self._recipe.seed)
+        base = self._trainable(base_model_path(training.base))
         if training.pairs == 0:
-            base = self._trainable(base_model_path(training.base))
-            return str(pluralbench_local.untrained(base, folder, seed=self._recipe.seed))
+            pluralbench_local.untrained(base, folder, seed=self._recipe.seed)
+            return
         if training.pairs is not None:
             rankings.sort(key=lambda one: (rng_for(self._recipe.seed, "learned", one.id).random(), one.id))
             rankings = rankings[: training.pairs]
         options = check_recipe(TrainingConfig, {"seed": self._recipe.seed, **training.options}, "of the training")
-        base = self._trainable(base_model_path(training.base))
-        return str(pluralbench_local.train(base, rankings, folder, options=options, origin=origin).folder)
-
-    def _training_items(self, items: Items) -> LoadedBenchmark:
-        return load_benchmark(**self._arguments(items), for_training=True)
+        pluralbench_local.train(base, rankings, folder, options=options, origin=origin)
 
     def _arguments(self, items: Items) -> dict[str, Any]:
         """Return benchmark, data and prompt as arguments; sample the pairs first if the items are a sample."""

@@ -15,8 +15,9 @@ from pluralbench_runs.console import clean
 from pluralbench_tables import csv_text, read_json
 
 from pluralbench.downstream.correlate import Correlation
-from pluralbench.downstream.study import CORRELATIONS_FILE, MODELS, SCORES_FILE, Study, load_study
+from pluralbench.downstream.study import CORRELATIONS_FILE, SCORES_FILE, Study, load_study
 from pluralbench.downstream.study import PAGE_FILE as STUDY_PAGE
+from pluralbench.downstream.study_plan import MODELS
 from pluralbench.errors import RunError, UserError
 from pluralbench.reports import downstream, personalize
 from pluralbench.reports.correlation import correlation_findings, correlation_notes, correlation_tables, heading
@@ -44,6 +45,9 @@ PERSONALIZED_STEPS = (
 )
 NO_FINDING = (
     "A correlation needs at least two reward models with a benchmark and a downstream result; this study has none."
+)
+ALL_EQUAL = (
+    "No correlation is defined: all reward models have the same score on the benchmark, or the same downstream result."
 )
 
 
@@ -113,7 +117,10 @@ def study_section(study: Study) -> Report:
         [scores_table(study)],
         [*_step_notes(study)],
         title=study.recipe.title,
-        sentences=[*filter(None, [study.recipe.about.strip()]), *(list(study_findings(study)) or [NO_FINDING])],
+        sentences=[
+            *filter(None, [study.recipe.about.strip()]),
+            *(list(study_findings(study)) or [ALL_EQUAL if study.correlations else NO_FINDING]),
+        ],
         charts=figures.study(study),
         parts=parts,
     )
@@ -164,8 +171,10 @@ def _step_notes(study: Study) -> Iterator[str]:
         path = study.path / MODELS / model.name / TRAINING_FILE
         if path.exists():
             training: Any = read_json(path, RunError)
-            data = training["data"]
-            yield f"{model.name}: trained on {plural(data['pairs'], 'pair')} of {plural(data['rankings'], 'item')}."
+            data, asked = training["data"], None if model.train is None else model.train.pairs
+            fewer = f", not {asked:,}, since the sample has no more" if asked and data["rankings"] < asked else ""
+            items = plural(data["rankings"], "item")
+            yield f"{model.name}: trained on {plural(data['pairs'], 'pair')} of {items}{fewer}."
 
 
 def correlation_section(title: str, correlation: Correlation, models: Sequence[str] = (), stem: str = "") -> Report:
