@@ -10,7 +10,7 @@ and where they do not apply. interval: method of the interval, "effective" or "t
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
@@ -24,10 +24,14 @@ from pluralbench.metrics.table import METRICS as TABLE
 METRICS_SCHEMA: Literal["urn:pluralbench:metrics:2"] = "urn:pluralbench:metrics:2"
 KEY = MetricKey._fields
 NUMBERS = ("value", "low", "high", "n", "clusters", "interval")
-_TYPES = dict.fromkeys(("k", "bin", "decile", "n", "clusters"), pl.Int64()) | dict.fromkeys(
-    ("certainty", "value", "low", "high"), pl.Float64()
+_POLARS = {str: pl.String(), int: pl.Int64(), float: pl.Float64()}
+_OPTIONAL = {name: get_args(MetricKey.__annotations__[name])[0] for name in DIMENSIONS}
+_KINDS = {name: get_args(kind)[0] for name, kind in _OPTIONAL.items()}
+_NUMBER_KINDS = {"n": int, "clusters": int, "interval": str}
+METRICS = pl.Schema(
+    {name: _POLARS[_KINDS.get(name, str)] for name in KEY}
+    | {name: _POLARS[_NUMBER_KINDS.get(name, float)] for name in NUMBERS}
 )
-METRICS = pl.Schema({name: _TYPES.get(name, pl.String()) for name in (*KEY, *NUMBERS)})
 """Columns of the metrics frame."""
 OWN_DIMENSIONS = tuple(name for name in DIMENSIONS if name != "baseline")
 MAX_COUNT, MAX_NUMBER = 2**53, 1e100
@@ -66,9 +70,7 @@ class _Numbers(FrozenModel):
         return self
 
 
-_FIELDS: dict[str, Any] = {
-    name: (MetricKey.__annotations__[name], Field(None, description=text)) for name, text in DIMENSIONS.items()
-}
+_FIELDS: dict[str, Any] = {name: (_OPTIONAL[name], Field(None, description=text)) for name, text in DIMENSIONS.items()}
 MetricRow: Any = create_model("MetricRow", __base__=_Numbers, **_FIELDS)
 """A row of the metrics frame."""
 

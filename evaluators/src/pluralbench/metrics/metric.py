@@ -1,7 +1,7 @@
 """What a metric is, and how its numbers are named."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pluralbench_measures.bootstrap import Estimate
 
@@ -13,72 +13,52 @@ Unit = Literal["share", "difference", "count", "number", "correlation", "p-value
 
 
 class MetricKey(NamedTuple):
-    """Name of a number: its metric, and the dimensions that it has, coarsest first; `DIMENSIONS` describes them."""
+    """Name of a number: its metric, and the dimensions that it has, coarsest first, each with what it means."""
 
     metric: str
-    config: str | None = None
-    task: str | None = None
-    resource: str | None = None
-    joshi_class: str | None = None
-    family: str | None = None
-    script: str | None = None
-    section: str | None = None
-    category: str | None = None
-    subset: str | None = None
-    level: str | None = None
-    style: str | None = None
-    policy: str | None = None
-    model: str | None = None
-    judge: str | None = None
-    consensus: str | None = None
-    attribute: str | None = None
-    group: str | None = None
-    other_group: str | None = None
-    k: int | None = None
-    set: str | None = None
-    method: str | None = None
-    condition: str | None = None
-    measure: str | None = None
-    bin: int | None = None
-    decile: int | None = None
-    certainty: float | None = None
-    matching: str | None = None
-    baseline: str | None = None
+    config: Annotated[str | None, "Config of the benchmark: a domain or a language."] = None
+    task: Annotated[str | None, "Task of the persona judge."] = None
+    resource: Annotated[str | None, "Resource level of languages."] = None
+    joshi_class: Annotated[str | None, "Joshi's class of languages."] = None
+    family: Annotated[str | None, "Family of languages."] = None
+    script: Annotated[str | None, "Script of languages."] = None
+    section: Annotated[str | None, "Section of the benchmark."] = None
+    category: Annotated[str | None, "Category of rankings."] = None
+    subset: Annotated[str | None, "Subset of a config."] = None
+    level: Annotated[str | None, "Difficulty of pairs by the styles of their responses: easy, normal or hard."] = None
+    style: Annotated[str | None, "Styles of the right and of the wrong response, such as 2 against 0."] = None
+    policy: Annotated[str | None, "`start` for the policy before `optimize`; empty for the policy of the run."] = None
+    model: Annotated[str | None, "Reward model that selects the best of k."] = None
+    judge: Annotated[str | None, "Judge of a panel, or the only one."] = None
+    consensus: Annotated[str | None, "How far people's votes on an item agree: unanimous, clear or split."] = None
+    attribute: Annotated[str | None, "Attribute of people, such as country."] = None
+    group: Annotated[str | None, "Group of people with the same value of the attribute."] = None
+    other_group: Annotated[str | None, "Group of people whose majority differs."] = None
+    k: Annotated[
+        int | None,
+        "Number of candidates or responses of which the best is selected, or of samples of each judge that vote.",
+    ] = None
+    set: Annotated[str | None, "Set of items of `personalize`: new, known or scored."] = None
+    method: Annotated[str | None, "Personalized reward model."] = None
+    condition: Annotated[
+        str | None, "User context of a method: with, without, shuffled, posts; or two of them, such as with-without."
+    ] = None
+    measure: Annotated[str | None, "Measure of user context that bins are of: posts, words or distance."] = None
+    bin: Annotated[int | None, "Number of a bin, from 1."] = None
+    decile: Annotated[int | None, "Lower end of a decile of certainty: 0, 10, ..., 90."] = None
+    certainty: Annotated[float | None, "Certainty of an answer, from 1 to 100."] = None
+    matching: Annotated[str | None, "How planned and true aspects are matched: words or embeddings."] = None
+    baseline: Annotated[
+        str | None, "Baseline on the same items in place of the model: coin, longer, shorter or people."
+    ] = None
 
     def by(self, dimension: str, value: Any) -> "MetricKey":
         """Return the name with another value of a dimension."""
         return self._replace(**{dimension: value})
 
 
-DIMENSIONS = {
-    "config": "Config of the benchmark: a domain or a language.",
-    "task": "Task of the persona judge.",
-    "resource": "Resource level of languages.",
-    "joshi_class": "Joshi's class of languages.",
-    "family": "Family of languages.",
-    "script": "Script of languages.",
-    "section": "Section of the benchmark.",
-    "category": "Category of rankings.",
-    "subset": "Subset of a config.",
-    "level": "Difficulty of pairs by the styles of their responses: easy, normal or hard.",
-    "style": "Styles of the right and of the wrong response, such as 2 against 0.",
-    "policy": "`start` for the policy before `optimize`; empty for the policy of the run.",
-    "model": "Reward model that selects the best of k.",
-    "judge": "Judge of a panel, or the only one.",
-    "consensus": "How far people's votes on an item agree: unanimous, clear or split.",
-    "attribute": "Attribute of people, such as country.",
-    "group": "Group of people with the same value of the attribute.",
-    "other_group": "Group of people whose majority differs.",
-    "k": "Number of candidates or responses of which the best is selected, or of samples of each judge that vote.",
-    "set": "Set of items of `personalize`: new, known or scored.",
-    "method": "Personalized reward model.",
-    "condition": "User context of a method: with, without, shuffled, posts; or two of them, such as with-without.",
-    "measure": "Measure of user context that bins are of: posts, words or distance.",
-    "bin": "Number of a bin, from 1.",
-    "decile": "Lower end of a decile of certainty: 0, 10, ..., 90.",
-    "certainty": "Certainty of an answer, from 1 to 100.",
-    "matching": "How planned and true aspects are matched: words or embeddings.",
-    "baseline": "Baseline on the same items in place of the model: coin, longer, shorter or people.",
+DIMENSIONS: dict[str, str] = {
+    name: kind.__metadata__[0] for name, kind in MetricKey.__annotations__.items() if name != "metric"
 }
 """What the columns of the metrics frame mean, coarsest dimension first."""
 
