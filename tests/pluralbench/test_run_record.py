@@ -17,15 +17,15 @@ from pluralbench import load_run
 from pluralbench.data.decisions import OUTCOMES
 from pluralbench.errors import RunError
 from pluralbench.metrics.frame import (
+    COLUMNS,
     MAX_NUMBER,
-    METRICS,
     MetricsFile,
     check_metrics,
     frame_of_rows,
     metrics_text,
 )
 from pluralbench.metrics.metric import MetricKey
-from pluralbench.metrics.table import METRICS as TABLE
+from pluralbench.metrics.table import METRICS
 from pluralbench.results import schemas as schemas_module
 from pluralbench.results.evaluations import WithoutPersona
 from pluralbench.results.run_files import ANY_FILE, FILES
@@ -38,14 +38,14 @@ sizes = st.none() | st.integers(0, 2**53)
 
 @st.composite
 def keys(draw: st.DrawFn) -> MetricKey:
-    metric = draw(st.sampled_from([one for one in TABLE.values() if one.unit != "count"]))
+    metric = draw(st.sampled_from([one for one in METRICS.values() if one.unit != "count"]))
     values = {
         pl.String(): st.text(min_size=1, max_size=8),
         pl.Int64(): st.integers(0, 99),
         pl.Float64(): st.floats(0, 99),
     }
     own: dict[str, Any] = {
-        name: draw(values[METRICS[name]]) for name in draw(st.sampled_from(metric.dimensions)).split()
+        name: draw(values[COLUMNS[name]]) for name in draw(st.sampled_from(metric.dimensions)).split()
     }
     return MetricKey(metric.name, **own, baseline=draw(names))
 
@@ -57,7 +57,7 @@ def frames(draw: st.DrawFn) -> pl.DataFrame:
         bounds = draw(st.tuples(numbers, numbers))
         bounds = bounds if None not in bounds else (None, None)
         rows.append((*key, draw(numbers), *bounds, draw(sizes), draw(sizes), draw(names)))
-    return pl.DataFrame(rows, schema=METRICS, orient="row")
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
 
 
 @given(frames())

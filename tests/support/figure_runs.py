@@ -15,7 +15,7 @@ from pluralbench.data.decisions import DECISIONS, decide
 from pluralbench.data.persona_items import PERSONA_JUDGE
 from pluralbench.data.rows_to_items import ITEMS
 from pluralbench.data.verdict_tables import check_verdicts
-from pluralbench.metrics.frame import METRICS
+from pluralbench.metrics.frame import COLUMNS
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench.results import Run
 from pluralbench_schemas import ENGLISH, LANGUAGES
@@ -100,7 +100,7 @@ def with_references(run: Run) -> Run:
         for row in shares.iter_rows(named=True)
         for what, value in BASELINES.items()
     ]
-    return replace(run, metrics=pl.concat([run.metrics, pl.DataFrame(rows, METRICS)]))
+    return replace(run, metrics=pl.concat([run.metrics, pl.DataFrame(rows, COLUMNS)]))
 
 
 @cache

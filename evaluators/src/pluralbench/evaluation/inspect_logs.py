@@ -40,7 +40,7 @@ from pluralbench.evaluation.loading import LoadedBenchmark, run_directory
 from pluralbench.evaluation.models import chat_file_name
 from pluralbench.evaluation.reloading import OtherPrompts, RunInputs, check_prompts, reload_data
 from pluralbench.evaluation.verdicts import judge_prompts_digest, judge_record, judges_of
-from pluralbench.metrics.frame import METRICS
+from pluralbench.metrics.frame import COLUMNS
 from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig
 from pluralbench.results.record import provenance
 from pluralbench.results.run_files import LEDGER_FILE
@@ -309,7 +309,7 @@ def _reload(read: _Log, files: RunInputs) -> JudgingTask:
     """
     config = read.config
     unfinished = Run(
-        read.path, config, JudgeResult(model=judge_record(config)), provenance(), pl.DataFrame(schema=METRICS)
+        read.path, config, JudgeResult(model=judge_record(config)), provenance(), pl.DataFrame(schema=COLUMNS)
     )
     found = reload_data(unfinished, files)
     loaded = check_prompts(config, found.loaded)

@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, ValidationError, create_model, model_val
 
 from pluralbench.errors import RunError
 from pluralbench.metrics.metric import DIMENSIONS, MetricKey
-from pluralbench.metrics.table import METRICS as TABLE
+from pluralbench.metrics.table import METRICS
 
 METRICS_SCHEMA: Literal["urn:pluralbench:metrics:2"] = "urn:pluralbench:metrics:2"
 KEY = MetricKey._fields
@@ -28,7 +28,7 @@ _POLARS = {str: pl.String(), int: pl.Int64(), float: pl.Float64()}
 _OPTIONAL = {name: get_args(MetricKey.__annotations__[name])[0] for name in DIMENSIONS}
 _KINDS = {name: get_args(kind)[0] for name, kind in _OPTIONAL.items()}
 _NUMBER_KINDS = {"n": int, "clusters": int, "interval": str}
-METRICS = pl.Schema(
+COLUMNS = pl.Schema(
     {name: _POLARS[_KINDS.get(name, str)] for name in KEY}
     | {name: _POLARS[_NUMBER_KINDS.get(name, float)] for name in NUMBERS}
 )
@@ -46,7 +46,7 @@ class _Numbers(FrozenModel):
     metric: str = Field(
         json_schema_extra={
             "oneOf": [
-                {"const": name, "title": one.heading, "description": one.definition} for name, one in TABLE.items()
+                {"const": name, "title": one.heading, "description": one.definition} for name, one in METRICS.items()
             ]
         }
     )
@@ -59,13 +59,13 @@ class _Numbers(FrozenModel):
 
     @model_validator(mode="after")
     def _check(self) -> "_Numbers":
-        if self.metric not in TABLE:
+        if self.metric not in METRICS:
             raise ValueError(f"`{self.metric}` is not a metric")
         values = self.__dict__  # a run has thousands of rows, and pydantic's attributes take longer
         own = " ".join([name for name in OWN_DIMENSIONS if values[name] is not None])
-        if own not in TABLE[self.metric].dimensions:
+        if own not in METRICS[self.metric].dimensions:
             raise ValueError(f"the metric has no numbers by {own or 'run'}")
-        if TABLE[self.metric].unit == "count" and not 0 <= (self.value or 0) <= MAX_COUNT:
+        if METRICS[self.metric].unit == "count" and not 0 <= (self.value or 0) <= MAX_COUNT:
             raise ValueError(f"a count is between 0 and {MAX_COUNT}")
         return self
 
@@ -88,7 +88,7 @@ class MetricsFile(FrozenModel):
 def metrics_frame(numbers: Iterable[tuple[MetricKey, Estimate]]) -> pl.DataFrame:
     """Build the metrics frame, and check it with `check_metrics`."""
     rows = [key._asdict() | number_fields(estimate) for key, estimate in numbers]
-    return check_metrics(pl.DataFrame(rows, schema=METRICS))
+    return check_metrics(pl.DataFrame(rows, schema=COLUMNS))
 
 
 def number_fields(estimate: Estimate) -> dict[str, Any]:
@@ -100,10 +100,10 @@ def check_metrics(frame: pl.DataFrame, where: str = "The metrics") -> pl.DataFra
     """Check a metrics frame, and return it.
 
     Raises:
-        RunError: The columns differ from `METRICS`, a number occurs twice, or one is not valid.
+        RunError: The columns differ from `COLUMNS`, a number occurs twice, or one is not valid.
     """
-    if dict(frame.schema) != dict(METRICS):
-        raise RunError(f"{where} need the columns {', '.join(METRICS)}, but have {', '.join(frame.columns)}.")
+    if dict(frame.schema) != dict(COLUMNS):
+        raise RunError(f"{where} need the columns {', '.join(COLUMNS)}, but have {', '.join(frame.columns)}.")
     duplicates = frame.filter(frame.select(KEY).is_duplicated())
     if duplicates.height:
         raise RunError(f"{where} have the row {key_text(duplicates.row(0, named=True))} more than once.")
@@ -135,4 +135,4 @@ def key_text(row: dict[str, Any]) -> str:
 
 def frame_of_rows(rows: Sequence[Any]) -> pl.DataFrame:
     """Build the frame from the rows of `metrics.json`."""
-    return pl.DataFrame([row.model_dump() for row in rows], schema=METRICS)
+    return pl.DataFrame([row.model_dump() for row in rows], schema=COLUMNS)

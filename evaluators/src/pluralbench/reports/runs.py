@@ -12,7 +12,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import plural
 
-from pluralbench.metrics.frame import METRICS as FRAME
+from pluralbench.metrics.frame import COLUMNS as FRAME
 from pluralbench.metrics.frame import number_fields
 from pluralbench.metrics.metric import BASELINES, DECIDED, SHOWN_COUNTS, MetricKey
 from pluralbench.metrics.table import METRICS
