@@ -40,6 +40,19 @@ def test_the_mean_of_shares_is_a_share_within_its_interval(estimates: list[Estim
     assert (again.value, again.low, again.high) == pytest.approx((mean.value, mean.low, mean.high))
 
 
+@given(ESTIMATES)
+def test_estimates_of_the_same_data_are_no_more_certain_than_one(estimates: list[Estimate]) -> None:
+    one, *others = estimates
+    five = independent_mean([one] * 5, data=["same"] * 5)
+    assert [five.value, five.low, five.high] == pytest.approx([one.value, one.low, one.high])
+    assert (five.n, five.clusters, five.method) == (one.n, one.clusters, one.method)
+    weights = [3.0, *[1.0] * len(others)]
+    again = independent_mean([one] * 3 + others, [1.0] * (3 + len(others)), [0, 0, 0, *range(1, len(others) + 1)])
+    once = independent_mean(estimates, weights)
+    assert [again.value, again.low, again.high] == pytest.approx([once.value, once.low, once.high])
+    assert (again.n, again.clusters) == (once.n, once.clusters)
+
+
 def test_a_missing_value_or_bound_is_not_made_up() -> None:
     whole = Estimate(0.5, 0.4, 0.6, 10, 10, "effective")
     assert independent_mean([]) == Estimate(None)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pluralbench
@@ -181,7 +182,8 @@ def suite_of(values: Sequence[Sequence[float | None]], ran: Callable[[int, int],
     for (column, place), key in keys.items():
         if ran(column, place):
             metrics = metrics_frame([(MetricKey("overall"), Estimate(values[column][place]))])
-            runs[key] = Run(Path(key), nothing, nothing, nothing, metrics)
+            config: Any = SimpleNamespace(data=SimpleNamespace(digest=key))
+            runs[key] = Run(Path(key), config, nothing, nothing, metrics)
     return SuiteRun(Path("x"), record, runs)
 
 
@@ -273,6 +275,25 @@ def test_two_suites_are_compared_by_their_benchmarks_and_means(small: Path, run:
         compare_suites(
             suites[0], pluralbench.suite(by_text, "plural", only=["Chinese"], data="sample", out=tmp_path / "o")
         )
+
+
+def test_benchmarks_of_the_same_data_count_once(pairs: Callable[..., Rows], tmp_path: Path) -> None:
+    data = {name: write(tmp_path / f"{name}.jsonl", pairs(count)) for name, count in (("many", 30), ("two", 2))}
+    names = {"first": "many", "second": "many", "third": "many", "small": "two"}
+    entries = [f'{{ name = "pairs", run = "{name}", location = "{data[own]}" }}' for name, own in names.items()]
+    columns = [
+        f'[[columns]]\nname = "{name}"\nbenchmarks = [{own}]\n'
+        for name, own in (("Same", ", ".join(entries[:3])), ("Few", entries[3]))
+    ]
+    suite = written(tmp_path, 'title = "Same"\n' + "".join(columns))
+    done = [pluralbench.suite(one, suite, out=tmp_path / one.__name__) for one in (by_text, by_length)]
+    found = compare_suites(*done)
+    alone = found.benchmarks["first"].headline
+    same = found.means["Same"]
+    assert (same.low, same.high, same.p_value) == pytest.approx((alone.low, alone.high, alone.p_value))
+    mean, whole = done[0].column(done[0].suite.columns[0]), done[0].runs["first"].headline
+    assert (mean.low, mean.high, mean.n) == pytest.approx((whole.low, whole.high, whole.n))
+    assert found.sentence.endswith(" on 4 benchmarks, of which small has no interval.")
 
 
 def test_a_suite_file_includes_suites_and_takes_benchmark_files(tmp_path: Path) -> None:

@@ -94,20 +94,23 @@ class Difference:
         return self.p_value is not None and self.p_value < 1 - CONFIDENCE
 
 
-def difference_sentence(names: tuple[str, str], head: Difference, sample: str) -> str:
+def difference_sentence(
+    names: tuple[str, str], head: Difference, sample: str, no_interval: str = "which are too few for an interval"
+) -> str:
     """Say which of two models is better, or that they cannot be told apart.
 
     Args:
         names: Names of the models.
         head: The second's number minus the first's.
         sample: What the numbers are over, such as "on these 24 prompts".
+        no_interval: Why the difference has no interval, after `sample`.
     """
     first, second = names
     if head.difference is None:
         return f"{second} and {first} cannot be compared: one of the runs has no overall number."
     difference = f"{second} minus {first} is {points(head.difference)} points"
     if head.low is None or head.high is None or head.p_value is None:
-        return f"{difference} {sample}, which are too few for an interval."
+        return f"{difference} {sample}, {no_interval}."
     p = f"p = {p_value(head.p_value)}".replace("= <", "< ")
     ends = f"{points(head.low)} to {points(head.high)}"
     if not head.significant:

@@ -24,7 +24,7 @@ class SuiteComparison:
         benchmarks: The comparison of each shared benchmark, by its name.
         p_holm: The benchmarks' p-values, adjusted for their number.
         means: The difference of each column with all its benchmarks, and last that of the "mean" over these columns.
-            Their intervals assume that the benchmarks are independent.
+            Their intervals assume that benchmarks of different data are independent.
         left_out: Benchmarks that only one of the suites has run.
     """
 
@@ -40,7 +40,10 @@ class SuiteComparison:
     def sentence(self) -> str:
         """The difference of the means in a sentence: which model is better, or that the two cannot be told apart."""
         number = len(self.benchmarks)
-        return difference_sentence(self.names, self.means[MEAN], f"on {number:,} benchmark{'s' * (number != 1)}")
+        sample = f"on {number:,} benchmark{'s' * (number != 1)}"
+        none = [name for name, one in self.benchmarks.items() if one.headline.low is None]
+        reason = f"of which {' and '.join(none)} {'has' if len(none) == 1 else 'have'} no interval"
+        return difference_sentence(self.names, self.means[MEAN], sample, reason)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain JSON values."""
@@ -74,13 +77,13 @@ def compare_suites(first: SuiteRun, second: SuiteRun, *, differing_text: bool = 
     compared = {key: compare(first.runs[key], second.runs[key], differing_text=differing_text) for key in shared}
     adjusted = holm([one.headline.p_value for one in compared.values()])
     columns = {
-        column.name: [compared[one.key].headline for one in column.benchmarks]
+        column.name: {one.key: 1 / len(column.benchmarks) for one in column.benchmarks}
         for column in first.suite.columns
         if all(one.key in compared for one in column.benchmarks)
     }
-    means = {name: _mean(own, [1.0] * len(own)) for name, own in columns.items()}
-    weighted = [(one, 1 / len(own)) for own in columns.values() for one in own]
-    means[MEAN] = _mean([one for one, _ in weighted], [weight for _, weight in weighted])
+    columns[MEAN] = {key: weight for own in columns.values() for key, weight in own.items()}
+    data = {key: first.runs[key].config.data.digest for key in shared}
+    means = {name: _mean(compared, own, data) for name, own in columns.items()}
     return SuiteComparison(
         first=str(first.path),
         second=str(second.path),
@@ -92,9 +95,11 @@ def compare_suites(first: SuiteRun, second: SuiteRun, *, differing_text: bool = 
     )
 
 
-def _mean(parts: Sequence[Difference], weights: Sequence[float]) -> Difference:
+def _mean(compared: Mapping[str, RunComparison], weight_of: Mapping[str, float], data: Mapping[str, str]) -> Difference:
     """The weighted mean of both numbers and of the difference."""
+    parts, weights = [compared[key].headline for key in weight_of], [*weight_of.values()]
     ours, theirs = (
         independent_mean([Estimate(getattr(one, side)) for one in parts], weights).value for side in ("first", "second")
     )
-    return Difference.of(ours, theirs, independent_mean([part.estimate for part in parts], weights))
+    estimates = [part.estimate for part in parts]
+    return Difference.of(ours, theirs, independent_mean(estimates, weights, [data[key] for key in weight_of]))

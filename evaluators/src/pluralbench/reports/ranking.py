@@ -142,8 +142,11 @@ def standings(sheets: Sequence[Sheet], rankings: Sequence[Ranking]) -> tuple[Tab
             main.setdefault(sheet.subject, at)
     entries = _entries(sheets)
     rows = [{at: sheets[at].runs[row] for at, row in own.items()} for own in entries.values()]
+    data = [sheets[at].runs[0].config.data.digest for at in main.values()]
     means = [
-        independent_mean([own[at].headline for at in main.values()]) if {*main.values()} <= own.keys() else MISSING
+        independent_mean([own[at].headline for at in main.values()], data=data)
+        if {*main.values()} <= own.keys()
+        else MISSING
         for own in rows
     ]
     ranking = None
@@ -152,7 +155,7 @@ def standings(sheets: Sequence[Sheet], rankings: Sequence[Ranking]) -> tuple[Tab
         scored = [at for at, mean in enumerate(means) if mean.value is not None]
         differences = {
             (one, other): independent_mean(
-                [rankings[at].difference(places[other][at], places[one][at]) for at in main.values()]
+                [rankings[at].difference(places[other][at], places[one][at]) for at in main.values()], data=data
             )
             for one, other in combinations(scored, 2)
         }

@@ -85,7 +85,8 @@ class SuiteRun:
         """
         if self.missing(column):
             return MISSING
-        return independent_mean([self.runs[benchmark.key].headline for benchmark in column.benchmarks])
+        runs = [self.runs[benchmark.key] for benchmark in column.benchmarks]
+        return independent_mean([run.headline for run in runs], data=[run.config.data.digest for run in runs])
 
     def items(self, column: SuiteColumn) -> int:
         """Return the number of items behind the number of a column."""
@@ -95,12 +96,10 @@ class SuiteRun:
     def mean(self) -> Mean:
         """The unweighted mean over the columns that have a number."""
         present = [column for column in self.suite.columns if self.column(column).value is not None]
-        headlines = [
-            (self.runs[benchmark.key].headline, 1 / len(column.benchmarks))
-            for column in present
-            for benchmark in column.benchmarks
-        ]
-        estimate = independent_mean([one for one, _ in headlines], [weight for _, weight in headlines])
+        weights = {one.key: 1 / len(column.benchmarks) for column in present for one in column.benchmarks}
+        runs = [self.runs[key] for key in weights]
+        data = [run.config.data.digest for run in runs]
+        estimate = independent_mean([run.headline for run in runs], [*weights.values()], data)
         return Mean(estimate, len(present), len(self.suite.columns))
 
     def summary(self) -> pl.DataFrame:

@@ -6,7 +6,8 @@ the estimates' bounds. Intervals that are not symmetric, such as those of shares
 shares stays between 0 and 1.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from math import fsum
 
 from pluralbench_measures.bootstrap import Estimate
@@ -15,12 +16,16 @@ RECOVERED = "recovered"
 """The method of these intervals."""
 
 
-def independent_mean(estimates: Sequence[Estimate], weights: Sequence[float] | None = None) -> Estimate:
+def independent_mean(
+    estimates: Sequence[Estimate], weights: Sequence[float] | None = None, data: Sequence[Hashable] | None = None
+) -> Estimate:
     """Compute the weighted mean of independent estimates.
 
     Args:
         estimates: The estimates.
         weights: A positive weight for each; they need not sum to 1. Default: equal weights.
+        data: What data each is of. Those of the same data are taken to vary together, and count once in `n` and
+            `clusters`. Default: each is of its own.
 
     Returns:
         The mean, which has no value if an estimate has none or there are none, and no interval if an estimate has none.
@@ -29,6 +34,10 @@ def independent_mean(estimates: Sequence[Estimate], weights: Sequence[float] | N
     if len(estimates) == 1:
         return estimates[0]
     weights = [1.0] * len(estimates) if weights is None else weights
+    if data is not None and len({*data}) < len(data):
+        groups = [[at for at, own in enumerate(data) if own == label] for label in dict.fromkeys(data)]
+        parts = [_together([estimates[at] for at in group], [weights[at] for at in group]) for group in groups]
+        return independent_mean(parts, [fsum(weights[at] for at in group) for group in groups])
     values = [one.value for one in estimates if one.value is not None]
     if not estimates or len(values) < len(estimates):
         return Estimate(None)
@@ -47,6 +56,17 @@ def independent_mean(estimates: Sequence[Estimate], weights: Sequence[float] | N
         for bounds in (lows, highs)
     )
     return Estimate(mean, mean - below, mean + above, n, clusters, RECOVERED)
+
+
+def _together(estimates: Sequence[Estimate], weights: Sequence[float]) -> Estimate:
+    """The weighted mean of estimates of the same data, whose bounds are the means of theirs."""
+
+    def mean(values: Sequence[float | None]) -> float | None:
+        pairs = [(value, weight) for value, weight in zip(values, weights, strict=True) if value is not None]
+        return fsum(value * weight for value, weight in pairs) / fsum(weights) if len(pairs) == len(weights) else None
+
+    value, low, high = (mean([getattr(one, name) for one in estimates]) for name in ("value", "low", "high"))
+    return replace(max(estimates, key=lambda one: one.n or 0), value=value, low=low, high=high)
 
 
 def _sum(counts: Sequence[int | None]) -> int | None:
