@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from pluralbench import DataConfig, find_benchmark, known_benchmarks, load_items
-from pluralbench.data.fields import Columns
 from pluralbench.data.persona_items import load_personas
 from pluralbench.data.samples import FOLDER, read_data
 from pluralbench.errors import DataError
@@ -34,11 +33,18 @@ def test_the_sample_is_what_the_builder_makes_bare(name: str, tmp_path: Path) ->
     assert kept == made
 
 
-def renamed(row: dict[str, Any], columns: Columns) -> dict[str, Any]:
-    """The row under other names of its id and its user; of `ref:N` and `tied:N`, the kind stays."""
-    for column in row.keys() & {columns.id.split("+")[-1], columns.cluster}:
-        kind, colon, name = str(row[column]).rpartition(":")
-        row[column] = kind + colon + hashlib.sha256(name.encode()).hexdigest()
+def renamed(value: Any, names: set[str | None]) -> Any:
+    """A row under other names of its id, its user and its annotators; of `ref:N` and `tied:N`, the kind stays."""
+    if isinstance(value, list):
+        return [renamed(one, names) for one in value]
+    if not isinstance(value, dict):
+        return value
+    row = {key: renamed(one, names) for key, one in value.items()}
+    for column in row.keys() & names:
+        several = row[column] if isinstance(row[column], list) else [row[column]]
+        parts = [str(one).rpartition(":") for one in several]
+        others = [kind + colon + hashlib.sha256(name.encode()).hexdigest() for kind, colon, name in parts]
+        row[column] = others if isinstance(row[column], list) else others[0]
     return row
 
 
@@ -53,9 +59,11 @@ def test_every_benchmark_can_be_scored_on_its_sample_whose_names_and_order_chang
     assert run.headline.value is not None
     assert math.isfinite(run.headline.value)
     known = find_benchmark(name)
+    names = {known.columns.id.split("+")[-1], known.columns.cluster}
+    names |= {(known.annotations.annotator or "").split("+")[-1]} if known.annotations else set()
     for file in (FOLDER / (known.sample or name)).glob("*.jsonl"):
         rows = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
-        write_table(tmp_path / "other" / file.name, [renamed(row, known.columns) for row in reversed(rows)])
+        write_table(tmp_path / "other" / file.name, [renamed(row, names) for row in reversed(rows)])
     other = score(name, tmp_path / "other", **options)
     assert_frame_equal(run.metrics, other.metrics, check_exact=True)
 
