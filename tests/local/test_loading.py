@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,16 @@ def test_a_folder_that_is_not_whole(folder: Path, name: str, content: bytes | in
     with pytest.raises(LocalError) as failed:
         load(str(folder), device="cpu")
     assert re.fullmatch(said, str(failed.value).replace(str(folder), "HERE")), str(failed.value)
+
+
+@pytest.mark.skipif(find_spec("sentencepiece") is not None, reason="sentencepiece is installed")
+def test_a_tokenizer_of_sentencepiece_names_the_packages(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer.model").write_bytes(b"\x0e\x0a\x05<unk>\n\x0e\n")
+    config = {"tokenizer_class": "LlamaTokenizer"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    with pytest.raises(LocalError, match=r"is a tokenizer\.model of SentencePiece, .* install `sentencepiece` and"):
+        load_classifier(str(folder))
 
 
 def test_a_tokenizer_of_another_folder_is_used_and_recorded(folder: Path, tmp_path: Path) -> None:

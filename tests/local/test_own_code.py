@@ -280,6 +280,8 @@ def test_a_classifier_is_read_as_its_own_forward_pass_whatever_its_head_gives(
     assert said in capsys.readouterr().err
     settings = model.record().settings
     assert f"reads {settings['reads']}" == said
+    with pytest.raises(LocalError, match=r"reads its tokens by its own forward pass; leave out `read=\.\.\.`\.$"):
+        load_classifier(str(folder), trust_remote_code=True, read="last")
     assert settings.get("batches") == (
         "one conversation each, since padding changes its scores" if name == "mean without mask" else None
     )

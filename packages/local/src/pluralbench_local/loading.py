@@ -113,6 +113,8 @@ def _load(kind: ModelKind, files: ModelFiles, options: RunOptions) -> LocalRewar
     if kind.option == "label" and outputs is not None:
         check_label(model.name, outputs, label, config.id2label or {})
     if network.head is None and kind.by_class:  # it pools its tokens by itself
+        if model.read is not None:
+            raise LocalError(f"{model.name} reads its tokens by its own forward pass; leave out `read=...`.")
         template = replace(template, unread=None)
     if settings := kind.settings(network) | quantization_settings(config):
         log_status(f"{model.name}: {'; '.join(f'{name} {value}' for name, value in settings.items())}.")

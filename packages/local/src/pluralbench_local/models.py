@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from logging import ERROR, getLogger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -65,10 +66,16 @@ def load_tokenizer(source: LocalModel) -> PreTrainedTokenizerBase:
     def load() -> Any:
         try:
             return AutoTokenizer.from_pretrained(whole.name, **hub_options(whole))
-        except Exception:
+        except Exception as error:
             if folder.is_dir() and not any(path for pattern in TOKENIZER_FILES for path in folder.glob(pattern)):
                 raise LocalError(
                     f"{folder} has no tokenizer; save the model's tokenizer to it, or name another as `tokenizer=...`."
+                ) from None
+            missing = [package for package in ("sentencepiece", "google.protobuf") if not _is_installed(package)]
+            if missing and "tokenizer.model" in str(error):
+                raise LocalError(
+                    f"The tokenizer of {whole.name} is a tokenizer.model of SentencePiece, which needs packages: "
+                    "install `sentencepiece` and `protobuf`."
                 ) from None
             raise
 
@@ -86,6 +93,13 @@ def load_tokenizer(source: LocalModel) -> PreTrainedTokenizerBase:
         tokenizer.chat_template = template
     set_date(tokenizer, source.date)
     return cast("PreTrainedTokenizerBase", tokenizer)
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        return find_spec(package) is not None
+    except ModuleNotFoundError:  # the package around it
+        return False
 
 
 def load_config(source: LocalModel) -> PretrainedConfig:

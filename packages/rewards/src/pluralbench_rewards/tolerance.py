@@ -40,7 +40,7 @@ def check_spread(scored: Scored, tolerance: float) -> float:
     if 0 < high - low < tolerance:
         raise RewardsError(
             f"Not measured: scores differ by more than they spread (they lie between {low:.4g} and {high:.4g}, and a "
-            f'score in another mode may differ by {tolerance:.2g}); set `dtype="float32"`.'
+            f'score in another mode may differ by {tolerance:.2g}); set `dtype="float32"` or `mode="exact"`.'
         )
     return tolerance
 
