@@ -1,6 +1,5 @@
 """`train`: train a reward model on the items of a benchmark."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ import pluralbench_local
 from pluralbench_local import LocalModel, TrainingConfig
 from pluralbench_local.config import READING_FIELDS
 from pluralbench_measures.rankings import pairs_of
-from pluralbench_runs import digest, rng_for
+from pluralbench_runs import rng_for
 from pluralbench_runs.options import Options
 
 from pluralbench.arguments import HeldOut, Out, Undrawn
@@ -140,12 +139,14 @@ def count_unusual_pairs(loaded: LoadedBenchmark, rankings: Sequence["Ranking"]) 
     for texts, rank, named in loaded.frame.select("responses", "rank", "pairs").iter_rows():
         ordered = pairs_of(rank) if named is None else named
         identical += sum(texts[better] == texts[worse] for better, worse in ordered)
-    learned = Counter(
-        (digest(ranking.prompt), ranking.responses[better], ranking.responses[worse])
-        for ranking in rankings
-        for better, worse in ranking.pairs_to_learn()
-    )
-    return {"identical_pairs": identical, "repeated_pairs": learned.total() - len(learned)}
+    learned: set[int] = set()  # hashes, which take little memory for many pairs
+    count = 0
+    for ranking in rankings:
+        prompt = hash(tuple((message["role"], message["content"]) for message in ranking.prompt))
+        for better, worse in ranking.pairs_to_learn():
+            learned.add(hash((prompt, ranking.responses[better], ranking.responses[worse])))
+            count += 1
+    return {"identical_pairs": identical, "repeated_pairs": count - len(learned)}
 
 
 def data_origin(loaded: LoadedBenchmark, rankings: Sequence["Ranking"]) -> dict[str, Any]:
