@@ -113,7 +113,7 @@ def _below(folder: Path, name: str) -> Path:
     top = folder.resolve()
     if not path.is_relative_to(top) or any(part.startswith(".") for part in path.relative_to(top).parts):
         raise RecipeError(
-            f"The prompt's file {name} is hidden or outside of {folder}, and is not read; put a copy into that folder."
+            f"The prompt's file {name} is hidden or outside of {top}, and is not read; put a copy into that folder."
         )
     return path
 

@@ -89,15 +89,12 @@ class Source(FrozenModel):
         if expression is not None:
             import regex  # only runs with a prompt of their own need it
 
-            shown = one_line(expression, 80)
+            shown = one_line(expression, 60)
             copies = math.prod(max(int(count), 1) for count in _COUNT.findall(expression))
             if len(expression) > MAX_EXPRESSION or len(expression) * copies > MAX_COMPILED:
-                raise ValueError(
-                    f"the expression {shown!r} is too long (more than {MAX_EXPRESSION:,} characters), or has counts "
-                    "that make it so; write * or + in place of a large count"
-                )
+                raise ValueError(f"the expression {shown!r} is too long, or its counts are too large; write * or +")
             if _RECURSION.search(expression):
-                raise ValueError(f"the expression {shown!r} calls a part of itself, which has no bound on its memory")
+                raise ValueError(f"the expression {shown!r} calls a part of itself, which needs unbounded memory")
             try:
                 compiled = regex.compile(_at(expression, 0))
                 is_empty = compiled.search("", timeout=MATCH_SECONDS)
