@@ -56,6 +56,8 @@ class Template:
         options: Further arguments of `apply_chat_template`, and variables of the template.
         steps: Tokenizes conversations, each an id, a prompt and an answer, whose steps are read; see
             `pluralbench_local.steps`. Default: the end or the whole response is read.
+        separator: Of a model that embeds segments: the token id before the response, the second segment, and how often
+            it occurs after the response. Default: one segment.
         labels: Token ids whose logits after a conversation are its reward. Default: a reward head reads it.
     """
 
@@ -70,6 +72,7 @@ class Template:
     opening: bool = False
     prefill: str = ""
     labels: tuple[int, ...] = ()
+    separator: tuple[int, int] | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
     steps: "Callable[[Sequence[Conversation], Template], Iterator[Tokens]] | None" = None
 
@@ -158,12 +161,20 @@ class Template:
         while last and ids_with_end[last] == self.unread:
             last -= 1
         if not self.whole_response:
-            return Tokens(ids_with_end, range(last, last + 1))
+            return Tokens(ids_with_end, range(last, last + 1), second=self.second_segment(ids_with_end))
         # The token before the response predicts its first token. Finished answers may begin differently than the
         # opening.
         pairs = enumerate(zip(ids, opening, strict=False))
         begin = next((position for position, (a, b) in pairs if a != b), len(opening))
         return Tokens(ids_with_end, range(max(min(begin, last) - 1, 0), last))
+
+    def second_segment(self, ids: "Sequence[int]") -> int | None:
+        """Return where the second segment of a conversation begins; None if the model embeds no segments."""
+        if self.separator is None:
+            return None
+        token, after = self.separator
+        places = [place for place, each in enumerate(ids) if each == token]
+        return places[-after - 1] + 1 if len(places) > after else 0  # 0: the beginning was cut
 
 
 def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflow: Overflow) -> list[Tokenized]:
@@ -337,7 +348,8 @@ def _truncate_left(tokenized: Tokenized, limit: int) -> Tokenized:
 def _keep_last(tokens: Tokens, keep: int) -> Tokens:
     cut = len(tokens.ids) - keep
     reads = range(max(tokens.reads.start - cut, 0), tokens.reads.stop - cut)
-    return Tokens(tokens.ids[cut:], reads, tuple(mark - cut for mark in tokens.marks))
+    second = None if tokens.second is None else max(tokens.second - cut, 0)
+    return Tokens(tokens.ids[cut:], reads, tuple(mark - cut for mark in tokens.marks), second)
 
 
 def _truncate_prompt(group: Group, tokenized: Tokenized, template: Template, limit: int) -> Tokenized:

@@ -35,6 +35,7 @@ from pluralbench_local.probes import (
     reads_as_model,
     with_probed_padding,
 )
+from pluralbench_local.segments import with_segments
 from pluralbench_local.step_heads import is_process, load_step_network, step_rewards, step_template
 from pluralbench_local.token_heads import (
     language_model_logits,
@@ -173,6 +174,7 @@ class ModelKind:
                 raise LocalError(f"The tokenizer has no cls token, which {family.name} reads; set its `cls_token`.")
             appended = (tokenizer.cls_token_id,)
         template = Template(tokenizer, appended, self.whole_response, num_embeddings, eos=eos, unread=unread)
+        template = with_segments(template, config) if self.by_class else template
         return self.ending(source, template)
 
     def settings(self, network: ReadableNetwork) -> dict[str, Any]:

@@ -196,12 +196,23 @@ def read_padded(network: ReadableNetwork, conversations: Sequence[Tokens]) -> tu
     for row, tokens in enumerate(conversations):
         ids[row, : len(tokens.ids)] = torch.tensor(tokens.ids)
         mask[row, : len(tokens.ids)] = 1
-    ids, mask = to_device(ids, network.device), to_device(mask, network.device)
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if any(tokens.second is not None for tokens in conversations):
+        inputs["token_type_ids"] = _token_types(conversations, longest)
+    inputs = {name: to_device(values, network.device) for name, values in inputs.items()}
     if network.head is None:
-        return _rows_of_logits(network.model, ids, mask), [[row] for row in range(len(conversations))], ids.numel()
-    states = network.body(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state.flatten(0, 1)
+        return _rows_of_logits(network.model, inputs), [[row] for row in range(len(conversations))], ids.numel()
+    states = network.body(**inputs, use_cache=False).last_hidden_state.flatten(0, 1)
     rows = [[row * longest + position for position in tokens.reads] for row, tokens in enumerate(conversations)]
     return states, rows, ids.numel()
+
+
+def _token_types(conversations: Sequence[Tokens], longest: int) -> Tensor:
+    types = torch.zeros(len(conversations), longest, dtype=torch.long)
+    for row, tokens in enumerate(conversations):
+        if tokens.second is not None:
+            types[row, tokens.second : len(tokens.ids)] = 1
+    return types
 
 
 def own_logits(model: Any, **inputs: Any) -> Tensor:
@@ -222,13 +233,13 @@ def own_logits(model: Any, **inputs: Any) -> Tensor:
     return logits
 
 
-def _rows_of_logits(model: "PreTrainedModel", ids: Tensor, mask: Tensor) -> Tensor:
-    logits = own_logits(model, input_ids=ids, attention_mask=mask)
-    if logits.dim() < 2 and logits.numel() % len(ids) == 0:  # as of ArmoRM; some squeeze a batch of one
-        logits = logits.reshape(len(ids), -1)
-    if logits.dim() != 2 or len(logits) != len(ids):
+def _rows_of_logits(model: "PreTrainedModel", inputs: dict[str, Tensor]) -> Tensor:
+    logits, rows = own_logits(model, **inputs), len(inputs["input_ids"])
+    if logits.dim() < 2 and logits.numel() % rows == 0:  # as of ArmoRM; some squeeze a batch of one
+        logits = logits.reshape(rows, -1)
+    if logits.dim() != 2 or len(logits) != rows:
         raise LocalError(
-            f"{model.name_or_path} returns logits of shape {tuple(logits.shape)} for {len(ids)} conversations, not a "
+            f"{model.name_or_path} returns logits of shape {tuple(logits.shape)} for {rows} conversations, not a "
             "row of each; it is not a sequence classifier."
         )
     return logits

@@ -47,11 +47,13 @@ class Tokens:
         ids: Token ids.
         reads: Consecutive positions whose last hidden state is read.
         marks: Those of them that end a step, if the steps are read.
+        second: Where the second segment begins, for models that embed segments; None if there is one segment.
     """
 
     ids: "array[int]"
     reads: range
     marks: tuple[int, ...] = ()
+    second: int | None = None
 
 
 @dataclass(frozen=True)
