@@ -107,6 +107,16 @@ def test_a_judges_verdicts_are_shown_in_both_orders(tmp_path: Path, pairs: Calla
         "chosen shown first: prefers chosen", "rejected shown first: prefers rejected",
     ]  # fmt: skip
     assert model["credit"] == 0.0
+    with serve(lambda *_: Reply("[[A]]")) as server:
+        options: dict[str, Any] = {"samples": 2, "temperature": 0.7, "orders": "one", "limit": 1}
+        run = verbs.judge(
+            "j", data=data, base_url=server.base_url, out=tmp_path / "votes", benchmark="pairs", **options
+        )
+    [(first, _), (second, _)] = Read(html_report(find_runs([run.path]))[0]).block("items-0-texts-0")["0"]["models"][0][
+        "replies"
+    ]
+    assert re.fullmatch(r"(\w+) shown first: (prefers \1) \(votes: \2 2\); Reply 1 of 2 \(sample 1\), \2", first)
+    assert second.endswith("; Reply 2 of 2 (sample 2), prefers " + first.split()[0])
 
 
 def test_the_page_asks_for_nothing_and_every_reference_is_on_it(page: Read) -> None:

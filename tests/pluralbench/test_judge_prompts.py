@@ -14,11 +14,14 @@ from case_marks import heavy
 from chat_server import Reply, Script, serve
 from pluralbench import check_submission, load_run, merge
 from pluralbench.config import JudgeConfig
+from pluralbench.reports.items import item_page
 from pluralbench.results import Run
+from pluralbench.results.examples import examples, read_texts, selected
 from pluralbench_calls import CallsError
 from pluralbench_rewards.prompts import load_prompt
 from pluralbench_rewards.prompts.files import SHIPPED
 from pluralbench_runs import OutputError, UserError
+from rich.console import Console
 from verbs import judging
 from written_tables import write
 
@@ -190,8 +193,21 @@ def test_the_sampling_of_a_prompt_applies_unless_the_command_says_otherwise(data
     assert {tuple(body[name] for name in names) for body in own} == {(1.0, 0.95, 20, 8192)}
     assert {tuple(body[name] for name in names) for body in others} == {(0.0, 0.95, 1, 64)}
     assert len(own) == 12, "two turns each"
+    page = shown_replies(load_run(tmp_path / "own"), data)
+    assert page == ["Turn 1:", "Reply:"]
     recorded = json.loads((tmp_path / "b/run.json").read_text(encoding="utf-8"))["config"]
     assert recorded["judging"]["temperature"] == recorded["model"]["temperature"] == 0.0
+
+
+def shown_replies(run: Run, data: Path) -> list[str]:
+    """The names of the replies on the first item, as `show` prints them."""
+    [example] = examples(run, selected(run)[:1], read_texts(run, str(data)))
+    page = [line.plain.strip() for line in item_page(example, Console(width=80))]
+    return [
+        line
+        for line in page
+        if line.endswith(":") and line.partition(" ")[0].rstrip(":") in {"Reply", "Turn", "Rubric"}
+    ]
 
 
 def test_a_rubric_comes_from_a_second_server_or_from_the_data(data: Path, tmp_path: Path) -> None:
@@ -199,6 +215,7 @@ def test_a_rubric_comes_from_a_second_server_or_from_the_data(data: Path, tmp_pa
         options = {"prompt": "rubric-winner", "rubric_model": "w", "rubric_base_url": writer.base_url}
         run, requests = judged(lambda *_: Reply("Winner: Response A"), data, tmp_path / "run", **options)
     assert (len(writer.requests), len(requests), judging(run).calls) == (6, 12, 18)
+    assert shown_replies(run, data) == ["Rubric:", "Reply:"] * 2
     assert all("1. Be right. [Hard Rule]" in body["messages"][0]["content"] for body in requests)
     assert check_submission(run).state == "checked"
     rows = [json.loads(line) for line in data.read_text(encoding="utf-8").splitlines()]

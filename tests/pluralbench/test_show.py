@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import re
 import shutil
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -160,6 +161,46 @@ def test_a_judges_replies_are_shown_as_they_came_in_both_orders(
     assert of(shown(made.path, "--invalid")) == ["q0", "q1"]
     text = run("show", made.path, "--id", "q0")[1]
     assert "\nInvalid: no verdict." in text, "the reason is of the pair, not of the last reply"
+
+
+def test_replies_that_vote_are_shown_with_how_each_was_read(data: Path, tmp_path: Path, run: Command) -> None:
+    def reply(body: dict[str, Any], _: int) -> Reply:
+        if body["model"] == "b":
+            return Reply("mumble")
+        return Reply("[[A]]")
+
+    options: dict[str, Any] = {"samples": 2, "temperature": 0.7, "attempts": 2, "limit": 1, "orders": "both"}
+    with serve(reply) as server:
+        made = verbs.judge(
+            ["a", "b"], benchmark="pairs", data=data, base_url=server.base_url, out=tmp_path / "run", **options
+        )
+    text = run("show", made.path)[1]
+    votes = "Votes: prefers {} 2, invalid 2."
+    for side, lines in (("chosen", votes.format("chosen")), ("rejected", votes.format("rejected"))):
+        assert f"Judge, {side} shown first: prefers {side}\n  {lines}\n" in text
+    for part in (
+        "  Reply 1 of 6 (a, sample 1), prefers chosen:\n    [[A]]",
+        "  Reply 2 of 6 (a, sample 2), prefers chosen:\n    [[A]]",
+        "  Reply 3 of 6 (b, sample 1):\n    mumble",
+        "  Reply 4 of 6 (b, sample 1), invalid: no verdict:\n    mumble",
+    ):
+        assert part in text
+
+
+@pytest.mark.parametrize("protocol", ["pointwise", "listwise"])
+def test_scores_and_picks_that_vote_are_shown_with_how_each_was_read(
+    tmp_path: Path, run: Command, protocol: str
+) -> None:
+    rows = [{"id": f"r{n}", "prompt": "?", "responses": ["xx", "y", "z"], "rank": [1, 2, 2]} for n in range(2)]
+    table = write(tmp_path / "r.jsonl", rows)
+    options: dict[str, Any] = {"samples": 2, "temperature": 0.7, "protocol": protocol, "limit": 1}
+    made = judged(lambda *_: Reply("[[2]]"), table, tmp_path / "run", benchmark="rankings", **options)
+    text = run("show", made.path)[1]
+    if protocol == "pointwise":
+        assert text.count("Votes: score 2 2.\n  Reply 1 of 2 (sample 1), score 2:\n") == 3
+    else:
+        [pick] = set(re.findall(r"Reply [12] of 2 \(sample [12]\), (picks answer \d):", text))
+        assert f"Judge, all answers in one list\n  Votes: {pick} 2.\n" in text
 
 
 def test_rankings_have_all_answers_and_ratings_their_replies(

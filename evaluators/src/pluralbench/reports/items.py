@@ -1,5 +1,6 @@
 """The items of a run as pages for a terminal."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -162,11 +163,42 @@ def _decision(decision: Row, *, full: bool) -> Iterator[Part]:
 
 
 def _replies(replies: Sequence[Row], *, full: bool) -> Iterator[Part]:
-    for number, reply in enumerate(replies, start=1):
-        outcome = "" if reply["outcome"] == "answer" else f" ({reply['outcome'].replace('_', ' ')})"
-        by = f" ({reply['by']})" if reply.get("by") else ""
-        yield _text(f"{f'Reply {number} of {len(replies)}' if len(replies) > 1 else 'Reply'}{by}{outcome}:")
+    if votes := counted_votes(replies):
+        yield _text(f"Votes: {votes}.")
+    for name, reply in zip(reply_names(replies), replies, strict=True):
+        yield _text(f"{name}:")
         yield _text(cut(reply["text"], LONG, full=full), indent=4)
+
+
+def reply_names(replies: Sequence[Row]) -> Iterator[str]:
+    """Name each reply by its number or its part, judge and sample, what it is if not an answer, and how it was read."""
+    count, number = sum("part" not in reply for reply in replies), 0
+    for reply in replies:
+        number += "part" not in reply
+        name = reply["part"].capitalize() if "part" in reply else f"Reply {number} of {count}" if count > 1 else "Reply"
+        by = f" ({reply['by']})" if reply.get("by") else ""
+        outcome = "" if reply["outcome"] == "answer" else f" ({reply['outcome'].replace('_', ' ')})"
+        reading = _reading(reply)
+        yield f"{name}{by}{outcome}{', ' if reading else ''}{reading}"
+
+
+def counted_votes(replies: Sequence[Row]) -> str:
+    """Count how replies that vote were read, such as "prefers chosen 5, invalid 1"; empty if fewer than two do."""
+    readings = Counter(_reading(reply).partition(":")[0] for reply in replies)
+    del readings[""]
+    return ", ".join(f"{reading} {count:,}" for reading, count in readings.items()) if readings.total() > 1 else ""
+
+
+def _reading(reply: Row) -> str:
+    """How a reply that votes was read; empty for other replies."""
+    if "reason" in reply:
+        return f"invalid: {reply['reason']}"
+    if "verdict" in reply:
+        return picked(reply, reply)
+    scores = reply.get("scores", {})
+    if len(scores) > 1 and {*scores.values()} <= {0.0, 1.0}:
+        return f"picks {' and '.join(answer_name(name) for name, score in scores.items() if score)}"
+    return f"score{'s' * (len(scores) > 1)} {' and '.join(map(_number, scores.values()))}" if scores else ""
 
 
 def cut(text: str, limit: int, *, full: bool = False) -> str:

@@ -3,6 +3,7 @@
 A run contains no texts. They are read from its data again, and each is checked by its digest.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ USER_CONTEXT = {
 }
 ORACLE = " It also read the rubric aspects ({})."
 AS_DATA = " As data, it could also read {}."
+PART = re.compile(r"(?:the )?(rubric|turn \d+) on ")  # label of a call without a verdict of its own
 MOVED = " If the data has moved, give its location with `data=...`."
 TEXT_KINDS = {"classifier", "implicit", "token", "pairwise", "generative"}
 """Kinds of models that read the user context only as text."""
@@ -215,18 +217,34 @@ def _at(location: str, revision: str | None) -> str:
 
 
 def _replies(run: Run, parts: Iterable[pl.DataFrame]) -> Replies:
-    """Return the replies of the calls in these rows, by key; `by`: the judge and the sample if several vote."""
+    """Return the replies of the calls in these rows by key: `outcome`, `text`, and what is known besides.
+
+    `part` names a rubric or an earlier turn, which has no verdict. If several replies vote, `by` is the judge and the
+    sample, and the last call of a reply has its `reason` if it cannot be read, else its `verdict` with the pair and the
+    `first` response, or its `scores` by response.
+    """
     columns = [part[name] for part in parts for name in part.columns if name.startswith("calls")]
     keys = {key for column in columns if column.dtype == CALLS for key in column.explode().drop_nulls()}
     if not keys:
         return {}
     calls = read_ledger(run.path / LEDGER_FILE).filter(pl.col("key").is_in(sorted(keys)))
-    texts = {row["key"]: {"outcome": row["outcome"], "text": row["text"]} for row in calls.iter_rows(named=True)}
+    texts: dict[str, Row] = {}
+    for row in calls.iter_rows(named=True):
+        part = PART.match(row["label"])
+        texts[row["key"]] = {"outcome": row["outcome"], "text": row["text"]} | ({"part": part[1]} if part else {})
     if run.votes is not None:
         one, several = len(run.votes.judges) == 1, run.votes.samples > 1
-        for keys, judge, sample in run.votes.replies.select("calls", "judge", "sample").iter_rows():
-            by = ", ".join([*([] if one else [judge]), *([f"sample {sample + 1}"] if several else [])])
-            texts |= {key: {**texts[key], "by": by} for key in keys if key in texts}
+        for row in run.votes.replies.filter(pl.col("calls").list.last().is_in(sorted(texts))).iter_rows(named=True):
+            by = ", ".join([*([] if one else [row["judge"]]), *([f"sample {row['sample'] + 1}"] if several else [])])
+            for key in row["calls"]:
+                texts[key]["by"] = by
+            last = texts[row["calls"][-1]]
+            if row["reason"] is not None:
+                last["reason"] = row["reason"]
+            elif "verdict" in row:
+                last |= {name: row[name] for name in ("chosen", "rejected", "first", "verdict")}
+            else:
+                last.setdefault("scores", {})[row["response"]] = row["score"]
     return texts
 
 

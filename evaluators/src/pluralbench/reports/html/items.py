@@ -20,7 +20,7 @@ from pluralbench.data.decisions import decisions_of
 from pluralbench.data.layouts import layout_of
 from pluralbench.errors import DataError
 from pluralbench.reports.html.parts import block, part
-from pluralbench.reports.items import OUTCOMES, answer_name, cut, picked
+from pluralbench.reports.items import OUTCOMES, answer_name, counted_votes, cut, picked, reply_names
 from pluralbench.reports.sheets import Sheet
 from pluralbench.results.examples import (
     KEYS,
@@ -273,20 +273,24 @@ def _side(row: Mapping[str, Any]) -> int | None:
 def _replies(answers: Sequence[Mapping[str, Any]], decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
     """The replies of a judge, each with what it was asked."""
     listed = sorted((one for one in answers if "position" in one), key=itemgetter("position"))
-    for reply in listed[0].get("replies", []) if listed else []:
+    if listed:
         order = ", ".join(f"{one['position']}: {one['name']}" for one in listed)
-        yield f"Picked from the list {order}", cut(reply["text"], LONG_REPLY)
+        yield from _titled(f"Picked from the list {order}", listed[0].get("replies", []))
     for one in [] if listed else answers:
-        for reply in one.get("replies", []):
-            yield f"Rating of {answer_name(one['name'])}", cut(reply["text"], LONG_REPLY)
+        yield from _titled(f"Rating of {answer_name(one['name'])}", one.get("replies", []))
     for decision in decisions:
         pair = f"{decision['chosen']} against {decision['rejected']}, " if len(decisions) > 1 else ""
         for order in decision.get("orders", []):
             title = f"{pair}{answer_name(order['first'])} shown first: {picked(decision, order)}"
-            replies = order.get("replies", [])
-            for attempt, reply in enumerate(replies, start=1):
-                which = f"{title}, attempt {attempt} of {len(replies)}" if len(replies) > 1 else title
-                yield f"{which} ({reply['by']})" if reply.get("by") else which, cut(reply["text"], LONG_REPLY)
+            yield from _titled(title, order.get("replies", []))
+
+
+def _titled(title: str, replies: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Each reply with a title; the first has the count of their votes."""
+    votes = counted_votes(replies)
+    for place, (name, reply) in enumerate(zip(reply_names(replies), replies, strict=True)):
+        count = f" (votes: {votes})" if votes and not place else ""
+        yield sanitize(title + count + (f"; {name}" if name != "Reply" else "")), cut(reply["text"], LONG_REPLY)
 
 
 def _index(sheet: Sheet, items: pl.DataFrame) -> dict[str, Any]:

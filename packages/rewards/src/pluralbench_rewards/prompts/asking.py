@@ -87,7 +87,7 @@ def ask_prompt(
     for number, messages in enumerate(turns, 1):
         places = [index for index in range(len(entries)) if index not in settled]
         sent = [_sent(prompt, messages, entries[index]) for index in places]
-        replies = judge.ask(sent, lambda one, attempt: _request(judge, one, label, attempt), _text, f"turns {number}")
+        replies = judge.ask(sent, _turn_request(judge, f"turn {number}"), _text, f"turns {number}")
         for index, one, reply in zip(places, sent, replies, strict=True):
             calls = (*one.calls, *reply.calls)
             if reply.value is None:
@@ -147,6 +147,10 @@ def _request(judge: ChatClient, entry: _Open, label: str, attempt: int, *, prefi
         attempt=entry.attempt + attempt,
         temperature_step=judge.temperature_step,
     )
+
+
+def _turn_request(judge: ChatClient, label: str) -> Callable[[_Open, int], Request]:
+    return lambda one, attempt: _request(judge, one, label, attempt)
 
 
 def _text(_: _Open, reply: str) -> str:
