@@ -165,6 +165,13 @@ def test_a_value_or_another_parameter_that_is_wrong_is_not_left_out(
     assert len(server.requests) == times
 
 
+def test_a_model_without_a_system_role_is_told_of_other_prompts(tmp_path: Path) -> None:
+    reply = Reply("System role not supported", status=400)
+    with serve(lambda *_: reply) as server, Ledger(tmp_path / "ledger") as ledger:
+        message = "System role not supported; use a prompt without a system message."
+        rejected(message, [question("a")], ledger, OpenAIChat(server.base_url))
+
+
 @pytest.mark.parametrize(
     ("status", "requests", "concurrency", "most"), [(400, 9, 1, 3), (413, 12, 4, 6), (422, 2, 1, 2), (400, 1, 8, 1)]
 )

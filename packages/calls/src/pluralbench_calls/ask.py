@@ -1,6 +1,7 @@
 """Answer requests from the ledger or a backend, and record each new answer as it arrives."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import NoReturn
 
@@ -31,6 +32,7 @@ MAX_REJECTIONS = 3  # rejections without any answer that stop a run, because all
 MAX_FAILURES = 5  # different prompts in a row that the server does not answer, which stop a run
 TOO_LARGE = "413"  # HTTP status for a request that is too long for the server
 FEW_CUTS, SHARE_OF_CUTS = 4, 0.05  # more answers than both of them that end at the token limit are noticed
+SYSTEM_ROLE = re.compile(r"\bsystem (role|messages?|prompts?)\b", re.IGNORECASE)
 BAD_REQUEST = {"400", "422", TOO_LARGE}  # HTTP statuses that reject the content of a request
 
 
@@ -330,7 +332,8 @@ class _RejectionGuard:
         if self._withheld:
             first = self._withheld[0]
             message = one_line(first.text, MAX_MESSAGE_LENGTH)
-            raise CallsError(f"{first.provider} rejects these requests: {message}.")
+            hint = "; use a prompt without a system message" if SYSTEM_ROLE.search(message) else ""
+            raise CallsError(f"{first.provider} rejects these requests: {message}{hint}.")
         if self._failed and not (self._answered or self._has_answers):
             self._stop_failed()
         self._ledger.record(*self._failed.values())
