@@ -16,6 +16,8 @@ FAILURES = {
     "500": Reply("oops", status=500, headers=SOON),
     "dropped": Reply(hang_up=True),
     "time-out": Reply("late", delay=2.0),
+    "no choices": Reply(body={"id": "c", "object": "chat.completion", "usage": {}}),
+    "an error": Reply(body={"error": {"message": "blocked", "code": "blocked"}}),
 }
 TEXTS = [str(number) for number in range(8)]
 
@@ -24,7 +26,9 @@ def asked(body: dict[str, Any]) -> str:
     return str(body["messages"][0]["content"])
 
 
-@pytest.mark.parametrize(("failure", "samples"), [("500", 6), ("dropped", 1), ("time-out", 1)])
+@pytest.mark.parametrize(
+    ("failure", "samples"), [("500", 6), ("dropped", 1), ("time-out", 1), ("no choices", 1), ("an error", 1)]
+)
 def test_a_request_that_always_fails_is_counted_and_sent_again_by_the_next_command(
     tmp_path: Path, failure: str, samples: int
 ) -> None:

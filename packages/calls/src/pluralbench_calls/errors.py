@@ -20,7 +20,10 @@ class PermanentError(CallsError):
 
 
 class RequestFailed(CallsError):
-    """A request failed in all tries, and others may succeed: a server error, a timeout or a lost connection."""
+    """A request failed in all tries, and others may succeed.
+
+    A server error, a timeout, a lost connection, or something that is not a chat completion.
+    """
 
 
 class BatchRejected(CallsError):

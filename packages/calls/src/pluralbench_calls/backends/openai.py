@@ -12,7 +12,7 @@ from pluralbench_calls.backends.completions import (
     parse_completion,
 )
 from pluralbench_calls.backends.endpoint import Endpoint
-from pluralbench_calls.errors import CallsError, PermanentError
+from pluralbench_calls.errors import CallsError, PermanentError, RequestFailed
 from pluralbench_calls.records import Answer, Request
 
 
@@ -64,7 +64,7 @@ class OpenAIChat(Endpoint):
     def _answer(self, request: Request, completion: Any, refused: Collection[str]) -> Answer:
         error = getattr(completion, "error", None)
         if error:
-            raise CallsError(f"{self.host} sent an error with a success status ({self.clean(error)}).")
+            raise RequestFailed(f"{self.host} sent an error with a success status ({self.clean(error)}).")
         reply = parse_completion(completion)
         if reply is None:
             raise self._no_completion(str(completion))
@@ -86,4 +86,4 @@ class OpenAIChat(Endpoint):
 
     def _no_completion(self, content: str) -> CallsError:
         content = self.clean(content, 120)
-        return CallsError(f"{self.host} sent something that is not a chat completion ({content}); check the URL.")
+        return RequestFailed(f"{self.host} sent something that is not a chat completion ({content}); check the URL.")
