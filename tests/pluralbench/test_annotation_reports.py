@@ -107,6 +107,10 @@ def test_the_report_has_people_as_a_row_and_each_group(runs: list[Run]) -> None:
     assert named["best less worst"][1] == runs[0].estimate("group_gap", attribute="country")
     assert named["p"][1] == "<0.001"
     notes = " ".join(report.notes)
+    assert (
+        f"Excluded from accuracy: {runs[0].count('equal')} items without a majority of votes in each run."
+        in report.notes
+    )
     for part in ("Single votes: ", "Of reachable: ", "Votes of people: ", "Agreement of people: ", "for a tie"):
         assert part in notes
     assert [row["row"] for row in report.rows or ()][-1] == "people"

@@ -282,6 +282,23 @@ def test_prompts_that_quote_are_read_and_counted(
     assert items.frame.height == 24
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_a_run_names_texts_of_missing_values(
+    pairs: Callable[..., Rows], score: Callable[..., Run], tmp_path: Path, suffix: str
+) -> None:
+    rows = pairs(6)
+    rows[1]["rejected"], rows[2]["chosen"], rows[3]["prompt"], rows[4]["chosen"] = (
+        "nan",
+        " None\n",
+        "<NA>",
+        "None of it",
+    )
+    run = score("pairs", write(tmp_path / f"p{suffix}", rows))
+    assert run.config.data.missing == ("q1", "q2", "q3")
+    said = "3 items have a prompt or response such as nan or None, which may be a missing value (ids q1, q2, q3)."
+    assert said in run_header(run)
+
+
 def test_a_run_names_the_prompts_that_contain_the_better_response(
     pairs: Callable[..., Rows], score: Callable[..., Run], tmp_path: Path
 ) -> None:

@@ -134,7 +134,7 @@ def test_the_digest_is_of_earlier_pairs_too(pairs: Callable[..., Rows], tmp_path
     [
         (
             "split",
-            "it has user_id, context, chosen, rejected, chosen_score: it marks the earlier pairs",
+            ", which marks users' earlier pairs; it has user_id, context, chosen, rejected, chosen_score: add it, or",
         ),
         ("user_id", r"name the right one with `columns=\[\"cluster=COLUMN\"\]`"),
         ("chosen", r"name the right one with `columns=\[\"chosen=COLUMN\"\]`"),

@@ -78,16 +78,16 @@ def _names(columns: Columns, field: str) -> tuple[str, ...]:
 
 
 def _missing(frame: pl.DataFrame, field: str, name: str, where: str) -> str:
-    fix = f'name the right one with `columns=["{field}=COLUMN"]`'
+    what, fix = "", f'name the right one with `columns=["{field}=COLUMN"]`'
     if field == "prompt" and {"chosen", "rejected"} <= {*frame.columns}:
         fix += ", or split it off if the responses are whole conversations"
     elif field == "annotations":
-        fix = "it has the people's votes; add it, or name the right one in a benchmark file"
+        what, fix = " of the people's votes", "add it, or name the right one in a benchmark file"
     elif field not in Columns.model_fields:
-        fix = "it marks the earlier pairs of each user; add it, or describe the data in a benchmark file"
+        what, fix = ", which marks users' earlier pairs", "add it, or describe the data in a benchmark file"
     source = missing_source(frame, name)
     needed = f"`{source}`" if source == name else f"`{source}`, which `{name}` needs"
-    return f"{where} has no column {needed}; it has {', '.join(frame.columns)}: {fix}."
+    return f"{where} has no column {needed}{what}; it has {', '.join(frame.columns)}: {fix}."
 
 
 def _check_json_texts(texts: Sequence[str], columns: Columns, frame: pl.DataFrame, where: str) -> None:

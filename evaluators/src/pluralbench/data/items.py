@@ -29,7 +29,14 @@ from pluralbench.data.layouts import layout_of
 from pluralbench.data.merged_rows import group_prompts, group_responses
 from pluralbench.data.message_keys import unread_keys
 from pluralbench.data.originals import with_original
-from pluralbench.data.rows_to_items import BATCH_ITEMS, CONTENT, empty_items, rows_to_items, with_ids
+from pluralbench.data.rows_to_items import (
+    BATCH_ITEMS,
+    CONTENT,
+    empty_items,
+    items_with_missing,
+    rows_to_items,
+    with_ids,
+)
 from pluralbench.data.rules import check_rules
 from pluralbench.data.samples import read_data
 from pluralbench.data.texts import first_ids
@@ -40,7 +47,7 @@ ALL = "all"
 DIGEST_DIGITS = 16  # of an item's digest in a run
 SOURCE = (
     *("location", "revision", "digest", "license", "reference"),
-    *("empty", "on_empty", "answered", "clusters", "left_out"),
+    *("empty", "on_empty", "missing", "answered", "clusters", "left_out"),
 )
 
 
@@ -63,6 +70,7 @@ class Items:
         ignored: Columns that are not read, apart from those that every release has.
         empty: Ids of items with an empty prompt or response.
         on_empty: Whether these items were kept or dropped.
+        missing: Ids of items with a response or a user message such as "nan", the text of a missing value.
         answered: Ids of items whose prompt contains the better response; see `answered_prompts`.
         clusters: Clusters of the items, and repeated content.
         history: Pairs that people decided earlier.
@@ -82,6 +90,7 @@ class Items:
     ignored: list[str]
     empty: list[str]
     on_empty: OnEmpty
+    missing: list[str]
     answered: list[str]
     clusters: Clusters
     history: History
@@ -188,6 +197,7 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
         ignored=sorted(set[str]().union(*(table.ignored for table in read.values()))),
         empty=[one for config, table in read.items() for one in table.empty if (config, one) not in undrawn],
         on_empty=data.on_empty or "error",
+        missing=[one for config, table in read.items() for one in table.missing if (config, one) not in undrawn],
         answered=[one for config, table in read.items() for one in table.answered if (config, one) not in undrawn],
         clusters=clusters,
         history=History(pl.concat(histories.values())),
@@ -206,6 +216,7 @@ class _TableItems(NamedTuple):
     cluster: str | None
     ignored: set[str]
     empty: list[str]
+    missing: list[str]
     answered: list[str]
     left_out: int
     votes: dict[str, int]
@@ -245,6 +256,7 @@ def _table_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, where: 
         items, history = (part.filter(~pl.col("id").is_in(empty)) for part in (items, history))
     layout.check_items(benchmark, columns, items, where)
     check_rules(benchmark, items, where, complete=data.limit is None)
+    missing = [one for part in items.iter_slices(BATCH_ITEMS) for one in items_with_missing(part)]
     parts = [] if benchmark.in_steps else items.iter_slices(BATCH_ITEMS)  # a step may repeat the problem
     answered = [item for part in parts for item in answered_prompts(part)]
     check_prompts(items, answered, where)
@@ -253,7 +265,7 @@ def _table_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, where: 
     if benchmark.prompts_only:
         items = items.with_columns(pl.col(name).list.head(0) for name in ("response_ids", "responses", "rank"))
     cluster = columns.cluster if columns.cluster in used else None
-    return _TableItems(items, history, cluster, ignored, empty, answered, left_out, voted.left_out)
+    return _TableItems(items, history, cluster, ignored, empty, missing, answered, left_out, voted.left_out)
 
 
 def _read(benchmark: Benchmark, data: DataConfig) -> Tables:

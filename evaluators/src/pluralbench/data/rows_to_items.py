@@ -38,6 +38,8 @@ ITEMS = pl.Schema(
 )
 CONTENT = ("prompt", "response_ids", "responses", "rank")
 """Columns that an item's digest covers."""
+MISSING = "nan|NaN|None|null|NULL|NA|N/A|<NA>"
+"""Matches what programs write for a missing value."""
 VISIBLE = r"[^\s\x1c-\x1f]"
 """Matches a text that is not blank, with white space as in Python."""
 
@@ -117,6 +119,16 @@ def empty_items(items: pl.DataFrame) -> list[str]:
     return [
         item_id for part in items.iter_slices(BATCH_ITEMS) for item_id in part.filter(pl.any_horizontal(blank))["id"]
     ]
+
+
+def items_with_missing(items: pl.DataFrame) -> list[str]:
+    """Return the ids of items with a response, or a user message, that is the text of a missing value."""
+    user_text = pl.element().filter(pl.element().struct.field("role") == "user").struct.field("content")
+    texts = {"responses": pl.element(), "prompt": user_text}
+    are_missing = [
+        pl.col(name).list.eval(text.str.contains(rf"^\s*({MISSING})\s*$")).list.any() for name, text in texts.items()
+    ]
+    return items.filter(pl.any_horizontal(are_missing))["id"].to_list()
 
 
 def _subsets(frame: pl.DataFrame, columns: Columns) -> pl.Series | None:

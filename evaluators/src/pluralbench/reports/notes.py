@@ -39,6 +39,7 @@ EXCLUDED = {
     "items without what the model reads of their users",
     "equal": "prompt whose responses all share one rank|prompts whose responses all share one rank",
 }
+NO_MAJORITY = "item without a majority of votes|items without a majority of votes"
 
 
 def notes(sheets: Sequence[Sheet], *, detail: bool = False) -> list[str]:
@@ -174,6 +175,8 @@ def _counts(run: Run, nouns: Mapping[str, str]) -> str:
         counts |= {"dropped": run.scored.items_dropped, "without_context": run.scored.items_without_context}
     if not run.config.benchmark.description.ties_break_exact_match:
         counts.pop("equal", None)  # by legacy rules these prompts are part of the exact match
+    if run.config.benchmark.description.annotations is not None and "equal" in nouns:
+        nouns = {**nouns, "equal": NO_MAJORITY}
     return ", ".join(f"{n:,} {nouns[metric].split('|')[n != 1]}" for metric, n in counts.items() if n)
 
 

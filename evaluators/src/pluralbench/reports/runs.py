@@ -270,6 +270,7 @@ def run_header(run: Run) -> list[str]:
     action = "dropped" if data.on_empty == "drop" else "kept"
     counts = {
         f"items with an empty prompt or response were {action}": data.empty,
+        "items have a prompt or response such as nan or None, which may be a missing value": data.missing,
         "prompts contain the full text of the better response": data.answered,
     }
     lines += [f"{len(ids):,} {what} (ids {list_names(ids)})." for what, ids in counts.items() if ids]

@@ -137,6 +137,7 @@ class DataRecord(FrozenModel):
         ignored_columns: Columns that the benchmark does not use.
         empty: Ids of items with an empty text.
         on_empty: Handling of empty texts.
+        missing: Ids of items with a text such as "nan", which programs write for a missing value.
         answered: Ids of items whose prompt contains the better response.
         configs: Selected configs; empty: all.
         split: Selected split; null: the benchmark's.
@@ -158,6 +159,7 @@ class DataRecord(FrozenModel):
             "rows",
             "ignored_columns",
             "empty",
+            "missing",
             "answered",
             "split",
             "clusters",
@@ -177,6 +179,7 @@ class DataRecord(FrozenModel):
     ignored_columns: tuple[str, ...] = ()
     empty: tuple[str, ...] = ()
     on_empty: OnEmpty | None = None
+    missing: tuple[str, ...] = ()
     answered: tuple[str, ...] = ()
     configs: tuple[str, ...] = ()
     split: str | None = None
