@@ -111,22 +111,32 @@ def alone(logit: Callable[[Any], Any], tokenizer: Any, groups: Sequence[Group]) 
 
 
 @pytest.mark.parametrize(
-    ("scaling", "saved"), [(None, False), *heavy(({"type": "linear", "factor": 2.0}, False), (None, True))]
+    ("kind", "scaling", "saved"),
+    [
+        ("AutoModel", None, False),
+        *heavy(
+            ("AutoModel", {"type": "linear", "factor": 2.0}, False),
+            ("AutoModel", None, True),
+            ("AutoModelForSequenceClassification", None, False),
+        ),
+    ],
 )
 def test_tensors_that_a_models_own_code_makes_are_those_of_its_code(
-    written: Callable[..., Path], scaling: dict[str, Any] | None, saved: bool
+    written: Callable[..., Path], kind: str, scaling: dict[str, Any] | None, saved: bool
 ) -> None:
     """Buffers outside the files, plain tensors, and a buffer that may be missing, which the files have or not."""
     torch.manual_seed(0)
-    weights = {"model.embed_tokens.weight": torch.randn(500, 8), "v_head.weight": torch.randn(1, 8)}
+    head = "v_head" if kind == "AutoModel" else "rewarding"
+    weights = {"model.embed_tokens.weight": torch.randn(500, 8), f"{head}.weight": torch.randn(1, 8)}
     weights |= {"model.shift": torch.randn(8)} if saved else {}
-    auto_map = {"AutoConfig": "own.TurningConfig", "AutoModel": "own.InternLM2ForRewardModel"}
+    auto_map = {"AutoConfig": "own.TurningConfig", kind: "own.InternLM2ForRewardModel"}
+    appended = [7] if kind == "AutoModel" else []
     folder = written(
-        CONSTANTS,
+        CONSTANTS.replace("v_head", head),
         auto_map,
         weights,
         model_type="turning",
-        architectures=["InternLM2ForRewardModel"],
+        architectures=["InternLM2ForRewardModel" if appended else "TurningModel"],
         reward_token_id=7,
         rope_scaling=scaling,
     )
@@ -135,11 +145,11 @@ def test_tensors_that_a_models_own_code_makes_are_those_of_its_code(
 
     def logit(ids: Any) -> Any:
         """The reward by the formula of the code."""
-        ids = torch.cat((ids[0], torch.tensor([7])))
+        ids = torch.tensor([*ids[0], *appended])
         angles = torch.arange(len(ids))[:, None] * inverse
         states = weights["model.embed_tokens.weight"][ids] * torch.cat((angles.cos(), angles.sin()), -1)
         shift = weights.get("model.shift", torch.linspace(1, 2, 8))
-        return (3.0 * states.sum(0) + shift) @ weights["v_head.weight"][0]
+        return (3.0 * states.sum(0) + shift) @ weights[f"{head}.weight"][0]
 
     own = alone(logit, model.template.tokenizer, groups)
     assert max(differences(score(model, groups).scores, own)) < 1e-3

@@ -162,7 +162,7 @@ class ModelKind:
         if source.read is not None and not self.by_class:
             raise LocalError(f"`read=...` is for sequence classifiers, which {source.name} is not; leave it out.")
         skips = family.skips_padding if family else self.by_class and source.read != "last"
-        unread = config.get_text_config().pad_token_id if skips else None
+        unread = getattr(config.get_text_config(), "pad_token_id", None) if skips else None
         eos = None
         if family and family.ends_with_eos:
             eos = tokenizer.eos_token

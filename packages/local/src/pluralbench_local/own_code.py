@@ -104,12 +104,13 @@ def restore_constants(model: Any) -> None:
             fresh = type(model)(deepcopy(model.config))
     finally:
         torch.set_default_dtype(default)
-    saved = model.state_dict().keys()
+    saved, made = model.state_dict().keys(), dict(fresh.named_buffers())
     for name, buffer in [*model.named_buffers()]:
         may_miss = any(pattern.search(name) for pattern in ignored)
-        if name not in saved or (may_miss and not getattr(buffer, "_is_hf_initialized", False)):
+        unsaved = name not in saved or (may_miss and not getattr(buffer, "_is_hf_initialized", False))
+        if unsaved and name in made:  # else it is of a quantized layer
             owner, _, key = name.rpartition(".")
-            setattr(model.get_submodule(owner), key, fresh.get_buffer(name).to(buffer.device))
+            setattr(model.get_submodule(owner), key, made[name].to(buffer.device))
     for name, module in model.named_modules():
         for key, value in vars(module).items():
             if isinstance(value, Tensor) and value.is_meta:

@@ -59,7 +59,7 @@ def with_other_token(model: LocalRewardModel) -> tuple[str, LocalRewardModel] | 
     template, network = model.template, model.network
     if not model.kind.by_class or network.head is None:
         return None
-    padding = network.model.config.get_text_config().pad_token_id
+    padding = getattr(network.model.config.get_text_config(), "pad_token_id", None)
     if padding is None:
         return None
     if template.unread is not None:
