@@ -21,7 +21,7 @@ from pluralbench.results.downstream import DownstreamResult
 from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
 from pluralbench.results.item_rows import item_columns
 from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
-from pluralbench.results.runs import Run
+from pluralbench.results.runs import Run, ungrouped_votes
 
 Findings = Iterator[Finding]
 SAME = 1e-9
@@ -180,7 +180,7 @@ def compare_user_context(run: Run, data: RunData) -> Findings:
 
 
 def notes_of(run: Run) -> Findings:
-    """Yield what no comparison shows: rules of the run's author, and inputs that were too long for the model."""
+    """Yield what no comparison shows: rules of the run's author, votes in no group, and inputs that were too long."""
     benchmark = run.config.benchmark
     registered = known_benchmarks().get(benchmark.name)
     if registered is None:
@@ -193,6 +193,8 @@ def notes_of(run: Run) -> Findings:
             other.append("sections")
         if other:
             yield Finding("note", f"Its rules differ from those of `{benchmark.name}`: {', '.join(other)}.")
+    if text := ungrouped_votes(run):
+        yield Finding("note", f"Votes in no group: {text}.")
     if run.scored is not None and (long := run.scored.items_truncated + run.scored.items_dropped):
         yield Finding(
             "note",

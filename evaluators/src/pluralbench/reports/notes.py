@@ -21,7 +21,7 @@ from pluralbench.reports.sheets import Sheet
 from pluralbench.reports.tables import Row
 from pluralbench.results.evaluations import PersonaJudgeResult, ScoreRunConfig
 from pluralbench.results.numbers import KINDS, with_interval
-from pluralbench.results.runs import MISSING, Run, items_text
+from pluralbench.results.runs import MISSING, Run, items_text, ungrouped_votes
 
 MAX_TITLES = 2  # of benchmarks with one rule in a note; more are "the others"
 LONGEST = 44  # columns of a name in a sentence
@@ -370,17 +370,12 @@ def _annotation_notes(run: Run) -> dict[str, str]:
         "tie_annotations": "for a tie",
         "annotations_without_answer": "on items without an answer of the model",
     }
-    without = {
-        name: (count, plural(run.count("annotators_without_group", attribute=name), "person", "people"))
-        for name in run.names("attribute", "annotations_without_group")
-        if (count := run.count("annotations_without_group", attribute=name))
-    }
     grouped = dict.fromkeys(key.attribute for key in run.keys("annotators", "group"))
     no_gap = [str(name) for name in grouped if run.estimate("group_gap", attribute=name).value is None]
     return {
         "Votes of people": f"{votes:,} of {known}" if votes else "",
         "Agreement of people": agreeing,
-        "Votes in no group": ", ".join(f"{of[0]:,} without {name} ({of[1]})" for name, of in without.items()),
+        "Votes in no group": ungrouped_votes(run),
         "No gap between groups": f"{', '.join(no_gap)} (fewer than two groups of at least {MIN_PEOPLE} people)"
         if no_gap
         else "",

@@ -349,3 +349,16 @@ def number_text(estimate: Estimate) -> str:
     if value == DASH:
         return "no overall number"
     return f"{value} % [{low}, {high}]" if low else f"{value} %"
+
+
+def ungrouped_votes(run: Run) -> str:
+    """Say how many votes are in no group, since their person has no value of an attribute; empty if there are none."""
+    counts = {
+        name: [run.count(f"{what}_without_group", attribute=name) for what in ("annotations", "annotators")]
+        for name in run.names("attribute", "annotations_without_group")
+    }
+    return ", ".join(
+        f"{votes:,} without {name} ({plural(people, 'person', 'people')})"
+        for name, (votes, people) in counts.items()
+        if votes
+    )
