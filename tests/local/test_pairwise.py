@@ -47,7 +47,7 @@ def published_source(group: Group) -> tuple[str, list[str]]:
     if len(group.prompt) == 1:
         return group.prompt[0]["content"], list(group.responses)
     source = (
-        "Write each <Response i> of the assistant in this conversation.\n"
+        "Write each <Response i> of the assistant in this conversation."
         "USER: hi\nAssistant: <Response 1>\nUSER: origami or tea?\nAssistant: <Response 2>"
     )
     return source, [f"<Response 1>: Hello.\n<Response 2>: {text}" for text in group.responses]

@@ -290,6 +290,19 @@ def test_a_model_of_steps_is_known_by_its_architecture(tmp_path: Path) -> None:
     )
 
 
+def test_skywork_marks_every_line_as_it_stands(tmp_path: Path) -> None:
+    """Its `prepare_input` splits at each newline, and leaves in empty lines and spaces."""
+    folder = save_process_model(tmp_path / "model", "skywork")
+    model = load_classifier(folder, aggregation="mean")
+    answers = ["origami\n\n  drumming with a dog\n", "\norigami", "  origami", "origami"]
+    group = Group("q", user("a quiet hobby"), answers)
+    [rewards] = score(model, [group]).scores
+    published = [sum(steps) / len(steps) for steps in published_steps(folder, "skywork", group, "float32")]
+    assert rewards == pytest.approx(published, abs=1e-4)
+    with pytest.raises(LocalError, match=r"^An answer to the prompt q has no step"):
+        score(model, [Group("q", user("a quiet hobby"), ["\n \n"])])
+
+
 def in_steps(number: int, between: str) -> list[Group]:
     """The first answer of each prompt up to each of its steps, with these steps."""
     groups = []

@@ -224,6 +224,22 @@ def test_qwen3_reranker_gets_query_and_document(language_models: Folders) -> Non
     )
 
 
+def test_a_template_of_the_whole_input_may_take_its_place(
+    language_models: Folders, written: Callable[[str], Path]
+) -> None:
+    """As the card writes it: a fixed end, whatever `add_generation_prompt` is, and two messages by their places."""
+    form = "<|user|>\n<Query>: {}\n<Document>: {}</s>\n<|assistant|>\n<think>\n\n</think>\n\n"
+    file = written(form.format("{{ messages[0]['content'] }}", "{{ messages[1]['content'] }}") + "{{ '' }}")
+    model = loaded(language_models(), **RERANKER, chat_template=file)
+    group = Group("q", user("a quiet hobby"), ["origami", "drumming"])
+    plain, tokenizer = load_plainly(AutoModelForCausalLM, language_models()), model.template.tokenizer
+    truth = []
+    for response in group.responses:
+        ids = tokenizer(form.format("a quiet hobby", response), add_special_tokens=False)["input_ids"]
+        truth.append(float(last_logits(plain, ids)[[*model.template.labels]].softmax(-1)[0]))
+    assert score(model, [group]).scores[0] == pytest.approx(truth, abs=1e-4)
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "several tokens": ({"positive_token": "Yes please"}, TEMPLATE, r"'Yes please' is not a single token after the end"),
     "joined to the template": (

@@ -26,6 +26,7 @@ from pluralbench_local.weights import ModelFiles
 PAIRRM_TOKENS = 2048
 """Tokens of PairRM's longest training texts: 1,224 of the prompt, and 412 of each response."""
 PREFIXES = ("<|source|>", "<|candidate1|>", "<|candidate2|>")
+INSTRUCTION = "Write each <Response i> of the assistant in this conversation."
 """What begins prompt, first and second response."""
 
 
@@ -107,7 +108,7 @@ class PairRMTemplate(Template):
     """Prompt and both responses of PairRM, each encoded by itself behind its prefix.
 
     Source: reward-bench `pairrm.py`, `tokenize_pair` and `tokenize_conv_pair`. Its texts of several turns begin with an
-    instruction in other words.
+    instruction in other words, so that the probabilities of such pairs differ from the published code's.
     """
 
     def render(self, messages: Sequence[Message], *, opening: bool = False) -> str:
@@ -117,7 +118,7 @@ class PairRMTemplate(Template):
         earlier = [message["content"] for message in prompt[:-1] if message["role"] == "assistant"]
         if not earlier:
             return PREFIXES[0] + "\n".join(message["content"] for message in prompt) + pair["content"]
-        lines, answered = ["Write each <Response i> of the assistant in this conversation."], 0
+        lines, answered = list[str](), 0
         for message in prompt:
             if message["role"] == "assistant":
                 answered += 1
@@ -128,7 +129,12 @@ class PairRMTemplate(Template):
         _, first, second = _split(PREFIXES[0] + pair["content"])
         before = "".join(f"<Response {number}>: {text}\n" for number, text in enumerate(earlier, 1))
         last = f"<Response {answered + 1}>: "
-        return PREFIXES[0] + "\n".join(lines) + pair_of_texts(f"{before}{last}{first}", f"{before}{last}{second}")
+        return (
+            PREFIXES[0]
+            + INSTRUCTION
+            + "\n".join(lines)
+            + pair_of_texts(f"{before}{last}{first}", f"{before}{last}{second}")
+        )
 
     def encode(self, texts: Sequence[str], *, add_special_tokens: bool = True) -> "Iterator[array[int]]":
         """Yield the token ids of rendered texts, whose three parts get the tokenizer's special tokens each."""

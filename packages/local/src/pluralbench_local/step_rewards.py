@@ -23,6 +23,8 @@ class StepReading:
             written into the text, which is tokenized as a whole; turn: each step is a message of the user, and the mark
             is the reply to it. Read are the last token of a mark, or the token before a reply.
         split: Text between the steps of an answer; empty for blank lines.
+        whole: Whether a step is all that is between two separators, spaces and empty parts included. Default: steps are
+            stripped, and what is empty is none.
         label: What a reward head's logits say of a step: logit:K, softmax:K or sigmoid:K.
         positive: Of a language model the token that speaks for a step; the score is its softmax with `negative`.
         negative: The token against it.
@@ -34,6 +36,7 @@ class StepReading:
     mark: str
     form: StepForm = "token"
     split: str = ""
+    whole: bool = False
     label: str | None = None
     positive: str | None = None
     negative: str | None = None
@@ -58,6 +61,7 @@ PROCESS_REWARDS: Mapping[ProcessRewardName, StepReading] = MappingProxyType(
         "skywork-prm": StepReading(
             "\n",
             split="\n",
+            whole=True,
             label="sigmoid:0",
             chat_template=_plain(r"'\n'"),
             architectures=("Qwen2ForPrmModel",),

@@ -30,14 +30,17 @@ class Part(NamedTuple):
     ends: tuple[int, ...] = ()
 
 
-def split_steps(answer: str, between: str = "") -> list[str]:
-    """Split an answer into its steps; what is empty is none.
+def split_steps(answer: str, between: str = "", *, whole: bool = False) -> list[str]:
+    """Split an answer into its steps; an answer without text has none.
 
     Args:
         answer: The answer.
         between: Text between steps; empty for blank lines.
+        whole: See `StepReading`.
     """
     steps = answer.split(between) if between else BLANK_LINES.split(answer)
+    if whole:
+        return steps if answer.strip() else []
     return [step.strip() for step in steps if step.strip()]
 
 
@@ -72,9 +75,9 @@ def _parts(
     name: str, messages: Sequence[Message], answer: str | Sequence[str], reading: StepReading, template: Template
 ) -> list[Part]:
     if isinstance(answer, str):
-        steps = split_steps(answer, reading.split)
+        steps = split_steps(answer, reading.split, whole=reading.whole)
     else:
-        steps = [step.strip() for step in answer]
+        steps = [step if reading.whole else step.strip() for step in answer]
         _check_steps(name, steps, reading)
     if not steps:
         raise LocalError(f"An answer to the prompt {name} has no step, so it has no process reward; leave it out.")
@@ -85,7 +88,7 @@ def _check_steps(name: str, steps: Sequence[str], reading: StepReading) -> None:
     """Raise `LocalError` for an empty step, and for one with the mark in its text, which would be read as its end."""
     mark = "" if reading.form == "turn" else reading.mark.strip()
     for number, step in enumerate(steps):
-        if not step:
+        if not step.strip():
             raise LocalError(f"Step {number} of the answer to the prompt {name} is empty; leave the answer out.")
         if mark and mark in step:
             raise LocalError(
@@ -97,7 +100,7 @@ def _check_steps(name: str, steps: Sequence[str], reading: StepReading) -> None:
 def _marked_by_tokens(messages: Sequence[Message], steps: Sequence[str], mark: str, template: Template) -> list[Part]:
     """Each step and each mark apart (TRL `prm_trainer.py`, `tokenize_row`)."""
     before, after = _around("".join(step + mark for step in steps), messages, template)
-    marked = [part for step in steps for part in (Part(step), Part(mark, (len(mark),)))]
+    marked = [part for step in steps for part in (Part(step), Part(mark, (len(mark),))) if part.text]
     return [Part(before), *marked, Part(after)]
 
 

@@ -122,7 +122,8 @@ def token_template(source: LocalModel, template: Template) -> Template:
     )
     texts = [template.conversation([{"role": "user", "content": PROMPT}], response) for response in RESPONSES]
     tail = _common_tail(texts)
-    if template.tokenizer.chat_template != reading.chat_template:
+    asks_itself = reading.needs_question and not reading.question
+    if reading.chat_template is None and not asks_itself:  # else a template is of the model's whole format
         _check_opening(template, texts[0])
     if reading.ends_turn:
         _check_end_of_turn(template, texts[0])
