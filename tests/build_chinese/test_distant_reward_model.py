@@ -233,6 +233,16 @@ def test_a_missing_extra_is_told_before_anything_is_asked(
     assert server.requests == []
 
 
+def test_a_judge_that_cannot_be_called_is_noticed_before_the_training(
+    run: Run, project: Project, trainings: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words, server = project
+    monkeypatch.delenv("JUDGE_KEY")
+    status, said = run(*words, "--out", "out")
+    assert (status, "needs a key; set the environment variable JUDGE_KEY" in said) == (2, True), said
+    assert (trainings, server.requests) == ([], [])
+
+
 @pytest.mark.heavy
 def test_every_variant_is_trained_and_measured(
     run: Run, project: Project, trainings: list[Path], monkeypatch: pytest.MonkeyPatch

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import Backend, CannedBackend, Ledger, Replay, chat_backend, recording
+from pluralbench_calls.chat import check_endpoint
 from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
 from pluralbench_release.audit import check_audits
 from pluralbench_release.errors import BuildError
@@ -167,10 +168,10 @@ def _judge_part(
     check_disjoint(loaded.rows, parts, "is to be voted on")
     distant = recipe.reward if recipe.preference.distant else None
     human = reward_model.with_ranked_pairs(people[PREFERENCE])
+    backend: Backend = Replay() if replaying else _judge(recipe, ledger)  # a missing key costs no training
     rewards = None
     if distant is not None:  # first: an error here costs no votes
         rewards = reward_model.rewards(loaded.rows, human, distant, ledger, work, cluster, replaying=replaying)
-    backend: Backend = Replay() if replaying else _judge(recipe)
     limits = recipe.connection.limits()
     cast = votes(loaded.rows, taxonomy, recipe.judge, backend, ledger, limits=limits, seed=recipe.seed)
     if cast.height and cast["mark"].null_count() == cast.height:
@@ -189,9 +190,10 @@ def _judge_part(
     return JudgedPart(recipe.judge.model, loaded.rows, cast, rewards, preferences, loaded.source)
 
 
-def _judge(recipe: ChineseRecipe) -> Backend:
+def _judge(recipe: ChineseRecipe, ledger: Ledger) -> Backend:
     if recipe.judge is None or recipe.judge.provider == "recorded":
         return CannedBackend(recorded_votes, NO_RECORDED_VOTE)
+    check_endpoint(recipe.judge, recipe.connection, ledger)
     return chat_backend(recipe.judge, recipe.connection)
 
 

@@ -16,6 +16,7 @@ from pluralbench_calls import (
     chat_request,
     strip_thinking,
 )
+from pluralbench_calls.chat import check_endpoint
 
 from build_personalized.prompts import PROMPT_VERSION, Side, answer_messages
 from build_personalized.recipe import PersonalizedRecipe
@@ -41,10 +42,15 @@ REFUSAL_SPAN = 160  # characters at the beginning of an answer that are searched
 SIDES: tuple[Side, ...] = ("chosen", "rejected")
 
 
-def answer_backend(recipe: PersonalizedRecipe) -> Backend:
-    """Return the backend that serves the recipe's model."""
+def answer_backend(recipe: PersonalizedRecipe, ledger: Ledger) -> Backend:
+    """Return the backend that serves the recipe's model.
+
+    Raises:
+        CallsError: The endpoint cannot be reached, or the key is missing: noticed before profiles are ranked.
+    """
     if recipe.llm.provider == "hand-written":
         return CannedBackend(_sample_answers, SAMPLE_ONLY)
+    check_endpoint(recipe.llm, recipe.connection, ledger)
     return chat_backend(recipe.llm, recipe.connection)
 
 

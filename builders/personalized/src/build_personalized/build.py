@@ -53,7 +53,7 @@ def build(
         loaded = load(recipe.source, workspace.work)
         with recording(workspace.work, workspace.ledgers, retry_errors=retry_errors) as calls:
             recorded = Replay() if replay is not None else None
-            writer, scorer = recorded or answer_backend(recipe), recorded or ranker
+            writer, scorer = recorded or answer_backend(recipe, calls.ledger), recorded or ranker
 
             ranked = rank_profiles(loaded.questions, calls.ledger, ranker, scorer)
             with_aspects, no_aspects = add_aspects(ranked, recipe, calls.ledger, writer)

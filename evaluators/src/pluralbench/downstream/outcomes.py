@@ -86,8 +86,8 @@ class OutcomeJudge(NamedTuple):
         Raises:
             CallsError: The endpoint cannot be reached, or the key is missing or not accepted.
         """
-        if self.judge is not None and not (ledger and ledger.has_answer_from(self.judge.model.provider)):
-            check_endpoint(self.judge.model, self.judge.connection)
+        if self.judge is not None:
+            check_endpoint(self.judge.model, self.judge.connection, ledger)
 
     def values(self, candidates: Sequence[JudgedCandidate], ledger: Ledger, *, seed: int) -> pl.DataFrame:
         """Judge candidates.

@@ -15,6 +15,7 @@ from pluralbench_calls.backends.openai import OpenAIChat
 from pluralbench_calls.batches.backend import OpenAIBatches
 from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.errors import CallsError
+from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.limits import Limits, Price
 from pluralbench_calls.logprobs import TOP
 from pluralbench_calls.loops import run
@@ -254,14 +255,21 @@ def chat_backend(model: ChatModel, connection: ConnectionConfig) -> Backend:
     )
 
 
-def check_endpoint(model: ChatModel, connection: ConnectionConfig) -> None:
+def check_endpoint(model: ChatModel, connection: ConnectionConfig, ledger: Ledger | None = None) -> None:
     """Check before other work that the endpoint of a model can be reached and takes the key (`Endpoint.check`).
 
     A model in this process, and calls that go to a file or come from one, need no endpoint.
 
+    Args:
+        model: The model.
+        connection: The connection to it.
+        ledger: Ledger of its calls. A model that has answered before is not asked.
+
     Raises:
         CallsError: It cannot be reached, or the key is missing or not accepted.
     """
+    if ledger is not None and ledger.has_answer_from(model.provider):
+        return
     if connection.base_url is not None and connection.pending is None and not connection.results:
         backend = chat_backend(model, connection)
         if isinstance(backend, Endpoint):
