@@ -147,3 +147,17 @@ def test_what_the_ledger_holds_already_counts_as_spent(tmp_path: Path) -> None:
             ask([question("hi", max_tokens=5)], ledger, OpenAIChat(server.base_url), limits=limits)
         assert not server.requests
         assert ask([question("another")], ledger, OpenAIChat(server.base_url), limits=limits) == [held]
+
+
+def test_the_calls_ahead_and_their_cost_are_printed_before_the_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A quarter of the bytes of a request, at most 10 tokens of a reply; recorded calls and free ones are left out."""
+    requests = [question("x" * 4000, sample=number, max_tokens=10) for number in range(3)]
+    with Ledger(tmp_path / "ledger") as ledger:
+        ask(requests[:1], ledger, Charging(), label="votes")
+        assert "ahead" not in capsys.readouterr().err
+        ask(requests, ledger, Charging(), label="votes", limits=Limits(price=Price(input=1000.0, output=2000.0)))
+        printed = capsys.readouterr().err
+    dollars = float(printed.partition("2 votes are ahead, for at most about $")[2].partition(".\n")[0])
+    assert 2 * (1000 * 1000 + 10 * 2000) / 1e6 <= dollars <= 2 * (1050 * 1000 + 10 * 2000) / 1e6

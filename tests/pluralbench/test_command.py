@@ -142,7 +142,7 @@ def test_a_judge_is_told_with_its_bias(run: Command, data: Path, tmp_path: Path)
     with serve(lambda *_: Reply("[[A]]")) as server:
         words = ("judge", "j", "--benchmark", "pairs", "--data", data, "--base-url", server.base_url)
         status, said, error = run(*words, "--out", tmp_path / "run", "--price", "0.25/2", "--max-cost", "1")
-    assert (status, error) == (0, "")
+    assert (status, error) == (0, "12 verdicts are ahead, for at most about $0.01.\n")
     assert "Verdict changed with answer order: 6 of 6 pairs." in said
     detail = run("report", tmp_path / "run", "--detail")[1]
     assert "The judge chose the first response: 100% of its valid verdicts" in " ".join(detail.split())

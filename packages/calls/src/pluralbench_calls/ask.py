@@ -14,7 +14,7 @@ from pluralbench_calls.batches.files import BatchStore
 from pluralbench_calls.errors import CallsError, Interrupted, RequestFailed
 from pluralbench_calls.first_replies import FirstReplies
 from pluralbench_calls.ledger import Ledger
-from pluralbench_calls.limits import Limits, Price, Throttle, max_completion_tokens
+from pluralbench_calls.limits import BYTES_PER_TOKEN, FREE, Limits, Price, Throttle, max_completion_tokens
 from pluralbench_calls.loops import run
 from pluralbench_calls.prefixes import PrefixQueue
 from pluralbench_calls.records import (
@@ -28,6 +28,7 @@ from pluralbench_calls.records import (
 )
 
 MAX_MESSAGE_LENGTH = 300  # characters of a server's message
+LEAST_COST = 0.01  # US dollars that are worth a line
 MAX_REJECTIONS = 3  # rejections without any answer that stop a run, because all requests share the problem
 MAX_FAILURES = 5  # different prompts in a row that the server does not answer, which stop a run
 TOO_LARGE = "413"  # HTTP status for a request that is too long for the server
@@ -97,6 +98,7 @@ def ask(
                 else:
                     _check_batches(missing, ledger, backend, meter)
                 if missing:
+                    _log_cost(missing, backend, limits.price, label)
                     guard = _RejectionGuard(ledger, missing, first, received, answered=answered)
                     run(_send_all(missing, ledger, backend, limits, meter, guard))
         except (CallsError, KeyboardInterrupt) as cause:
@@ -107,6 +109,19 @@ def ask(
             raise type(error)(f"{error} {recorded}{hint}.") from (None if error is cause else cause)
     answers = ledger.find(unique)
     return [answers[request.key] for request in requests]
+
+
+def _log_cost(missing: Sequence[Request], backend: Backend, price: Price, label: str) -> None:
+    """Print what requests cost at most, if the price is known, before the first is sent."""
+    if price == FREE:
+        return
+    if isinstance(backend, PackingBackend) and not isinstance(backend, OpenAIBatches):
+        units = float(sum(map(backend.size, missing)))
+    else:
+        units = sum(map(max_prompt_tokens, missing)) / BYTES_PER_TOKEN
+    dollars = price.cost(round(units), sum(max_completion_tokens(request.body) for request in missing))
+    if dollars >= LEAST_COST:
+        log_status(f"{len(missing):,} {label} are ahead, for at most about ${dollars:,.2f}.")
 
 
 def _notice_cuts(
@@ -173,7 +188,7 @@ async def _send_all(
 ) -> None:
     size = backend.size if isinstance(backend, PackingBackend) else max_prompt_tokens
     throttle = Throttle(limits, size, spent=limits.price.cost(*ledger.usage()))
-    throttle.charge_uncounted(missing, ledger.uncounted())
+    throttle.charge_uncounted(missing, ledger.uncounted(request.provider for request in missing))
     failures: list[CallsError] = []
     waiting: set[asyncio.Task[float]] = set()
 

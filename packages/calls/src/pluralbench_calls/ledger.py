@@ -128,10 +128,11 @@ class Ledger:
         """Return the keys of the calls that the server did not answer in any try; see `NOT_ANSWERED`."""
         return {key for (key,) in self._rows(f"SELECT key FROM calls WHERE {FAILED}")}  # noqa: S608 - the same
 
-    def uncounted(self) -> int:
-        """Count the answers without token counts."""
-        query = "SELECT count(*) FROM calls WHERE outcome <> 'error' AND prompt_tokens = 0 AND completion_tokens = 0"
-        return int(self._rows(query)[0][0])
+    def uncounted(self, providers: Iterable[str] | None = None) -> int:
+        """Count the answers without token counts of these providers (default: all); rankings by BM25 are free."""
+        query = "SELECT provider FROM calls WHERE outcome <> 'error' AND prompt_tokens = 0 AND completion_tokens = 0"
+        wanted = None if providers is None else set(providers)
+        return sum(wanted is None or provider in wanted for (provider,) in self._rows(query))
 
     def _rows_of(self, names: str, keys: Sequence[str]) -> list[Row]:
         marks = ", ".join("?" * len(keys))
