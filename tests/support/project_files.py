@@ -113,6 +113,12 @@ def voted(folder: Path) -> None:
         for k in range(3)
     ]
     chinese.write_rows(folder / "opinions.jsonl", votes)
+    with (folder / "votes.csv").open("w", encoding="utf-8", newline="") as file:
+        table = csv.DictWriter(
+            file, ["prompt", "answer_a", "answer_b", "vote", "person", "country"], extrasaction="ignore"
+        )
+        table.writeheader()
+        table.writerows(row | {"vote": {"A better": "A", "B better": "B"}.get(row["vote"], "same")} for row in votes)
     later = {"second_prompt": "And milk?", "second_answer_a": "No.", "second_answer_b": "A little."}
     first = {"first_answer_a": "Boil it.", "first_answer_b": "For two minutes.", "first_choice": "answer_b"}
     chats = [
