@@ -4,10 +4,12 @@ import json
 import shutil
 import tomllib
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pluralbench_local
 import polars as pl
 import pytest
@@ -17,9 +19,11 @@ from filelock import FileLock
 from html_runs import Read
 from markdown_it import MarkdownIt
 from pluralbench.downstream import study as steps
+from pluralbench.downstream.correlate import correlate
+from pluralbench.downstream.score_series import ScoreSeries
 from pluralbench.downstream.study import Study, load_study
 from pluralbench.reports.html.page import html_report
-from pluralbench.reports.sections import loaded_study_section, study_findings
+from pluralbench.reports.sections import loaded_study_section, study_findings, study_section
 from pluralbench.results.finding import find_runs
 from pluralbench.studying import study
 from pluralbench_policies import PolicyError
@@ -131,6 +135,22 @@ def test_the_page_of_runs_has_a_section_of_the_study_with_its_findings_once(done
     text, _ = html_report(runs._replace(runs=[]))
     assert "Policy: optimization" not in text
     assert "1 study." in text
+
+
+def test_the_page_says_why_there_is_no_correlation_and_which_model_has_fewer_pairs(done: Study) -> None:
+    names = [model.name for model in done.recipe.models]
+    equal, ranked = (ScoreSeries("s", "m", names, np.array(scores)) for scores in ([0.0] * 4, [1.0, 2.0, 3.0, 4.0]))
+    models = list(done.recipe.models)
+    training = models[-1].train
+    assert training is not None
+    models[-1] = models[-1].model_copy(update={"train": training.model_copy(update={"pairs": 999})})
+    recipe = done.recipe.model_copy(update={"models": tuple(models)})
+    section = study_section(replace(done, recipe=recipe, correlations={"best-of-n": correlate(ranked, equal)}))
+    assert any(
+        "all reward models have the same score on the benchmark, or the same" in one for one in section.sentences
+    )
+    assert not any("this study has none" in one for one in section.sentences)
+    assert sum(", not 999, since the sample has no more." in note for note in section.notes) == 1
 
 
 def test_a_study_without_a_step_has_a_section_that_says_so(done: Study, tmp_path: Path) -> None:
