@@ -6,8 +6,17 @@ from typing import Any
 import pytest
 import torch
 from case_marks import heavy
-from pluralbench_local import score
-from reward_models import conversation_ids, differences, load_classifier, make_groups, make_tokenizer, work_of
+from pluralbench_local import LocalError, score
+from reward_models import (
+    TEMPLATE,
+    conversation_ids,
+    differences,
+    load_classifier,
+    make_groups,
+    make_tokenizer,
+    save_classifier,
+    work_of,
+)
 from transformers import AutoConfig, AutoModelForSequenceClassification
 
 TINY: dict[str, Any] = {
@@ -55,3 +64,12 @@ def test_scores_are_those_of_each_conversation_alone(
     work = work_of(scored)
     assert (work.batches == sum(len(set(group.responses)) for group in groups)) == (kind != "bert")
     assert ("batches one conversation each, since" in capsys.readouterr().err) == (kind != "bert")
+
+
+def test_a_template_longer_than_the_positions_is_probed_with_other_texts(tmp_path: Path) -> None:
+    template = "word " * 2000 + TEMPLATE
+    folder = save_classifier(tmp_path, "gpt2", tokenizer=make_tokenizer(template=template))
+    model = load_classifier(folder)
+    assert model.record().settings == {}
+    with pytest.raises(LocalError, match=r"have conversations of more than 1,024 tokens"):
+        score(model, make_groups(1))

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 HELLO = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day. How are you?"}]
 QUESTION = [{"role": "user", "content": "Name a quiet hobby for rainy days."}]
 ANSWERS = ("Chess.", "Origami, because paper is cheap.\n\nA square sheet and a flat table are all that it needs.")
-LONGEST = 10**6  # tokens: no probe is cut
+LONGEST = 10**6  # tokens: more than any probe has
 # Largest difference of the same computation, relative to the largest number.
 SAME = {torch.float32: 1e-3, torch.float16: 0.01}
 SAME_IN_BFLOAT16 = 0.03
@@ -44,10 +44,12 @@ def probe_conversations(template: Template, model: "PreTrainedModel") -> list[To
 
     They differ in their length, and in their turns if the template has several.
     """
+    # RoBERTa's table has two more rows than positions.
+    limit = (getattr(model.config.get_text_config(), "max_position_embeddings", None) or LONGEST) - 2
     for turns in ([*HELLO, *QUESTION], QUESTION):
         groups = [Group("short", QUESTION, list(ANSWERS)), Group("long", turns, list(ANSWERS[:1]))]
         try:
-            return [tokens for each in tokenize(groups, template, LONGEST, "error") for tokens in each.conversations]
+            return [tokens for each in tokenize(groups, template, limit, "error") for tokens in each.conversations]
         except LocalError:
             continue
     return plain_conversations(model)
