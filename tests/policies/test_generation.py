@@ -172,10 +172,11 @@ def test_another_checkpoint_has_other_requests(tmp_path: Path, policy: str) -> N
     described = [
         LocalModel(name=policy, dtype="bfloat16"),
         LocalModel(name=policy, chat_template=template),
+        LocalModel(name=policy, date="2025-01-02"),
         LocalModel(name=policy),
     ]
     keys = {requests_for(chat_model_of(one), prompts(1), 1)[0].key for one in described}
-    assert len(keys) == 3
+    assert len(keys) == 4
     with pytest.raises(
         CallsError, match=r"A request is for policy@.* of transformers, but the loaded model is policy@"
     ):
@@ -330,6 +331,11 @@ def test_a_prompt_is_rendered_by_the_models_own_template(policy: str, tmp_path: 
         for extra in ({}, {"chat_template_kwargs": {"mark": "!"}}, {"add_generation_prompt": False}, {"top_k": 5})
     }
     assert len(keys) == 4
+
+
+def test_a_template_writes_a_fixed_date(policy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert rendered(policy, tmp_path, ROLES[:1], "{{ strftime_now('%Y-%m-%d') }}") == "2024-07-26"
+    assert "policy writes the date 2024-07-26." in capsys.readouterr().err
 
 
 def test_a_template_that_refuses_or_leaves_out_a_role_is_named(policy: str, tmp_path: Path) -> None:

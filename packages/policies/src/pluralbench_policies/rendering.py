@@ -10,8 +10,9 @@ from pluralbench_calls.records import PROMPT_TOO_LONG
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
 from pluralbench_local.models import load_config, load_tokenizer
+from pluralbench_local.rendering import date_settings
 from pluralbench_local.scoring import UNLIMITED, token_limit
-from pluralbench_runs import canonical_json
+from pluralbench_runs import canonical_json, log_status
 
 from pluralbench_policies.decoding import DecodingParams, Sample
 from pluralbench_policies.language_models import FIELDS, TEMPLATE_FIELDS, TOKEN_LIMITS, LanguageModel, identity
@@ -149,4 +150,7 @@ class Rendering:
 
     @cached_property
     def _template(self) -> Template:
-        return Template(load_tokenizer(self._source))
+        tokenizer = load_tokenizer(self._source)
+        for date in date_settings(tokenizer).values():
+            log_status(f"The chat template of {self._source.name} writes the date {date}.")
+        return Template(tokenizer)
