@@ -60,7 +60,7 @@ def test_only_the_first_question_of_a_conversation_is_a_post(tmp_path: Path) -> 
 
 def test_any_table_with_its_columns_named(tmp_path: Path) -> None:
     rows = [
-        {"who": 7, "asked": "Second?", "best": "a", "rejected": "b", "id": "x", "when": 10},
+        {"who": 7, "asked": "Second?", "best": "a", "rejected": "b", "id": "x", "when": 10, "tags": [1, "a", [2]]},
         {"who": 7, "asked": "First?", "best": "a", "rejected": "b", "id": "y", "when": 9},
     ]
     names = {"user": "who", "prompt": "asked", "chosen": "best", "order": "when"}

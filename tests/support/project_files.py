@@ -118,7 +118,9 @@ def voted(folder: Path) -> None:
             file, ["prompt", "answer_a", "answer_b", "vote", "person", "country"], extrasaction="ignore"
         )
         table.writeheader()
-        table.writerows(row | {"vote": {"A better": "A", "B better": "B"}.get(row["vote"], "same")} for row in votes)
+        table.writerows(
+            row | {"vote": {"A better": "A", "B better": "B"}.get(str(row["vote"]), "same")} for row in votes
+        )
     later = {"second_prompt": "And milk?", "second_answer_a": "No.", "second_answer_b": "A little."}
     first = {"first_answer_a": "Boil it.", "first_answer_b": "For two minutes.", "first_choice": "answer_b"}
     chats = [

@@ -80,7 +80,8 @@ def load(
     Raises:
         SourceError: The table lacks a column, or a cell has a wrong type.
     """
-    tables = read_tables(location, split="all")
+    needed = {columns.get(name, name) for name in COLUMNS}
+    tables = read_tables(location, split="all", needed=needed.__contains__)
     rows: list[dict[str, Any]] = []
     drops: list[tuple[str, str, str, str]] = []
     for original, frame in tables.frames.items():
