@@ -193,7 +193,7 @@ TOLD_BY = {
 FILLED_IN = {
     **dict.fromkeys(("DIR", "OLD", "NEW", "A", "B"), "dist/personalized-rewardbench"),
     "ORG/NAME": "org/name",
-    "ORG/NAME@v1.1.0": "org/name@v1.1.0",
+    "ORG/NAME@v0.1.0": "org/name@v0.1.0",
     "MODEL": "path/to/model",
     "Skywork/Skywork-Reward-V2-Llama-3.2-1B": "path/to/model",
     "dist/beer-rewardbench": "dist/personalized-rewardbench",
@@ -319,8 +319,8 @@ def _make(folder: Path, forked: Command) -> None:
 
 @pytest.fixture(scope="session")
 def _published(made: Path, forked: Command) -> None:
-    """The Hub has `org/name` as v1.1.0."""
-    words = ("publish", FILLED_IN["DIR"], "org/name", "--create", "--private", "--tag", "v1.1.0")
+    """The Hub has `org/name` as v0.1.0."""
+    words = ("publish", FILLED_IN["DIR"], "org/name", "--create", "--private")
     done = forked("pluralbench-release", *words, cwd=made)
     assert done.returncode == 0, done.stdout
 
@@ -428,7 +428,7 @@ def test_a_command_runs(
         shutil.rmtree(project / "runs")  # they make the runs that other commands read
     words = [release_digest(project / FILLED_IN["DIR"]) if word == "HEX" else word for word in words]
     assert not [word for word in words if re.fullmatch(r"[A-Z/]{3,}", word)], "a word in capitals is to be filled in"
-    if {"org/name", "org/name@v1.1.0"} & {*words}:
+    if {"org/name", "org/name@v0.1.0"} & {*words}:
         request.getfixturevalue("_published")
     done = forked(*words, cwd=project)
     assert done.returncode == (75 if "--pending" in words else 0), done.stdout + done.stderr
