@@ -89,7 +89,8 @@ def test_replies_that_vote_keep_their_numbers(pairs: Callable[..., Rows], tmp_pa
     assert kept.votes is not None
     assert kept.votes.replies["id"].n_unique() == 6
     assert kept.estimate("accuracy_of_votes", k=3).value == kept.headline.value
-    assert kept.estimate("accuracy_of_votes", k=1).n == whole.estimate("accuracy_of_votes", k=1).n - 2
+    counts = [one.estimate("accuracy_of_votes", k=1).n or 0 for one in (whole, kept)]
+    assert counts == [8, 6]
 
 
 def test_a_persona_judge_has_its_numbers_too(tmp_path: Path) -> None:
