@@ -1,5 +1,6 @@
 """Results on the Hub: runs as a dataset that loads, and numbers on a model's card."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
@@ -342,36 +343,71 @@ OTHERS = """---
 # Ours.
 license: mit
 tags: [b, a]
+base_model: &base org/base  # not a guess
 model-index:
 - name: First
+  note: of ours
   results:
-  - task: {type: text-classification}
+  - task: {type: text-classification, of: us}
     dataset: {name: Tea, type: tea}
-    metrics: [{type: accuracy, value: 0.5}]
+    metrics: [{type: accuracy, value: 0.5, seed: 1}]
+    by: us
+  - task: {type: text-classification}
+    dataset: {name: Coffee, type: coffee}
+    metrics: []
+# When it was made.
 date: 2024-01-02
+version: 1.10
+model_name: Ours
+again: *base
 ---
 Text.
 
 ---
 A rule.
 """
+LAST = "model-index" + OTHERS.partition("model-index")[2].partition("# When")[0]
 
 
+@pytest.mark.parametrize("others", [OTHERS, OTHERS.replace("---\n", "---  \n", 2), OTHERS.replace(LAST, "") + LAST])
 @pytest.mark.parametrize("line_break", ["\n", "\r\n"])
-def test_other_keys_results_and_text_of_a_card_stay(
-    run_of: Callable[..., Run], tmp_path: Path, line_break: str
+def test_all_of_a_card_but_its_results_stays_as_it_is_written(
+    run_of: Callable[..., Run], tmp_path: Path, line_break: str, others: str
 ) -> None:
+    if others.endswith(LAST):
+        others = others.removesuffix(LAST).replace("---\nText", f"{LAST}---\nText")
     path = tmp_path / "README.md"
-    path.write_text(OTHERS.replace("\n", line_break), encoding="utf-8", newline="")
+    path.write_text(others.replace("\n", line_break), encoding="utf-8", newline="")
     for _ in range(2):
         write_model_card([run_of("a")], str(tmp_path))
     card = path.read_bytes().decode()
-    before, after = (yaml.safe_load(text.split("---")[1]) for text in (OTHERS, card))
-    [index] = after.pop("model-index")
-    assert [one["dataset"]["type"] for one in index["results"]][:2] == ["tea", "pairs"]
-    assert after | {"model-index": 0} == before | {"model-index": 0}
-    assert index["name"] == "First"
-    assert card.endswith("Text.\n\n---\nA rule.\n".replace("\n", line_break))
+    before, after = (yaml.safe_load(text.split("---")[1])["model-index"] for text in (others, card))
+    assert after[0]["results"][:2] == before[0]["results"]
+    assert {one["dataset"]["type"] for one in after[0]["results"][2:]} == {"pairs"}
+    assert after[0] | {"results": 0} == before[0] | {"results": 0}
+    kept = others.replace("\n", line_break).partition(LAST.replace("\n", line_break))
+    assert card.startswith(kept[0])
+    assert card.endswith(kept[2])
+
+
+@pytest.mark.parametrize(
+    ("card", "said"),
+    [
+        ("---\rlicense: mit\r---\rText", "README.md begins with --- but its YAML has no end"),
+        ("---\nmodel-index:\n- {name: a}\n- {name: b}\n---\n", "`model-index` has 2 models (a, b), none or several"),
+        ("---\nmodel-index: &a\n- {name: a}\nb: *a\n---\n", "README.md cannot be read (found undefined alias"),
+        ("---\nmodel-index:\n- {name: a, results: [5]}\n---\n", "README.md cannot be read"),
+        ("---\n- a\n---\n", "README.md cannot be read (it has no keys)"),
+    ],
+)
+def test_a_card_that_cannot_be_changed_without_a_loss_is_refused(
+    run_of: Callable[..., Run], tmp_path: Path, card: str, said: str
+) -> None:
+    path = tmp_path / "README.md"
+    path.write_bytes(card.encode())
+    with pytest.raises(RunError, match=re.escape(said)):
+        write_model_card([run_of("a")], str(tmp_path))
+    assert path.read_bytes() == card.encode()
 
 
 def test_runs_are_found_once_and_only_below_the_folder(run_of: Callable[..., Run], tmp_path: Path) -> None:

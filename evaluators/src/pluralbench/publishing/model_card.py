@@ -1,10 +1,13 @@
 """Evaluation results of runs on a model card and in a model's evaluation file."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any
 
-from huggingface_hub import EvalResult, EvalResultEntry, ModelCard, ModelCardData
+import yaml
+from huggingface_hub import EvalResult, EvalResultEntry
+from huggingface_hub.repocard_data import eval_results_to_model_index
 from pluralbench_release.commits import (
     Head,
     Proposal,
@@ -30,6 +33,10 @@ if TYPE_CHECKING:
 CARD = "README.md"
 LEVEL = 0.95
 TITLE = "Add evaluation results of PluralBench"
+INDEX = "model-index"
+FRONT_MATTER = re.compile(r"(\s*---[ \t]*\r?\n)(.*?)(^---[ \t]*(?:\r?\n|\Z))", re.DOTALL | re.MULTILINE)
+COMMENTS = re.compile(r"(?:\r?\n[ \t]*(?:#[^\n]*)?)*\Z")
+REST_OF_LINE = re.compile(r"\A[ \t]*(?:#[^\n]*)?(?:\n|\Z)")
 
 
 def write_model_card(runs: Sequence[Run], model: str, source: str | None = None) -> list[str]:
@@ -173,7 +180,7 @@ def eval_results(run: Run) -> list[EvalResult]:
 
 
 def with_results(card: str | None, results: Sequence[EvalResult], name: str, where: str) -> str:
-    """Return the text of a model card with these results; its other keys, results and text stay.
+    """Return the text of a model card with these results; its other keys, results and text stay as they are written.
 
     Args:
         card: Text of the card; None for a model without one.
@@ -182,26 +189,70 @@ def with_results(card: str | None, results: Sequence[EvalResult], name: str, whe
         where: Name of the card in errors.
 
     Raises:
-        RunError: If the card's YAML cannot be read.
+        RunError: If the card's YAML cannot be read, or cannot be changed without a loss.
     """
     text = f"# {escape_markdown(name)}\n" if card is None else card.removeprefix("\ufeff")
+    block = FRONT_MATTER.match(text)
+    if block is None and text.lstrip().startswith("---"):
+        raise RunError(f"{where} begins with --- but its YAML has no end; put a line of --- behind it, by itself.")
+    begin, written, end = block.groups() if block else ("---\n", "", "---\n")
+    newline = "\r\n" if begin.endswith("\r\n") else "\n"
     try:
-        changed = ModelCard(text if text.lstrip().startswith("---") else f"---\n{{}}\n---\n{text}")
-        data, new = cast("ModelCardData", changed.data), {_key(result) for result in results}
-        data.eval_results = [*(one for one in data.eval_results or [] if _key(one) not in new), *results]
-        data.model_name = data.model_name or name
-    except (ValueError, TypeError, YAMLError, RecursionError) as error:
+        changed = _with_index(written, results, name, newline)
+    except (ValueError, TypeError, AttributeError, LookupError, YAMLError, RecursionError) as error:
         raise RunError(f"{where} cannot be read ({one_line(error, 200)}); fix its YAML.") from None
-    return str(changed)
+    return begin + changed + end + (text[block.end() :] if block else text)
 
 
-def _key(result: EvalResult) -> tuple[object, ...]:
-    """Identify a result without its value and the commit of its dataset."""
-    return (
-        result.dataset_type,
-        result.dataset_config,
-        result.dataset_split,
-        result.task_type,
-        result.metric_type,
-        result.metric_name,
-    )
+def _with_index(written: str, results: Sequence[EvalResult], name: str, newline: str) -> str:
+    """Return the YAML of a card with results; only its `model-index` is written anew."""
+
+    def dumped(value: object) -> str:
+        return str(yaml.safe_dump(value, allow_unicode=True, sort_keys=False, width=1000, line_break=newline))
+
+    data = yaml.safe_load(written) or {}
+    if not isinstance(data, dict):
+        raise TypeError("it has no keys")
+    wanted = data | {INDEX: _index(data.get(INDEX) or [], results, name)}
+    root: Any = yaml.compose(written, yaml.SafeLoader)
+    before, after = written.rstrip() and written.rstrip() + newline, ""
+    for key, value in root.value if data else []:
+        if key.value == INDEX:
+            # To the parser, a value lasts until the next key: comments between the two stay.
+            value_end = key.start_mark.index + len(
+                COMMENTS.sub("", written[key.start_mark.index : value.end_mark.index])
+            )
+            before, after = written[: key.start_mark.index], REST_OF_LINE.sub("", written[value_end:], count=1)
+    changed = dumped(wanted) if data and root.flow_style else before + dumped({INDEX: wanted[INDEX]}) + after
+    if dumped(yaml.safe_load(changed)) != dumped(wanted):
+        raise ValueError(f"other keys depend on how `{INDEX}` is written")
+    return changed
+
+
+def _index(models: list[Any], results: Sequence[EvalResult], name: str) -> list[Any]:
+    """Return a card's `model-index` with results; what is not replaced stays, with keys that nothing here knows."""
+    [own] = eval_results_to_model_index(name, list(results))
+    if not models:
+        return [own]
+    places = [place for place, model in enumerate(models) if model.get("name") == name] or [*range(len(models))]
+    if len(places) > 1:
+        names = ", ".join(str(model.get("name")) for model in models)
+        raise ValueError(f"its `{INDEX}` has {len(models)} models ({names}), none or several of them named {name}")
+    new = [key for result in own["results"] for key in _keys(result)]
+    kept = []
+    for result in models[places[0]].get("results") or []:
+        metrics = result.get("metrics") or []
+        left = [metric for metric, key in zip(metrics, _keys(result), strict=True) if key not in new]
+        if left == metrics:
+            kept.append(result)
+        elif left:
+            kept.append(result | {"metrics": left})
+    changed = models[places[0]] | {"results": [*kept, *own["results"]]}
+    return [*models[: places[0]], changed, *models[places[0] + 1 :]]
+
+
+def _keys(result: dict[str, Any]) -> list[tuple[object, ...]]:
+    """Identify the metrics of a result without their values and the commit of their dataset."""
+    dataset, task = result.get("dataset") or {}, result.get("task") or {}
+    place = *(dataset.get(name) for name in ("type", "config", "split")), task.get("type")
+    return [(*place, metric.get("type"), metric.get("name")) for metric in result.get("metrics") or []]
