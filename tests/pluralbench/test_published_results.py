@@ -12,7 +12,8 @@ from huggingface_hub import HfApi, eval_result_entries_to_yaml
 from live_hub import Fault, Hub
 from made_runs import changed, keep, scored
 from pluralbench.commands.app import main
-from pluralbench.publishing.evaluation_file import evaluation_entries
+from pluralbench.errors import RunError
+from pluralbench.publishing.evaluation_file import READ_ERRORS, evaluation_entries, read_entries, with_entries
 from pluralbench.publishing.model_card import eval_results
 from pluralbench.results.runs import Run
 
@@ -67,9 +68,13 @@ def test_what_others_published_is_shown_apart_and_what_cannot_be_read_is_named(
         "theirs/nothing": {"value": float("nan")},
         "theirs/other": {"notes": notes.replace("Overall", "Accuracy")},
         "theirs/rule": {"notes": f"{notes} by weights"},
+        "theirs/list": {"notes": [16**3000]},
     }
-    for name, changes in unlike.items():
-        model(hub, name, file_of(mine, **changes))
+    files = {name: file_of(mine, **changes) for name, changes in unlike.items()}
+    # YAML also has numbers to the base 16, of more digits than Python writes.
+    files["theirs/list"] = files["theirs/list"].replace(str(16**3000).encode(), b"0x" + b"f" * 6000)
+    for name, file in files.items():
+        model(hub, name, file)
     model(hub, "theirs/gone", file_of(mine))
     hub.faults.append(Fault("HEAD", "/theirs/gone/resolve", 403, times=9))
 
@@ -84,7 +89,7 @@ def test_what_others_published_is_shown_apart_and_what_cannot_be_read_is_named(
     assert status == 0, said
     assert f"2 results on {DATASET} from models' repositories and pull requests on the Hub, in percent" in said
     lines = [line for line in said.splitlines() if line.startswith("Not shown: ")]
-    assert {line.split()[2] for line in lines} == {*unlike, "theirs/gone"}
+    assert {line.split()[2] for line in lines} == {*files, "theirs/gone"}
     page = Read((tmp_path / "site/index.html").read_text(encoding="utf-8"))
     shown = page.text[page.text.index("Published on the Hub, not checked") :]
     assert shown.index("theirs/proposed") < shown.index("theirs/tuned")
@@ -113,3 +118,24 @@ def test_a_dataset_without_a_leaderboard_or_without_runs_is_refused(
     status, said = run(*words)
     assert (status, f"Error: {sentence}" in said, said.count("\n")) == (2, True, 1), said
     assert not (tmp_path / "site").exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- &a0 [lol, lol]\n" + "".join(f"- &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 12)),
+        "- &a0 {b: 1}\n" + "".join(f"- &a{n} {{<<: [{', '.join([f'*a{n - 1}'] * 10)}]}}\n" for n in range(1, 12)),
+        "- {}\n" * 300_000,
+        "[" * 100_000,
+        "a: 1",
+    ],
+)
+def test_entries_that_could_be_of_any_length_are_refused(text: str) -> None:
+    with pytest.raises(READ_ERRORS):
+        read_entries(text)
+
+
+def test_an_evaluation_file_with_a_number_that_cannot_be_written_is_refused() -> None:
+    text = "- {dataset: {id: a/b, task_id: c}, value: 0x" + "f" * 6000 + "}\n"
+    with pytest.raises(RunError, match=r"m cannot be read \(Exceeds the limit"):
+        with_entries(text, [], "m")

@@ -1,9 +1,9 @@
 """Results on a dataset that others published on the Hub, for the page of a leaderboard."""
 
 from collections.abc import Collection, Sequence
+from datetime import date
 from typing import NamedTuple
 
-import yaml
 from huggingface_hub import EvalResultEntry, parse_eval_result_entries
 from pluralbench_release import ReleaseError
 from pluralbench_release.commits import Remote, text_at
@@ -13,7 +13,7 @@ from pluralbench_runs import one_line, plural
 from pluralbench_runs.meters import progress
 
 from pluralbench.errors import RunError
-from pluralbench.publishing.evaluation_file import EVALUATION_FILE, Notes, parse_notes
+from pluralbench.publishing.evaluation_file import EVALUATION_FILE, READ_ERRORS, Notes, parse_notes, read_entries
 from pluralbench.reports.tables import Column, Row, Table
 from pluralbench.reports.writing import Report
 from pluralbench.results.runs import Run
@@ -47,8 +47,8 @@ class ResultFile(NamedTuple):
         revision = "main" if self.pull_request is None else f"refs/pr/{self.pull_request}"
         try:
             text = text_at(Remote(self.model, "model"), revision, self.path)
-            return parse_eval_result_entries(yaml.safe_load(text or ""))
-        except (ReleaseError, yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError):
+            return parse_eval_result_entries(read_entries(text))
+        except (ReleaseError, *READ_ERRORS):
             return None
 
 
@@ -127,15 +127,21 @@ def _read_notes(entry: EvalResultEntry, rules: Collection[str]) -> Notes | str:
     """Return the notes of an entry, or why its value is not an overall number in percent by one of these rules."""
     notes, value = parse_notes(entry.notes), entry.value
     if notes is None:
-        return f"its notes do not state metric, unit and rule as PluralBench writes them: {one_line(entry.notes)}"
+        return f"its notes do not state metric, unit and rule as PluralBench writes them: {_shown(entry.notes)}"
     if notes.metric.partition(",")[0].lower() != OVERALL or notes.rule not in rules:
         return f"its number is another one: {one_line(f'{notes.metric}; {notes.rule}')}"
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 100:
-        return f"its value is not a number in percent: {one_line(value)}"
+        return f"its value is not a number in percent: {_shown(value)}"
     return notes
 
 
 def _row(file: ResultFile, entry: EvalResultEntry, notes: Notes) -> Row:
-    settings, commit, date = notes.metric.partition(", ")[2], entry.dataset_revision or "", entry.date or ""
-    texts = (settings, notes.counts, notes.rule, str(commit)[:12], str(date)[:10], file.place)
+    settings, commit, day = notes.metric.partition(", ")[2], entry.dataset_revision or "", entry.date or ""
+    texts = (settings, notes.counts, notes.rule, _shown(commit)[:12], _shown(day)[:10], file.place)
     return Row(file.model, [entry.value / 100, *map(one_line, texts)])
+
+
+def _shown(value: object) -> str:
+    """A value of an entry on one line; of what may be of any length, such as a list or a number, only its type."""
+    short = value is None or isinstance(value, str | float | date) or (isinstance(value, int) and abs(value) < 10**15)
+    return one_line(value) if short else f"({type(value).__name__})"

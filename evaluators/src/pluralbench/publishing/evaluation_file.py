@@ -1,7 +1,7 @@
 """Results of runs as `.eval_results/pluralbench.yaml`, which the Hub reads for the leaderboards of datasets."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, eval_result_entries_to_yaml, parse_eval_result_entries
@@ -12,6 +12,8 @@ from pluralbench.errors import RunError
 
 EVALUATION_FILE = ".eval_results/pluralbench.yaml"
 UNIT, RULE = "; percent; ", "; rule: "
+MAX_CHARACTERS, MAX_DEPTH = 10**6, 50
+READ_ERRORS = (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError)
 
 
 class Notes(NamedTuple):
@@ -69,12 +71,32 @@ def with_entries(text: str | None, entries: Sequence[EvalResultEntry], where: st
     new = {_key(entry) for entry in entries}
     try:
         # Others' entries stay as they are written, with keys that this version of the client does not know.
-        kept = [one for one in yaml.safe_load(text or "") or [] if _key(*parse_eval_result_entries([one])) not in new]
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        kept = [one for one in read_entries(text) if _key(*parse_eval_result_entries([one])) not in new]
+        return yaml.safe_dump(
+            [*kept, *eval_result_entries_to_yaml(list(entries))], allow_unicode=True, sort_keys=False, width=1000
+        )
+    except READ_ERRORS as error:
         raise RunError(f"{where} cannot be read ({one_line(error, 200)}); fix or delete it.") from None
-    return yaml.safe_dump(
-        [*kept, *eval_result_entries_to_yaml(list(entries))], allow_unicode=True, sort_keys=False, width=1000
-    )
+
+
+def read_entries(text: str | None) -> list[Any]:
+    """Return the entries of an evaluation file as they are written. Raises one of `READ_ERRORS`."""
+    text = text or ""
+    if len(text) > MAX_CHARACTERS:
+        raise ValueError(f"it has more than {MAX_CHARACTERS:,} characters")
+    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    depth = 0
+    for event in yaml.parse(text, loader):
+        # A few aliases of aliases can stand for any amount of text.
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("it has YAML aliases")  # noqa: TRY004 - of the file, not of an argument
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ValueError(f"it is nested more than {MAX_DEPTH} deep")
+    entries = yaml.load(text, loader) or []  # noqa: S506 - of the safe loaders
+    if not isinstance(entries, list):
+        raise TypeError("it is not a list of entries")
+    return entries
 
 
 def _notes(result: EvalResult) -> str:
