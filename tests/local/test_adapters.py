@@ -181,6 +181,17 @@ def edit(folder: Path, **settings: Any) -> None:
         ({"base_model_name_or_path": "../gone"}, r"of the base model '\.\./gone', which is not a folder here; give"),
         ({"peft_type": "NEWER"}, "has the type 'NEWER', which the installed peft does not know"),
         ({"task_type": "TOKEN_CLS"}, "is for the task 'TOKEN_CLS', which gives no reward"),
+        ({"peft_type": ["LORA"]}, r"has the type \['LORA'\], which the installed peft does not know"),
+        ({"task_type": {"a": 1}}, "is for the task {'a': 1}, which gives no reward"),
+        (
+            {"target_modules": "(([a-z_.0-9]*)*)*x"},
+            r"sets the expression .* which may be matched without end; list the",
+        ),
+        ({"exclude_modules": "(a|a)+x"}, "which may be matched without end"),
+        ({"rank_pattern": {".*" * 9 + "x": 8}}, "which may be matched without end"),
+        ({"init_lora_weights": "pissa_niter_100000000"}, "sets `init_lora_weights` to .* more rounds than 1,000"),
+        ({"layer_replication": [[0, 2]] * 10_000}, "sets `layer_replication` to more than 1,000 layers"),
+        ({"layer_replication": [5]}, "sets `layer_replication` to more than 1,000 layers, or to what is none"),
         ({"use_newer_lora": True}, "sets `use_newer_lora`, which the installed peft does not support"),
         ({"target_modules": ["nowhere"]}, "cannot be merged into its base"),
         ({"r": 8}, "cannot be merged into its base .*size mismatch"),
@@ -192,6 +203,15 @@ def test_an_adapter_that_does_not_fit(adapters: Adapters, settings: dict[str, An
     folder = adapters(task_type="SEQ_CLS", target_modules=BACKBONE)
     edit(folder, **settings)
     with pytest.raises(LocalError, match=message):
+        load(str(folder), device="cpu")
+
+
+@pytest.mark.parametrize("shape", [(), (0, 64), (1,)])
+def test_a_head_of_an_odd_shape_is_refused(adapters: Adapters, shape: tuple[int, ...]) -> None:
+    folder = adapters(task_type="SEQ_CLS", target_modules=BACKBONE)
+    file = folder / "adapter_model.safetensors"
+    save_file(load_file(file) | {"base_model.model.score.weight": torch.ones(shape)}, file)
+    with pytest.raises(LocalError, match=r"has the shape \(.*\), not a row of numbers for each label"):
         load(str(folder), device="cpu")
 
 

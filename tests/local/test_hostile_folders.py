@@ -1,5 +1,6 @@
 """Model folders that would run code, take all memory or tell nothing apart: a sentence before they score."""
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -132,3 +133,14 @@ def test_responses_that_render_alike_are_counted_and_refused_where_all_do(folder
         LocalError, match=r"^The chat template makes the same tokens of .* in all 1 items; give another one as"
     ):
         score(cut, groups[:1])
+
+
+def test_a_panic_of_the_tokenizers_library_is_an_error_of_this_model(folder: Path) -> None:
+    path = folder / "tokenizer.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    pattern = {"Regex": r"(a+)+$|(\w+\s?)+x$"}
+    split = {"type": "Split", "pattern": pattern, "behavior": "Isolated", "invert": False}
+    content["pre_tokenizer"] = {"type": "Sequence", "pretokenizers": [split, content["pre_tokenizer"]]}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    with pytest.raises(LocalError, match="The tokenizer fails on a text"):
+        score(load_classifier(str(folder)), [Group("q", user("a" * 40 + "!"), ["words " * 30 + "!"])])

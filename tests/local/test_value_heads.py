@@ -241,6 +241,18 @@ Change = Callable[[dict[str, torch.Tensor]], dict[str, torch.Tensor]]
             r"The layers of the head v_head\.summary of HERE have shapes that do not follow one another .*\.",
         ),
         (
+            lambda tensors: tensors | {"v_head.summary.weight": torch.ones(0, 64)},
+            r"The tensor v_head\.summary\.\w+ of HERE has the shape .* no reward is computed; save the head again\.",
+        ),
+        (
+            lambda tensors: tensors | {"v_head.summary.weight": torch.ones(1, 64, dtype=torch.int64)},
+            r"The tensor v_head\.summary\.weight of HERE has the shape \(1, 64\) and the type torch\.int64, .*",
+        ),
+        (
+            lambda tensors: tensors | {"v_head.summary.bias": torch.ones(3)},
+            r"The tensor v_head\.summary\.bias of HERE has the shape \(3,\) and the type torch\.float32, .*",
+        ),
+        (
             lambda tensors: {name: tensor for name, tensor in tensors.items() if not name.startswith("v_head")},
             r"HERE has no weights for score\.weight, so what it computes would be random; .*",
         ),

@@ -27,6 +27,8 @@ DOWNLOADED = ["*.json", "*.jinja", "*.model", "*.txt", *WEIGHT_FILES, "value_hea
 PREFIX = "base_model.model."
 HEAD = re.compile(r"^(score|classifier)\.(out_proj\.)?weight$")
 HEAD_MODULES = {"score", "classifier"}
+REPEATS = re.compile(r"[*+{]")
+MOST = 1000  # rounds of an initialization, or layers
 TASKS = {None, "SEQ_CLS", "CAUSAL_LM", "FEATURE_EXTRACTION"}
 
 
@@ -111,8 +113,15 @@ class Adapter:
 
     @property
     def labels(self) -> int | None:
-        """The number of labels of the adapter's own head; None if it has none."""
-        return next((len(tensor) for tensor in self.head.values()), None)
+        """The number of labels of the adapter's own head; None if it has none. Raises as `weights`."""
+        for name, tensor in self.head.items():
+            if tensor.dim() != 2 or not len(tensor):
+                raise LocalError(
+                    f"The head of the adapter {self.name} ({name}) has the shape {tuple(tensor.shape)}, not a row of "
+                    "numbers for each label."
+                )
+            return len(tensor)
+        return None
 
 
 def find_adapter(name: str, revision: str | None, base: str | None) -> Adapter | None:
@@ -189,11 +198,11 @@ def check_adapter(adapter: Adapter) -> None:
     except ImportError:
         raise LocalError(f"Adapters need an extra: {install_command('pluralbench-local', 'lora')}.") from None
     kind, task = adapter.config.get("peft_type"), adapter.config.get("task_type")
-    if kind not in PEFT_TYPE_TO_CONFIG_MAPPING:
+    if not isinstance(kind, str) or kind not in PEFT_TYPE_TO_CONFIG_MAPPING:
         raise LocalError(
             f"The adapter {adapter.name} has the type {kind!r:.80}, which the installed peft does not know."
         )
-    if task not in TASKS:
+    if not isinstance(task, str | None) or task not in TASKS:
         raise LocalError(f"The adapter {adapter.name} is for the task {task!r:.80}, which gives no reward.")
     known = PEFT_TYPE_TO_CONFIG_MAPPING[kind].__dataclass_fields__
     unknown = sorted(key for key, value in adapter.config.items() if value and key not in known)
@@ -202,6 +211,7 @@ def check_adapter(adapter: Adapter) -> None:
             f"The {ADAPTER_FILE} of {adapter.name} sets `{(unknown or ['megatron_config'])[0]}`, which the installed "
             "peft does not support; try a newer version."
         )
+    _check_effort(adapter)
     try:
         check_model(adapter.base, LocalError, revision=adapter.base_revision)
     except UserError as error:
@@ -211,6 +221,27 @@ def check_adapter(adapter: Adapter) -> None:
             f"The base model {adapter.base} of the adapter {adapter.name} cannot be found ({one_line(error, 300)}); if "
             "it has moved, give its folder, or its name on the Hub, as `base=...`."
         ) from None
+
+
+def _check_effort(adapter: Adapter) -> None:
+    """Raise `LocalError` for settings with which PEFT may compute without end."""
+    config, found = adapter.config, ""
+    keys = [key for name in ("rank_pattern", "alpha_pattern") for key in (config.get(name) or ())]
+    for expression in (config.get("target_modules"), config.get("exclude_modules"), *keys):
+        # PEFT matches each with each module's name. Repeated groups and many repetitions may try all ways to split it.
+        if isinstance(expression, str) and (re.search(r"\)[*+{]", expression) or len(REPEATS.findall(expression)) > 4):
+            found = f"the expression {expression!r:.60}, which may be matched without end; list the modules' names"
+    if any(int(number) > MOST for number in re.findall(r"\d{1,18}", str(config.get("init_lora_weights")))):
+        found = f"`init_lora_weights` to {config['init_lora_weights']!r:.60}, more rounds than {MOST:,}; train it again"
+    ranges = config.get("layer_replication") or []
+    try:
+        layers = sum(int(end) - int(start) for start, end in ranges)
+    except (TypeError, ValueError):
+        layers = MOST + 1
+    if layers > MOST or len(ranges) > MOST:
+        found = f"`layer_replication` to more than {MOST:,} layers, or to what is none; merge it into its base"
+    if found:
+        raise LocalError(f"The {ADAPTER_FILE} of {adapter.name} sets {found}.")
 
 
 def merge(model: Any, adapter: Adapter, weights: dict[str, Any]) -> Any:
@@ -230,7 +261,7 @@ def merge(model: Any, adapter: Adapter, weights: dict[str, Any]) -> Any:
     from peft import PeftConfig, get_peft_model
     from peft.utils import get_peft_model_state_dict, set_peft_model_state_dict
 
-    rows = next((len(weights[name]) for name in _embeddings(model) if name in weights), None)
+    rows = next((weights[name].shape[:1].numel() for name in _embeddings(model) if name in weights), None)
     if rows is not None and rows != model.get_input_embeddings().num_embeddings:
         model.resize_token_embeddings(rows, mean_resizing=False)
     try:

@@ -109,8 +109,9 @@ class Template:
             )
         except Exception as error:  # noqa: BLE001 - a template is a program and may raise anything
             roles = ", ".join(message["role"] for message in messages)
+            why = str(error) or type(error).__name__
             raise LocalError(
-                f"The chat template fails on a conversation with the roles {roles} ({error}); give another one as "
+                f"The chat template fails on a conversation with the roles {roles} ({why}); give another one as "
                 "`chat_template=...`."
             ) from None
         if self.eos is None or opening:
@@ -131,7 +132,10 @@ class Template:
         # `verbose=False`: `tokenize` handles conversations that are too long, so the tokenizer need not warn.
         try:
             batch = self.tokenizer(list(texts), add_special_tokens=add_special_tokens, verbose=False)["input_ids"]
-        except Exception as error:  # noqa: BLE001 - what `tokenizers` raises
+        except BaseException as error:
+            # `tokenizers` raises anything, and a panic of its Rust code, such as of an expression, is no `Exception`.
+            if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+                raise
             raise LocalError(
                 f"The tokenizer fails on a text ({one_line(error)}); use the model's own tokenizer."
             ) from None

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from logging import ERROR, getLogger
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, cast
 
 import torch
@@ -363,7 +364,9 @@ def load_or_raise(what: str, source: LocalModel, load: Callable[[], Any]) -> Any
     except UserError:
         raise
     except Exception as error:  # noqa: BLE001 - transformers may raise anything
-        message = one_line(error, 300)
+        message = one_line(error, 300) or type(error).__name__
+        if isinstance(error, UnpicklingError):  # torch's own words advise to run the code
+            message = "its weights are a pickle of more than tensors, which may run code; save them as safetensors"
         if "trust_remote_code" in str(error):
             raise LocalError(
                 f"{source.name} comes with Python code, which would run with your rights; read it, and if you trust it "

@@ -313,16 +313,25 @@ def _head(family: HeadFamily, prefix: str, files: ModelFiles) -> tuple[RewardHea
     """Build a head, and return the width of the hidden states that it reads."""
     name, names = files.source.name, _layers(prefix, files.shapes)
     small = {"normalizer.mean", "normalizer.var"}
-    tensors = files.tensors({*names, *(f"{one.removesuffix('weight')}bias" for one in names), *small})
+    tensors = files.tensors({*names, *map(_bias, names), *small})
     shapes = [tuple(tensors[one].shape) for one in names]
     chained = all(len(shape) == 2 for shape in shapes) and all(a[0] == b[1] for a, b in pairwise(shapes))
     if not chained:
         raise LocalError(
             f"The layers of the head {prefix} of {name} have shapes that do not follow one another ({shapes})."
         )
+    for one, tensor in tensors.items():
+        expected = next((shape[:1] for layer, shape in zip(names, shapes, strict=True) if one == _bias(layer)), None)
+        if one in small:
+            continue
+        if not tensor.is_floating_point() or not tensor.numel() or expected not in {None, tuple(tensor.shape)}:
+            raise LocalError(
+                f"The tensor {one} of {name} has the shape {tuple(tensor.shape)} and the type {tensor.dtype}, with "
+                "which no reward is computed; save the head again."
+            )
     layers: list[nn.Module] = []
     for one in names:
-        bias = tensors.get(f"{one.removesuffix('weight')}bias")
+        bias = tensors.get(_bias(one))
         outputs, inputs = tensors[one].shape
         layer = nn.Linear(inputs, outputs, bias=bias is not None, dtype=tensors[one].dtype)
         layer.weight.data = tensors[one]
@@ -333,6 +342,10 @@ def _head(family: HeadFamily, prefix: str, files: ModelFiles) -> tuple[RewardHea
         layers = [layer.to(getattr(torch, files.source.dtype)) for layer in layers]
     finish, outputs = family.finish(shapes[-1][0], files.config.to_dict(), tensors)
     return RewardHead([*layers, *finish], outputs), shapes[0][1]
+
+
+def _bias(weight: str) -> str:
+    return f"{weight.removesuffix('weight')}bias"
 
 
 def _body(source: LocalModel, family: HeadFamily, files: ModelFiles) -> "PreTrainedModel":
