@@ -283,6 +283,7 @@ def test_attributes_make_a_persona(tmp_path: Path) -> None:
     ("annotations", "columns", "said"),
     [
         ({}, PAIR, "`vote` or `columns` says where the votes are"),
+        ({"vote": ""}, PAIR, "`vote` or `columns` names a column by an empty text"),
         ({"columns": ["a"], "annotator": "who"}, PAIR, "require `vote`"),
         ({"vote": "v", "same_people": True}, PAIR, "`same_people` is of `columns`"),
         ({"vote": "v", "by_person": True}, PAIR, "`by_person` requires"),

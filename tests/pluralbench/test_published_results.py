@@ -1,7 +1,9 @@
 """`leaderboard --from-hub`: results that others published stand beside the runs, marked as not checked."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -13,6 +15,7 @@ from live_hub import Fault, Hub
 from made_runs import changed, keep, scored
 from pluralbench.commands.app import main
 from pluralbench.errors import RunError
+from pluralbench.leaderboard import published
 from pluralbench.publishing.evaluation_file import READ_ERRORS, evaluation_entries, read_entries, with_entries
 from pluralbench.publishing.model_card import eval_results
 from pluralbench.results.runs import Run
@@ -68,13 +71,9 @@ def test_what_others_published_is_shown_apart_and_what_cannot_be_read_is_named(
         "theirs/nothing": {"value": float("nan")},
         "theirs/other": {"notes": notes.replace("Overall", "Accuracy")},
         "theirs/rule": {"notes": f"{notes} by weights"},
-        "theirs/list": {"notes": [16**3000]},
     }
-    files = {name: file_of(mine, **changes) for name, changes in unlike.items()}
-    # YAML also has numbers to the base 16, of more digits than Python writes.
-    files["theirs/list"] = files["theirs/list"].replace(str(16**3000).encode(), b"0x" + b"f" * 6000)
-    for name, file in files.items():
-        model(hub, name, file)
+    for name, changes in unlike.items():
+        model(hub, name, file_of(mine, **changes))
     model(hub, "theirs/gone", file_of(mine))
     hub.faults.append(Fault("HEAD", "/theirs/gone/resolve", 403, times=9))
 
@@ -89,7 +88,7 @@ def test_what_others_published_is_shown_apart_and_what_cannot_be_read_is_named(
     assert status == 0, said
     assert f"2 results on {DATASET} from models' repositories and pull requests on the Hub, in percent" in said
     lines = [line for line in said.splitlines() if line.startswith("Not shown: ")]
-    assert {line.split()[2] for line in lines} == {*files, "theirs/gone"}
+    assert {line.split()[2] for line in lines} == {*unlike, "theirs/gone"}
     page = Read((tmp_path / "site/index.html").read_text(encoding="utf-8"))
     shown = page.text[page.text.index("Published on the Hub, not checked") :]
     assert shown.index("theirs/proposed") < shown.index("theirs/tuned")
@@ -139,3 +138,13 @@ def test_an_evaluation_file_with_a_number_that_cannot_be_written_is_refused() ->
     text = "- {dataset: {id: a/b, task_id: c}, value: 0x" + "f" * 6000 + "}\n"
     with pytest.raises(RunError, match=r"m cannot be read \(Exceeds the limit"):
         with_entries(text, [], "m")
+
+
+@pytest.mark.parametrize("odd", [10**15, 16**6000, -(16**6000), [16**6000], {"a": 1}], ids=range(5))
+def test_an_entry_of_any_value_is_named_in_a_few_words(mine: Run, odd: Any) -> None:
+    entry = evaluation_entries(eval_results(mine), "2026-01-01", None)[0]
+    rules = {mine.config.benchmark.rule}
+    for place, said in (("value", "its value is not a number in percent: ("), ("notes", "its notes do not state")):
+        reason = published._read_notes(replace(entry, **{place: odd}), rules)
+        assert str(reason).startswith(said)
+        assert len(str(reason)) < 200

@@ -426,3 +426,18 @@ def test_what_was_only_begun_binds_no_other_recipe(target: Path) -> None:
     build(target)
     assert data(target) == "data"
     assert not work_of(target).exists()
+
+
+@pytest.mark.parametrize("fresh", [False, True])
+def test_a_link_to_a_directory_stays_and_the_directory_is_replaced(target: Path, fresh: bool) -> None:
+    folder = target.with_name("elsewhere")
+    target.symlink_to(folder)
+    for text in ("first", "second"):
+        build(target, text=text, fresh=fresh)
+        assert target.is_symlink()
+        assert data(folder) == text
+
+
+def test_a_link_to_itself_is_refused(target: Path) -> None:
+    target.symlink_to(target.name)
+    assert str(target) in refusal(target)

@@ -219,6 +219,8 @@ class Annotations(FrozenModel):
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
+        if "" in {self.vote, *self.columns}:
+            raise ValueError("`vote` or `columns` names a column by an empty text; write its name")
         if self.vote is None and not self.columns:
             raise ValueError("`vote` or `columns` says where the votes are; name one of them")
         of_objects = self.annotator is not None or bool({*self.attributes.values()} - {VOTE_COLUMN})

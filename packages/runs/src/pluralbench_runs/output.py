@@ -171,21 +171,24 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
 
 
 def resolve_output_path(target: Path) -> Path:
-    """Return the path of an output directory, resolved if it does not end in a name (`.`, `..`).
+    """Return the path of an output directory, resolved if it is a link or does not end in a name (`.`, `..`).
 
     Raises:
-        OutputError: `target` is or contains the current directory, which replacing it would remove.
+        OutputError: `target` is or contains the current directory, which replacing it would remove; or a link to
+            itself.
     """
     try:
         resolved, current = target.resolve(), Path.cwd()
     except FileNotFoundError:  # the current directory was removed, so it cannot be in the way
         return target
+    except (RuntimeError, OSError):  # a loop of links; which of the two depends on the version of Python
+        raise OutputError(f"{target} is a link to itself; remove it, or choose another output directory.") from None
     if resolved == current or resolved in current.parents:
         raise OutputError(
             f"{target} is or contains the current directory, and an output directory is replaced as a whole; "
             "choose another output directory."
         )
-    return resolved if target.name in {"", ".."} else target
+    return resolved if target.name in {"", ".."} or target.is_symlink() else target
 
 
 def _clear(work: Path) -> None:
