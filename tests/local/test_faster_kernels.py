@@ -12,9 +12,21 @@ from pluralbench_local import attention, gates, score
 from pluralbench_local.attention import attend_blocked, attend_fused, float32_is_faster
 from pluralbench_local.packing import Tokens, pack
 from pluralbench_rewards import Group, Mode
-from reward_models import Folders, classifier_alone, differences, load_classifier, make_groups, undecided, user, work_of
+from reward_models import (
+    Folders,
+    classifier_alone,
+    conversation_ids,
+    differences,
+    load_classifier,
+    load_plainly,
+    make_groups,
+    make_tokenizer,
+    undecided,
+    user,
+    work_of,
+)
 from torch import nn
-from transformers import LlamaConfig
+from transformers import AutoModelForSequenceClassification, LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaMLP
 
 make_block: Any = LlamaMLP  # untyped
@@ -71,11 +83,21 @@ def test_what_several_prompts_begin_with_is_computed_once(classifiers: Folders, 
     assert undecided(scored.scores, alone) == 0
 
 
-@pytest.mark.heavy
-def test_exact_is_one_at_a_time_to_the_bit_in_single_precision(classifiers: Folders) -> None:
-    folder = classifiers("llama", hidden_size=128, intermediate_size=256)
-    groups = [Group(one.id, user(f"{RULES} {one.id}"), one.responses) for one in make_groups(3, number=6)]
-    alone = classifier_alone(folder, groups)
+@pytest.mark.parametrize(
+    "architecture", ["llama", *heavy("mistral", "gemma2", "gemma3", "mixtral", "qwen2-moe", "phimoe")]
+)
+def test_exact_is_one_at_a_time_to_the_bit_in_single_precision(classifiers: Folders, architecture: str) -> None:
+    folder = classifiers(architecture)
+    groups = [*make_groups(3, number=4), Group("long", user("a quiet hobby " * 60), ["drumming " * 20, "tea"])]
+    plain, tokenizer = load_plainly(AutoModelForSequenceClassification, folder), make_tokenizer()
+    with torch.inference_mode():
+        alone = [
+            [
+                float(plain(input_ids=torch.tensor([conversation_ids(tokenizer, group, text)])).logits[0, 0])
+                for text in group.responses
+            ]
+            for group in groups
+        ]
     for budget in (None, 300):
         assert score(load_classifier(folder), groups, mode="exact", token_budget=budget).scores == alone
 

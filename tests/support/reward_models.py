@@ -60,6 +60,14 @@ LINEAR = {
     "moe_intermediate_size": 32,
     "shared_expert_intermediate_size": 32,
 }
+EXPERTS = SIZES | {
+    "num_experts": 4,
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 32,
+    "shared_expert_intermediate_size": 32,
+    "sliding_window": None,
+}
 MAMBA = {"num_hidden_layers": 2, "mamba_d_ssm": 64, "mamba_n_heads": 4, "mamba_d_head": 16, "mamba_d_state": 16}
 GPT2_SIZES = {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": POSITIONS, "initializer_range": 0.1}
 BERT_SIZES = {name: size for name, size in SIZES.items() if name not in {"num_key_value_heads", "head_dim"}}
@@ -70,6 +78,8 @@ ARCHITECTURES: dict[str, tuple[str, dict[str, Any]]] = {
     "gemma3": ("gemma3_text", SIZES | {"sliding_window": 16, "query_pre_attn_scalar": 16}),
     "mistral": ("mistral", SIZES | {"sliding_window": 16}),
     "mixtral": ("mixtral", SIZES | {"num_local_experts": 4, "sliding_window": None}),
+    "qwen2-moe": ("qwen2_moe", EXPERTS),
+    "phimoe": ("phimoe", EXPERTS),
     "cohere": ("cohere", SIZES | {"logit_scale": 0.25}),
     "granite": ("granite", SIZES | {"logits_scaling": 4.0, "attention_multiplier": 0.2}),
     "gpt2": ("gpt2", GPT2_SIZES),

@@ -197,14 +197,15 @@ def check_adapter(adapter: Adapter) -> None:
         from peft import PEFT_TYPE_TO_CONFIG_MAPPING
     except ImportError:
         raise LocalError(f"Adapters need an extra: {install_command('pluralbench-local', 'lora')}.") from None
+    configs: dict[str, Any] = {str(name.value): config for name, config in PEFT_TYPE_TO_CONFIG_MAPPING.items()}
     kind, task = adapter.config.get("peft_type"), adapter.config.get("task_type")
-    if not isinstance(kind, str) or kind not in PEFT_TYPE_TO_CONFIG_MAPPING:
+    if not isinstance(kind, str) or kind not in configs:
         raise LocalError(
             f"The adapter {adapter.name} has the type {kind!r:.80}, which the installed peft does not know."
         )
     if not isinstance(task, str | None) or task not in TASKS:
         raise LocalError(f"The adapter {adapter.name} is for the task {task!r:.80}, which gives no reward.")
-    known = PEFT_TYPE_TO_CONFIG_MAPPING[kind].__dataclass_fields__
+    known = configs[kind].__dataclass_fields__
     unknown = sorted(key for key, value in adapter.config.items() if value and key not in known)
     if unknown or adapter.config.get("megatron_config"):
         raise LocalError(

@@ -6,6 +6,7 @@ that are read (the last token, for a classifier) go through attention and the fe
 inherited rows come before those of the batch.
 """
 
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -113,7 +114,17 @@ def attention(
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     window = sliding_window if any(segment.num_keys > (sliding_window or 0) for segment in packed.segments) else None
     last = getattr(module, "layer_idx", None) == getattr(getattr(module, "config", None), "num_hidden_layers", 0) - 1
-    if window or softcap:
+    alone = packed.mode == "exact" and query.dtype == torch.float32  # only there the bits do not depend on the batch
+    if alone and sliding_window and not softcap:
+        output = _attend_per_segment(packed, query, key, value, scale, sliding_window)
+    elif alone and softcap and (eager := _own_eager_attention(module)) is not None:
+        output = query.new_empty(1, query.shape[2], query.shape[1], value.shape[3])
+        for rows in (slice(segment.start, segment.end) for segment in packed.segments):
+            states = query[:, :, rows], key[:, :, rows], value[:, :, rows]
+            sees = _sees(states[0].shape[2], sliding_window, query.device)
+            mask = torch.where(sees, 0.0, torch.finfo(query.dtype).min)
+            output[:, rows] = eager(module, *states, mask, scaling=scale, softcap=softcap)[0]
+    elif window or softcap:
         output = attend_blocked(packed, query, key, value, scale, last=last, window=window, cap=softcap)
     elif has_varlen_kernel(query, value):
         output = varlen_attention(packed, query, key, value, scale)
@@ -141,16 +152,34 @@ def _rows(segment: Segment, last: bool) -> range:
     return segment.reads if last else range(segment.start, segment.end)
 
 
-def _attend_per_segment(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
+def _attend_per_segment(
+    packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: float, window: int | None = None
+) -> Tensor:
     """Compute each segment as its own forward pass does: the same kernel on the same numbers."""
     output = query.new_empty(1, query.shape[2], query.shape[1], value.shape[3])
-    grouped = query.shape[1] != key.shape[1]
+    groups = query.shape[1] // key.shape[1]
     for segment in packed.segments:
         rows = slice(segment.start, segment.end)
+        q, k, v = query[:, :, rows], key[:, :, rows], value[:, :, rows]
+        # As transformers does: from the length of the window on there is a mask, and with a mask no grouped heads.
+        mask = _sees(q.shape[2], window, q.device) if window and q.shape[2] >= window else None
+        if mask is not None:
+            k, v = (heads.repeat_interleave(groups, 1) for heads in (k, v))
         output[:, rows] = nn.functional.scaled_dot_product_attention(
-            query[:, :, rows], key[:, :, rows], value[:, :, rows], is_causal=True, scale=scale, enable_gqa=grouped
+            q, k, v, mask, is_causal=mask is None, scale=scale, enable_gqa=mask is None and groups > 1
         ).transpose(1, 2)
     return output
+
+
+def _sees(length: int, window: int | None, device: torch.device) -> Tensor:
+    """Mask of the keys that each token of a conversation attends to. Shape (1, 1, length, length)."""
+    sees = torch.ones(length, length, dtype=torch.bool, device=device).tril()
+    return (sees.triu(1 - window) if window else sees)[None, None]
+
+
+def _own_eager_attention(module: nn.Module) -> Any:
+    """Return the attention of a model's own file, with which transformers computes soft caps; None if it has none."""
+    return getattr(sys.modules.get(type(module).__module__), "eager_attention_forward", None)
 
 
 def attend_fused(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: float, *, last: bool) -> Tensor:
@@ -279,6 +308,11 @@ def read_index(packed: Packed, device: torch.device, *, at_least: int = 0) -> Te
     return index
 
 
+def mixes_experts(module: nn.Module) -> bool:
+    """Return whether a token's experts are chosen: how many rows an expert multiplies depends on the whole batch."""
+    return any(weights.dim() == 3 for weights in module.parameters())
+
+
 def read_only_last_rows(layer: nn.Module) -> list[RemovableHandle]:
     """Restrict the last layer's queries, attention outputs and feed-forward block to the rows that are read.
 
@@ -286,14 +320,20 @@ def read_only_last_rows(layer: nn.Module) -> list[RemovableHandle]:
         The hooks, which undo it when removed.
     """
 
-    def gather(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    experts = mixes_experts(layer)
+
+    def current() -> Packed | None:
         packed = _current.get()
+        return None if packed is None or (experts and packed.mode == "exact") else packed
+
+    def gather(_: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        packed = current()
         if packed is None:
             return None
         return (inputs[0][:, read_index(packed, inputs[0].device, at_least=MIN_ROWS)], *inputs[1:])
 
     def scatter(_: nn.Module, __: object, output: Tensor) -> Tensor | None:
-        packed = _current.get()
+        packed = current()
         if packed is None:
             return None
         all_rows = output.new_zeros(output.shape[0], len(packed.ids), output.shape[2])

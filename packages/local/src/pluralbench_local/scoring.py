@@ -26,6 +26,7 @@ from pluralbench_runs import digest
 from torch import Tensor
 from transformers import PretrainedConfig, PreTrainedTokenizerBase
 
+from pluralbench_local.attention import mixes_experts
 from pluralbench_local.batches import Compute, Finish, Read, ScoreTable, in_batches
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, Tokenized, rendered_tokens, tokenize
@@ -334,7 +335,8 @@ def work_of(model: Runnable, limit: int) -> Work:
     unpackable = next((network.unpackable for network in model.networks if network.unpackable), "")
     strategy = "padded" if unpackable else model.options.mode
     budget = model.options.token_budget or default_budget(network)
-    if any(map(must_be_alone, model.networks)) or (unpackable and model.options.mode == "exact"):
+    shares = unpackable or any(one.dtype == torch.float32 and mixes_experts(one.model) for one in model.networks)
+    if any(map(must_be_alone, model.networks)) or (shares and model.options.mode == "exact"):
         budget = 1  # a conversation in each batch
     # Packed batches have their own attention; its name says so.
     attention = str(network.model.config._attn_implementation)  # noqa: SLF001 - it has no public name
