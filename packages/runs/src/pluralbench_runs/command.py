@@ -78,7 +78,7 @@ class Program(NamedTuple):
         words = sys.argv[1:2]
         if sys.argv[1:] == ["--version"]:
             typer.echo(self.version_line())
-            sys.exit()
+            sys.exit(0)
         named = {panel: {verb: own[verb] for verb in words if verb in own} for panel, own in self.verbs.items()}
         program = self._replace(verbs=named) if any(named.values()) else self
         run(lambda: command_of(program)(standalone_mode=False), self.distribution or self.name, mistakes=self.mistakes)

@@ -73,7 +73,7 @@ class HelpGroup(TyperGroup):
         """See `click.Command.parse_args`."""
         own = next((place for place, word in enumerate(args) if word in self.commands), len(args))
         _answer_help(ctx, self.page, args[:own])
-        if not args and self.no_args_is_help:
+        if not args and self.no_args_is_help and not ctx.resilient_parsing:
             typer.echo(page_text(self.page, ctx.command_path))
             ctx.exit(2)
         return super().parse_args(ctx, args)
