@@ -18,6 +18,7 @@ from pluralbench import compare
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.html.items import browse, decided_items, orders_of
 from pluralbench.reports.html.page import html_report, write_html
+from pluralbench.reports.html.parts import page as whole_page
 from pluralbench.reports.html.parts import table
 from pluralbench.reports.ranking import rank_sheet, ranked_table, standings
 from pluralbench.reports.runs import overview
@@ -61,6 +62,12 @@ def test_no_text_becomes_markup(page: Read) -> None:
     )
     assert not any("taken" in code for code in codes)
     assert NAMES[2] in "".join(page.words)
+
+
+def test_a_page_has_no_control_characters() -> None:
+    text = whole_page("a\x1b[31m\x00\x9b b\té", {}, lead="c\x07\r\nd")
+    assert not {sign for sign in text if not sign.isprintable()} - {"\n", "\t", "\r"}
+    assert "é" in text
 
 
 def test_items_hold_their_texts_as_they_are(page: Read) -> None:

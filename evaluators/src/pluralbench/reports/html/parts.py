@@ -31,6 +31,7 @@ from pluralbench.reports.figures.theme import with_variables
 from pluralbench.reports.tables import Column, Table, Value, format_value, marks_in
 from pluralbench.results.numbers import change, points
 
+CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; img-src data:; script-src"
 """Content security policy: load nothing, and run only the scripts whose hashes follow."""
 ASSETS = ("page", "filters", "items")
@@ -197,7 +198,8 @@ def page(title: str, sections: Mapping[str, tuple[str, Markup]], lead: str = "",
     code = [_asset(f"{name}.js") for name in ASSETS]
     style = Markup("\n").join(_asset(f"{name}.css") for name in ASSETS)
     hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in code)
-    return str(part("page", title, lead, sections, list(blocks), style, code, f"{POLICY} {hashes}"))
+    whole = part("page", title, lead, sections, list(blocks), style, code, f"{POLICY} {hashes}")
+    return CONTROLS.sub("", whole)  # which HTML does not allow, and who prints the file would obey
 
 
 def save_page(text: str, out: Path) -> None:
