@@ -32,24 +32,6 @@ def words(talker: str, model: str, data: Path) -> list[Any]:
     return ["optimize", *given, *BY_PPO, *JUDGED]
 
 
-def test_verl_is_a_verb_that_writes_its_files_first(
-    run: Command, talker: str, model: str, data: Path, tmp_path: Path
-) -> None:
-    words = ["--policy", talker, "--reward", f"rm={model}", "--data", data, "--batch-size", "4"]
-    status, _, log = run("optimize-verl", *words, "--mini-batch-size", "4", "--out", tmp_path / "v")
-    assert (status, "verl is not installed" in log) == (2, True)
-    assert (tmp_path / "v/optimize.yaml").is_file()
-
-
-def test_a_policy_is_optimized_on_the_training_split(run: Command, talker: str, model: str, tmp_path: Path) -> None:
-    for split, number in (("train", 6), ("test", 4)):
-        people_file(tmp_path / "data" / f"{split}.jsonl", number)
-    words = ["--policy", talker, "--reward", f"rm={model}", "--data", tmp_path / "data", "--batch-size", "4"]
-    status, _, log = run("optimize-verl", *words, "--mini-batch-size", "4", "--out", tmp_path / "v")
-    assert (status, "verl is not installed" in log) == (2, True), log
-    assert pl.scan_parquet(tmp_path / "v/tasks.parquet").select(pl.len()).collect().item() == 6
-
-
 @pytest.fixture
 def scored(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One more for each step whose completions are scored."""

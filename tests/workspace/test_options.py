@@ -47,7 +47,6 @@ ENDED_OTHERWISE = {
     "the model's context": "--max-length --max-prompt-tokens --max-tokens --judge-max-tokens --sample-max-tokens",
     "the size of the server's reply": "--max-answer-bytes --judge-max-answer-bytes --policy-max-answer-bytes",
     "the annotators, who are named": "--annotators-per-item",
-    "the machines, for which Ray waits": "--verl-gpus-per-node --verl-nodes",
     "a number by which values are multiplied": "--lora-alpha",
 }
 """Options that need no maximum, by what ends their work."""

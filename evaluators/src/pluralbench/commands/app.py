@@ -93,13 +93,6 @@ Examples:
                 train="training_prompts",
                 sampling="judged_answers",
             ),
-            "optimize-verl": _verb(
-                "downstream.optimization:optimize_by_verl",
-                "Optimizing {policy}...",
-                "print_verl",
-                policy="local_policy",
-                reward="reward",
-            ),
             "serve": _verb("downstream.serve:serve", "Loading {model.name}...", model="local_reward"),
             "rate": _verb("commands.rate:rate"),
             "correlate": _verb("downstream.correlate:correlate", "Reading scores...", "print_correlation"),

@@ -115,13 +115,6 @@ def print_optimized(run: "Downstream") -> None:
     print_downstream(run)
 
 
-def print_verl(folder: Path) -> None:
-    """Print how to go on with what verl wrote."""
-    console.print(
-        f"{folder}: verl's checkpoints. Merge one (python -m verl.model_merger merge), then judge it by best-of-n."
-    )
-
-
 def print_personalized(run: "Personalized") -> None:
     """Print the results of personalize, and how to score one of the models."""
     from pluralbench.reports.personalize import report_personalized

@@ -1,4 +1,4 @@
-"""Optimize a policy against a reward model, and judge its answers before and after; or let verl optimize it."""
+"""Optimize a policy against a reward model, and judge its answers before and after."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -7,9 +7,8 @@ from typing import Annotated, Any
 
 from pluralbench_local import LocalModel
 from pluralbench_policies.config import OptimizeConfig, Task
-from pluralbench_policies.verl import VerlConfig, run_verl, verl_files
 from pluralbench_rewards import ScoringConfig
-from pluralbench_runs import ClusterConfig, Seed, digest
+from pluralbench_runs import Seed, digest
 from pluralbench_runs.options import Options
 
 from pluralbench.arguments import JudgeConnection, Undrawn, UserContext
@@ -155,60 +154,6 @@ def optimize(
             metrics = numbers_of_run(config, result, frames)
             write_run(output, config, result, metrics, frames, folders=(POLICY_FOLDER,))
     return load_run(target, OptimizeRunConfig)
-
-
-def optimize_by_verl(
-    policy: LocalModel,
-    reward: LocalModel | Mapping[str, LocalModel],
-    *,
-    benchmark: str = "personalized",
-    data: Undrawn = None,
-    prompt: UserContext = None,
-    options: Annotated[OptimizeConfig | None, Options("Optimization")] = None,
-    scoring: Annotated[ScoringConfig | None, Options("Reward model")] = None,
-    verl: Annotated[VerlConfig | None, Options("verl", prefix="verl-")] = None,
-    cluster: Annotated[ClusterConfig | None, Options("verl", ("workers", "gpus_per_worker"))] = None,
-    out: str | Path | None = None,
-) -> Path:
-    """Optimize a policy against a reward model with verl, on several GPUs.
-
-    Writes verl's input files, lets verl check them, and starts verl, which resumes by itself. To judge the optimized
-    policy, merge verl's checkpoint into an ordinary model (`python -m verl.model_merger merge`) and run `best-of-n`
-    with it.
-
-    Args:
-        policy: Language model to optimize.
-        reward: Reward model to optimize against, or a mapping from its name in the default of `out` to the model.
-        benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
-            all), or a TOML file. Its responses are not used.
-        data: Location of the prompts to optimize on, or a `DataConfig`. Default: the benchmark's data on the Hub. The
-            default split is `train` if the data has it, else the one that `best-of-n` answers.
-        prompt: User context that the policy and the reward model read. Default: ten posts of the profile.
-        options: Training options.
-        scoring: Options of the reward model.
-        verl: Options that only verl has.
-        cluster: Ray cluster on which verl runs. Default: this machine.
-        out: Directory of verl's files. Default: a name under runs/ with the benchmark and the models.
-
-    Returns:
-        The directory of the input files.
-
-    Raises:
-        UserError: An argument or the data is not valid, or verl is not installed. In the latter case the input files
-            are written nevertheless.
-
-    Examples:
-        pluralbench optimize-verl --policy ./policy --reward ./rm-a --data dist/personalized-rewardbench
-        pluralbench optimize-verl --policy ./policy --reward ./rm-a --verl-nodes 2 --cluster ray
-    """
-    prompt = prompt or DownstreamPromptConfig()
-    loaded = load_benchmark(benchmark, data, prompt, prompts_only=True, for_training=True)
-    tasks = policy_tasks(loaded)
-    [(name, model)] = (reward if isinstance(reward, Mapping) else {Path(reward.name).name: reward}).items()
-    folder = Path(out or f"runs/{Path(benchmark).stem}-{Path(policy.name).name}-verl-{name}")
-    verl_files(policy, model, tasks, folder, options=options, verl=verl, scoring=scoring, cluster=cluster)
-    run_verl(folder)
-    return folder
 
 
 def policy_tasks(loaded: LoadedBenchmark) -> list[Task]:

@@ -6,7 +6,6 @@ from .language_models import LanguageModel, chat_model_of
 from .optimization import check_installed, optimize
 from .planner import train_planner
 from .planner_options import PlanExample, PlannerConfig, PlannerSettings, plan_text, planner_messages, read_plan
-from .verl import VerlConfig, run_verl, verl_files
 
 __all__ = [
     "Algorithm",
@@ -19,7 +18,6 @@ __all__ = [
     "PlannerSettings",
     "PolicyError",
     "Task",
-    "VerlConfig",
     "chat_model_of",
     "check_installed",
     "embedded_folder",
@@ -28,7 +26,5 @@ __all__ = [
     "plan_text",
     "planner_messages",
     "read_plan",
-    "run_verl",
     "train_planner",
-    "verl_files",
 ]
