@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 from pluralbench_calls.model_checks import check_model, model_configs, unreachable_errors
@@ -102,9 +103,10 @@ class Adapter:
         except UserError:
             raise
         except Exception as error:  # noqa: BLE001 - a broken file may raise anything
-            raise LocalError(
-                f"The weights of the adapter {self.name} cannot be read ({path.name}: {one_line(error, 200)})."
-            ) from None
+            why = one_line(error, 200) or type(error).__name__
+            if isinstance(error, UnpicklingError):  # torch's own words advise to run the code
+                why = "a pickle of more than tensors, which may run code"
+            raise LocalError(f"The weights of the adapter {self.name} cannot be read ({path.name}: {why}).") from None
 
     @property
     def head(self) -> dict[str, Any]:
