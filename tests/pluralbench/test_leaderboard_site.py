@@ -101,7 +101,6 @@ def test_runs_have_their_numbers_ranks_checks_and_origin(page: Read) -> None:
     assert "deep/rankings-0" in page.text
     assert "org/good (profile raw)" in page.text
     assert "Checked: items, outcomes, metrics and intervals were recomputed from its data, scores" in page.text
-    assert "The user context in its prompts was not checked." in page.text
     assert "Data digest" in page.text
     assert not [attributes for attributes, _ in page.scripts if "type" in attributes], "no text of any item"
 

@@ -190,7 +190,7 @@ def test_sections_made_of_groups_are_the_benchmarks_own_rules(tmp_path: Path) ->
     config = run.config.model_copy(update={"benchmark": record.model_copy(update={"description": other})})
     changed = Run(run.path, config, run.result, run.provenance, run.metrics)
     (finding,) = notes_of(changed)
-    assert finding.text == "Its rules differ from those of `rm-bench`: credit, sections."
+    assert finding.text == "Its rules differ from those of `rm-bench`: `sections`, `credit`."
 
 
 @pytest.mark.heavy

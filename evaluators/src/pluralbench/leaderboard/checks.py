@@ -17,14 +17,14 @@ from pluralbench.leaderboard.comparisons import (
     compare_result,
     compare_rewards,
     compare_rows,
-    compare_user_context,
     notes_of,
 )
-from pluralbench.leaderboard.reproduction import recompute_metrics, reproduce_run
+from pluralbench.leaderboard.reproduction import reproduce_run
 from pluralbench.leaderboard.rescoring import Rescoring, check_rescored
 from pluralbench.results.checks import STATES, CheckResult, Finding, State, has_errors
 from pluralbench.results.downstream import BestOfNRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig
+from pluralbench.results.kinds import numbers_of_run
 from pluralbench.results.personalize import PersonalizeRunConfig
 from pluralbench.results.run_files import ITEMS_FILE
 from pluralbench.results.runs import Run
@@ -83,11 +83,9 @@ def _check(run: Run, files: RunInputs, rescoring: Rescoring | None, cache: DataC
         return _unread(run, findings, error)
     except (CallsError, DataError) as error:
         return [*findings, Finding("error", f"It cannot be recomputed from its data. {error}")], "refused", ""
-    findings += compare_rows(run, "items", again.items, data.place)
-    findings += [] if again.replies is None else compare_rows(run, "replies", again.replies, "its calls")
-    findings += [one for name, frame in data.frames().items() for one in compare_rows(run, name, frame, data.place)]
-    findings += compare_metrics(run, again.metrics, ITEMS_FILE)
-    findings += [*compare_result(run, again), *compare_user_context(run, data)]
+    for name, frame in again.frames.items():
+        findings += compare_rows(run, name, frame, data.place)
+    findings += [*compare_metrics(run, again.metrics, ITEMS_FILE), *compare_result(run, again.result)]
     more, rescored = ([], "") if rescoring is None or has_errors(findings) else check_rescored(run, data, rescoring)
     return [*findings, *more], "verified" if rescored else "checked", rescored
 
@@ -100,9 +98,10 @@ def _unread(run: Run, findings: list[Finding], error: UserError) -> Checked:
 def _check_metrics(run: Run[Any, Any]) -> list[Finding]:
     """Compare the metrics with those that the run's own frames give."""
     try:
-        return [*compare_metrics(run, recompute_metrics(run), "its own tables", without_texts=True)]
+        again = numbers_of_run(run.config, run.result, run.frame)
     except UserError as error:
         return [Finding("error", f"Its numbers cannot be recomputed. {error}")]
+    return [*compare_metrics(run, again, "its own tables", without_texts=True)]
 
 
 def _check_numbers(run: Run[Any, Any]) -> Checked:

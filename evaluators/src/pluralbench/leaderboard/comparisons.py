@@ -1,40 +1,27 @@
 """Comparisons of a run's files with what its items, its data and its recorded calls give."""
 
-from collections.abc import Collection, Iterator
-from typing import Any, get_args
+from collections.abc import Iterator
+from typing import Any
 
 import polars as pl
-from pluralbench_policies.language_models import OWN_FIELDS, Library
 from pluralbench_runs import FrozenModel, plural
 
 from pluralbench.data.benchmark_entries import known_benchmarks
-from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.texts import first_ids
-from pluralbench.errors import DataError, RunError
-from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
-from pluralbench.evaluation.soft_verdicts import request_fields
-from pluralbench.leaderboard.reproduction import Reproduced
+from pluralbench.errors import RunError
+from pluralbench.evaluation.reloading import RunData
 from pluralbench.metrics.frame import KEY, key_text
 from pluralbench.metrics.table import METRICS
 from pluralbench.results.checks import Finding
 from pluralbench.results.downstream import DownstreamResult
-from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
+from pluralbench.results.evaluations import EvaluationResult
 from pluralbench.results.item_rows import item_columns
-from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
+from pluralbench.results.run_files import ITEMS_FILE, METRICS_FILE, RUN_FILE
 from pluralbench.results.runs import Run, ungrouped_votes
 
 Findings = Iterator[Finding]
 SAME = 1e-9
 """Absolute and relative tolerance between two computations of a number."""
-
-OF_THE_PLACE = {"title", "location", "revision", "license", "reference", "ignored_columns"}
-"""Fields of the records of benchmark and data that a copy of the data elsewhere need not share."""
-
-SAMPLING = ("temperature", "top_p", "max_tokens")
-"""Settings of a judge that are also those of its requests."""
-
-NOT_RULES = {"columns", "required", "sample", "sections", "strata", "train_split"}
-"""Fields of a benchmark's description that change no number, follow from the items, or are compared separately."""
 
 
 def compare_columns(run: Run) -> Findings:
@@ -104,50 +91,44 @@ def compare_rows(run: Run, name: str, again: pl.DataFrame, place: str) -> Findin
 
 
 def compare_records(run: Run, data: RunData, *, moved: bool) -> Findings:
-    """Compare the records of benchmark and data with those that the data gives, and the model that was asked.
+    """Compare the records of benchmark and data with those that the data gives.
 
     Args:
         run: The run.
         data: Its data.
-        moved: The data was read from another location than the run's.
+        moved: The data was read from another location than the run's; only its digest and the description of the
+            benchmark must then be the same.
     """
-    config, record, again = run.config, run.config.data, data.config
-    left_out = OF_THE_PLACE if moved else ()
-    yield from _differing("benchmark", config.benchmark, again.benchmark, data.place, left_out)
-    yield from _differing("data", record, again.data, data.place, left_out)
-    pairs: list[tuple[str, Any, Any]] = []
-    if isinstance(config, ScoreRunConfig):
-        pairs = [("name", config.model.name, run.result.model.name)]
-    elif isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig):
-        for model in config.judges.values() if isinstance(config, JudgeRunConfig) else [config.model]:
-            pairs += [(name, getattr(config.judging, name), getattr(model, name)) for name in SAMPLING]
-            own = OWN_FIELDS if model.provider in get_args(Library) else ()
-            extra = {name: value for name, value in model.extra.items() if name not in own}
-            pairs.append(("extra", request_fields(config.judging), extra))
-    for name, one, other in pairs:
-        if one != other:
-            yield Finding("error", f"{RUN_FILE} records two values of the model's {name}: {one} and {other}.")
-    if moved and record.revision is not None:
-        recorded = f"{record.location} at revision {record.revision[:12]}"
-        yield Finding("note", f"It was checked against {data.place}; that its data is {recorded} is only recorded.")
+    benchmark, record, again = run.config.benchmark, run.config.data, data.config
+    if moved:
+        rules, digests = again.benchmark.description, {"digest", "benchmark_digest"}
+        kept = {name: getattr(again.data, name) for name in digests}
+        again = again.model_copy(
+            update={
+                "benchmark": benchmark.model_copy(update={"description": rules}),
+                "data": record.model_copy(update=kept),
+            }
+        )
+        if record.revision is not None:
+            recorded = f"{record.location} at revision {record.revision[:12]}"
+            yield Finding("note", f"It was checked against {data.place}; that its data is {recorded} is only recorded.")
+    for what, one, other in (("benchmark", benchmark, again.benchmark), ("data", record, again.data)):
+        if names := _differing(one, other):
+            yield Finding("error", f"{RUN_FILE} records another {names} of the {what} than follows from {data.place}.")
 
 
-def _differing(
-    what: str, recorded: FrozenModel, again: FrozenModel, source: str, left_out: Collection[str] = ()
-) -> Findings:
-    for name in type(again).model_fields:
-        if name not in left_out and getattr(recorded, name) != getattr(again, name):
-            yield Finding("error", f"{RUN_FILE} records another `{name}` of the {what} than follows from {source}.")
+def _differing(one: FrozenModel, other: FrozenModel) -> str:
+    """Return the fields of two records that differ, as a phrase."""
+    return ", ".join(f"`{name}`" for name, value in one if value != getattr(other, name))
 
 
-def compare_result(run: Run, again: Reproduced) -> Findings:
-    """Compare the result with the one that scores or calls give; each call needs a verdict."""
-    source = "its scores" if run.judged is None else "its calls"
+def compare_result(run: Run, again: EvaluationResult) -> Findings:
+    """Compare the result with the one that scores or calls give."""
     # A call that two shards made was paid twice.
-    left_out = {"shards", "cost"} if run.result.shards else {"shards"}
-    yield from _differing("result", run.result, again.result, source, left_out)
-    if again.unused:
-        yield Finding("error", f"{LEDGER_FILE} has {again.unused:,} calls that no verdict needs.")
+    kept = ("shards", "cost") if run.result.shards else ("shards",)
+    if names := _differing(run.result, again.model_copy(update={name: getattr(run.result, name) for name in kept})):
+        text = f"{RUN_FILE} records another {names} of the result than follows from its scores or calls."
+        yield Finding("error", text)
 
 
 def compare_rewards(run: Run[Any, DownstreamResult]) -> Findings:
@@ -167,18 +148,6 @@ def compare_rewards(run: Run[Any, DownstreamResult]) -> Findings:
         yield Finding("error", f"{wrong.height:,} rewards do not follow from the compared pairs of their candidates.")
 
 
-def compare_user_context(run: Run, data: RunData) -> Findings:
-    """Check that the data has the user context of the prompts of `score`; what a model read, only scoring shows."""
-    if run.scored is None or run.config.prompt.profile == "none":
-        return
-    try:
-        check_prompts(run.config, data.loaded).groups()
-    except OtherPrompts as error:
-        yield Finding("note", f"The user context in its prompts was not checked. {error}")
-    except DataError as error:
-        yield Finding("error", f"Its data does not have what its prompts show. {error}")
-
-
 def notes_of(run: Run) -> Findings:
     """Yield what no comparison shows: rules of the run's author, votes in no group, and inputs that were too long."""
     benchmark = run.config.benchmark
@@ -186,13 +155,11 @@ def notes_of(run: Run) -> Findings:
     if registered is None:
         yield Finding("note", f"`{benchmark.name}` is not a benchmark of pluralbench; the run's author described it.")
     else:
-        subsets = run.items.select("config", "id", "subset").unique()["subset"]
-        rules = [name for name in Benchmark.model_fields if name not in NOT_RULES]
-        other = [name for name in rules if getattr(registered, name) != getattr(benchmark.description, name)]
-        if benchmark.description.sections not in ({}, registered.fit_to(subsets).sections):
-            other.append("sections")
-        if other:
-            yield Finding("note", f"Its rules differ from those of `{benchmark.name}`: {', '.join(other)}.")
+        own, subsets = benchmark.description, run.items.select("config", "id", "subset").unique()["subset"]
+        # These follow from the command and its data.
+        of_the_data = {name: getattr(own, name) for name in ("columns", "required", "strata", "train_split")}
+        if names := _differing(own, registered.fit_to(subsets).model_copy(update=of_the_data)):
+            yield Finding("note", f"Its rules differ from those of `{benchmark.name}`: {names}.")
     if text := ungrouped_votes(run):
         yield Finding("note", f"Votes in no group: {text}.")
     if run.scored is not None and (long := run.scored.items_truncated + run.scored.items_dropped):

@@ -4,7 +4,7 @@ No model is scored or called. Scores come from the run's items, replies from its
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -47,26 +47,14 @@ class Reproduced(NamedTuple):
     """A run recomputed from its data.
 
     Attributes:
-        items: The frame of items.
+        frames: The frames by name.
         metrics: The frame of metrics.
         result: The result, without shards.
-        unused: Number of recorded calls that no verdict needs.
-        replies: The frame of replies that vote. None: one reply decides.
     """
 
-    items: pl.DataFrame
+    frames: dict[str, pl.DataFrame]
     metrics: pl.DataFrame
     result: EvaluationResult
-    unused: int = 0
-    replies: pl.DataFrame | None = None
-
-
-def recompute_metrics(run: Run[Any, Any]) -> pl.DataFrame:
-    """Recompute the metrics of a run of any command from its own frames; those of texts are missing.
-
-    Raises a `UserError` if the frames do not give metrics.
-    """
-    return numbers_of_run(run.config, run.result, run.frame)
 
 
 def reproduce_run(run: Run, data: RunData) -> Reproduced:
@@ -76,28 +64,29 @@ def reproduce_run(run: Run, data: RunData) -> Reproduced:
         CallsError: The ledger lacks a call.
         DataError: The data does not give the items or the prompts; `OtherPrompts` if these cannot be reproduced here.
     """
-    config, cost = run.config, run.result.cost
+    config, cost, frames = run.config, run.result.cost, data.frames()
+    seconds, calls = 0.0 if cost is None else cost.seconds, None
+    result: EvaluationResult
     if isinstance(run.result, ScoreResult):
         compares = "verdict" in run.items.columns
         scored = (recorded_probabilities if compares else recorded_scores)(run.items, run.result, data.items)
-        decisions, rows = scored_items(data.loaded.benchmark, data.items, scored, compares=compares)
-        rows = check_items(rows, config)
-        seconds = None if cost is None else CostRecord(seconds=cost.seconds)
-        result = result_of_scores(run.result.model, scored, decisions, run.result.items_resumed, seconds)
-        metrics = numbers_of_run(config, result, {"items": rows} | data.frames(), Texts(data.loaded.items.frame))
-        return Reproduced(rows, metrics, result)
-    with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
-        ledger.add_from(run.path / LEDGER_FILE)
-        verdicts = judge_from_ledger(config, data, ledger, Replay())
-        usage, unused, calls = usage_of(ledger), len(ledger) - len(ledger.used), ledger.frame()
-    rows, clock = check_items(verdicts.frame, config), 0.0 if cost is None else cost.seconds
-    if isinstance(config, PersonaJudgeRunConfig) and isinstance(data.source, SampledItems):
-        metrics = numbers_of_run(config, None, {"items": verdicts.frame}, Texts(data.items))
-        return Reproduced(rows, metrics, result_of_personas(config, data.source, verdicts.frame, usage, clock), unused)
-    assert isinstance(config, JudgeRunConfig)  # noqa: S101 - the only other judge
-    metrics = numbers_of_run(config, None, verdicts.frames | data.frames(), Texts(data.loaded.items.frame, calls))
-    again = result_of_verdicts(config, verdicts, usage, clock)
-    return Reproduced(rows, metrics, again, unused, verdicts.replies)
+        decisions, rows = scored_items(config.benchmark.description, data.items, scored, compares=compares)
+        taken = None if cost is None else CostRecord(seconds=seconds)
+        result = result_of_scores(run.result.model, scored, decisions, run.result.items_resumed, taken)
+        frames |= {"items": rows}
+    else:
+        with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
+            ledger.add_from(run.path / LEDGER_FILE)
+            verdicts = judge_from_ledger(config, data, ledger, Replay())
+            usage, calls = usage_of(ledger), ledger.frame()
+        frames |= verdicts.frames
+        if isinstance(config, PersonaJudgeRunConfig) and isinstance(data.source, SampledItems):
+            result = result_of_personas(config, data.source, verdicts.frame, usage, seconds)
+        else:
+            assert isinstance(config, JudgeRunConfig)  # noqa: S101 - the only other judge
+            result = result_of_verdicts(config, verdicts, usage, seconds)
+    frames["items"] = check_items(frames["items"], config)
+    return Reproduced(frames, numbers_of_run(config, None, frames, Texts(data.items, calls)), result)
 
 
 def judge_from_ledger(
@@ -151,23 +140,19 @@ def recorded_scores(rows: pl.DataFrame, recorded: ScoreResult, items: pl.DataFra
     Raises:
         DataError: A response or a score is missing.
     """
-    rows_of, scored = _rows_by_item(rows), _without_scores(recorded)
-    ranked = "response" in rows.columns
+    scored, ranked = _without_scores(recorded), "response" in rows.columns
+    row_of = _rows_by(rows, "response") if ranked else _rows_by(rows)
     for place, (config, item, names) in enumerate(items.select("config", "id", "response_ids").iter_rows()):
-        own = rows_of[config, item]
-        if ranked:
-            values = {row["response"]: (row["score"], row["tokens"]) for row in own}
-        else:
-            values = {side: (row[f"score_{side}"], row[f"tokens_{side}"]) for row in own for side in names}
-        if len(own) != (len(names) if ranked else 1) or values.keys() != {*names}:
-            raise DataError(f"{ITEMS_FILE} does not have the responses of id {item} once each.")
-        dropped = own[0]["reason"]
-        if dropped is not None:
-            scored.dropped[place] = dropped
-        scores, tokens = zip(*(values[name] for name in names), strict=True)
-        scored.scores.append([] if dropped is not None else [math.nan if value is None else value for value in scores])
-        scored.tokens.append([] if None in tokens else list(tokens))
-        scored.tokens_cut.append(own[0]["tokens_cut"] or 0)
+        own = [
+            (_row(row_of, config, item, *([name] if ranked else ())), "" if ranked else f"_{name}") for name in names
+        ]
+        first, _ = own[0]
+        if first["reason"] is not None:
+            scored.dropped[place] = first["reason"]
+        tokens = [row[f"tokens{end}"] for row, end in own]
+        scored.scores.append([] if place in scored.dropped else [_or_nan(row[f"score{end}"]) for row, end in own])
+        scored.tokens.append([] if None in tokens else tokens)
+        scored.tokens_cut.append(first["tokens_cut"] or 0)
     # Not every model gives a reason, but none gives more than one for a score.
     most = sum(not math.isfinite(score) for scores in scored.scores for score in scores)
     scored.reasons = [*islice(Counter(recorded.invalid_reasons).elements(), most)]
@@ -183,32 +168,36 @@ def recorded_probabilities(rows: pl.DataFrame, recorded: ScoreResult, items: pl.
         items: The items of its data.
 
     Raises:
-        DataError: If a pair is missing.
+        DataError: A pair is missing.
     """
-    rows_of, scored = _rows_by_item(rows), _without_scores(recorded)
+    row_of, scored = _rows_by(rows, "chosen", "rejected"), _without_scores(recorded)
     keys = items.select("config", "id", "response_ids").iter_rows()
     for place, ((config, item, names), pairs) in enumerate(zip(keys, compared_pairs(items), strict=True)):
-        by_pair = {(row["chosen"], row["rejected"]): row for row in rows_of[config, item]}
         wanted = [(names[better], names[worse]) for better, worse in pairs] or [(None, None)]
-        if len(rows_of[config, item]) != len(wanted) or by_pair.keys() != {*wanted}:
-            raise DataError(f"{ITEMS_FILE} does not have the pairs of id {item} once each.")
-        own = [by_pair[pair] for pair in wanted]
+        own = [_row(row_of, config, item, *pair) for pair in wanted]
         scored.tokens_cut.append(own[0]["tokens_cut"] or 0)
         scored.scores.append([])
         if own[0]["reason"] is not None:
             scored.dropped[place] = own[0]["reason"]
         elif pairs:
-            values = [row[f"probability_{side}_first"] for row in own for side in ("chosen", "rejected")]
-            scored.scores[-1] = [math.nan if value is None else value for value in values]
+            sides = ("probability_chosen_first", "probability_rejected_first")
+            scored.scores[-1] = [_or_nan(row[side]) for row in own for side in sides]
     return scored
 
 
-def _rows_by_item(rows: pl.DataFrame) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """The rows of a run's items by config and id."""
-    rows_of: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
-    for row in rows.iter_rows(named=True):
-        rows_of[row["config"], row["id"]].append(row)
-    return rows_of
+def _rows_by(rows: pl.DataFrame, *names: str) -> dict[tuple[str | None, ...], dict[str, Any]]:
+    """The rows of a run's items by config, id and these columns; a row that is there twice counts once."""
+    return {tuple(row[name] for name in ("config", "id", *names)): row for row in rows.iter_rows(named=True)}
+
+
+def _row(row_of: dict[tuple[str | None, ...], dict[str, Any]], *key: str | None) -> dict[str, Any]:
+    if key not in row_of:
+        raise DataError(f"{ITEMS_FILE} does not have all responses of id {key[1]}.")
+    return row_of[key]
+
+
+def _or_nan(value: float | None) -> float:
+    return math.nan if value is None else value
 
 
 def _without_scores(recorded: ScoreResult) -> Scored:
