@@ -232,8 +232,9 @@ ELSEWHERE = {
     "pluralbench judge-personas": f"--base-url {CHAT} --limit 5",
     "pluralbench synthesize": f"--base-url {CHAT} --data sample --limit 1 --num-candidates 1",
     "pluralbench best-of-n": f"--judge-base-url {CHAT} --n 2 --max-tokens 8 --limit 1",
-    "pluralbench optimize": f"--judge-base-url {CHAT} --max-steps 1 --batch-size 2 --mini-batch-size 2 "
-    "--micro-batch-size 2 --limit 1 --max-tokens 8 --sample-max-tokens 8",
+    "--trained path/to/policy": f"--judge-base-url {CHAT} --limit 1 --sample-max-tokens 8",
+    "pluralbench optimize --policy ./policy --reward": f"--judge-base-url {CHAT} --max-steps 1 --batch-size 2 "
+    "--mini-batch-size 2 --micro-batch-size 2 --limit 1 --max-tokens 8 --sample-max-tokens 8",
     "my-model --judge gpt-5-mini": "--data dist/personalized-rewardbench",
     "--benchmark personalized": "--data dist/personalized-rewardbench",
     "--benchmark multilingual": "--data dist/multilingual-rewardbench",

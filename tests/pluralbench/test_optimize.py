@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from pluralbench import check_submission, load_run
 from pluralbench.downstream.rollout import rollout
+from pluralbench.downstream.score_series import read_series
 from pluralbench.results import Downstream
 from small_world import people, people_file
 from some_words import WORDS
@@ -82,6 +83,37 @@ def test_levels_and_gain_are_those_of_its_tables(
     ) in said(told)
     assert check_submission(found).state == "consistent", "its numbers follow from its tables"
     check_record(found, talker, data)
+
+
+def test_a_policy_that_was_trained_elsewhere_is_judged_as_one_that_was_trained_here(
+    run: Command, words: list[Any], data: Path, tmp_path: Path, scored: list[int]
+) -> None:
+    assert run(*words, "--out", tmp_path / "here")[0] == 0
+    here, steps = load_run(tmp_path / "here"), len(scored)
+    asked = [*words[: words.index("--max-steps")], *JUDGED, "--trained", here.path / "policy"]
+    out = tmp_path / "elsewhere"
+    status, told, error = run(*asked, "--out", out)
+    assert (status, len(scored)) == (0, steps), error
+    found = load_run(out)
+    assert found.metrics.equals(here.metrics)
+    for name in ("candidates", "candidates_start", "outcomes", "outcomes_start"):
+        assert found.frame(name).equals(here.frame(name))
+    assert not (out / "policy").exists()
+    assert said(told).endswith(".parquet"), "the files of the run, of which a policy is none"
+    assert "in a training elsewhere. The prompts that it was trained on are not known." in said(told)
+    assert check_submission(found).state == "consistent"
+    sides = [read_series(one.path) for one in (here, found)]
+    assert sides[0].scores.tolist() == sides[1].scores.tolist()
+    assert list(sides[0].names) == list(sides[1].names) == ["a judge"]
+    status, table, _ = run("report", here.path, out)
+    assert status == 0
+    assert "PPO of" in table
+    assert "training elsewhere of" in table
+    # What it was trained on can be said; a second training in its folder is another run.
+    assert run(*asked, "--train-data", data, "--out", tmp_path / "known")[0] == 0
+    assert load_run(tmp_path / "known").result.optimization == {"judged_on_the_same_prompts": True}
+    status, _, error = run(*asked, "--trained", asked[asked.index("--policy") + 1], "--out", out)
+    assert (status, "was made with other settings (trained" in said(error)) == (2, True), error
 
 
 def has(answer: str, word: str) -> bool:
@@ -231,6 +263,16 @@ def test_a_judge_that_cannot_be_called_is_noticed_before_anything_is_optimised(
 def test_contradicting_options_are_refused(run: Command, words: list[Any], tmp_path: Path) -> None:
     said = refused(run, tmp_path / "out", *words, "--batch-size", "6")
     assert "`--batch-size 6` is not a multiple of `--mini-batch-size 4`" in said
+
+
+def test_a_policy_that_is_trained_already_takes_no_training(
+    run: Command, words: list[Any], talker: str, model: str, tmp_path: Path
+) -> None:
+    given = refused(run, tmp_path / "out", *words, "--trained", talker)
+    assert given == f"`--max-steps` is of a training, and {talker} is trained already; leave out one of the two."
+    asked = [*words[: words.index("--max-steps")], *JUDGED, "--seed", "4"]
+    assert "./nothing is not a model folder" in refused(run, tmp_path / "out", *asked, "--trained", "./nothing")
+    assert "which writes no text" in refused(run, tmp_path / "out", *asked, "--trained", model)
 
 
 @pytest.mark.heavy

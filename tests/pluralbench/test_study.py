@@ -80,6 +80,28 @@ def test_every_number_of_the_scores_is_that_of_its_step(done: Study) -> None:
     assert frame.select(pl.exclude("model").n_unique()).row(0) > (1, 1, 1, 1)
 
 
+def test_policies_that_were_trained_elsewhere_have_the_scores_of_those_that_the_study_trained(
+    done: Study, recipe: Path, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pluralbench_policies.trainable.find_spec", lambda name: None)  # nothing can be trained
+    given = tomllib.loads(recipe.read_text(encoding="utf-8"))
+    values = {
+        name: value for name, value in given.items() if name not in {"benchmarks", "best_of_n", "samples", "axis"}
+    }
+    values["models"] = given["models"][:2]
+    names = [model["name"] for model in values["models"]]
+    trained = {name: str(done.path / "optimization" / name / "policy") for name in names}
+    values["optimization"] = given["optimization"] | {"trained": trained}
+    again = write_study(tmp_path / "again.toml", values)
+    status, told, error = run("study", again, "--out", tmp_path / "out", "--dry-run")
+    assert status == 0, error
+    for name, path in trained.items():
+        assert f"judge {path}, trained against {name}" in " ".join(told.split())
+    assert run("study", again, "--out", tmp_path / "out")[0] == 0
+    scores = [pl.read_csv(one / "scores.csv").select("model", "optimization") for one in (done.path, tmp_path / "out")]
+    assert scores[1].equals(scores[0].filter(pl.col("model").is_in(names)))
+
+
 def test_the_correlations_are_those_of_the_scores(done: Study) -> None:
     from scipy.stats import spearmanr
 
@@ -193,6 +215,10 @@ NOWHERE = {"location": "./nowhere.jsonl", "profile": "none"}
         ({"benchmarks": {"late": NOWHERE}}, "The benchmark 'late': ./nowhere.jsonl does not exist"),
         ({"best_of_n": {"items": NOWHERE}}, "[best_of_n]: ./nowhere.jsonl does not exist"),
         ({"optimization": {"items": NOWHERE}}, "[optimization]: ./nowhere.jsonl does not exist"),
+        (
+            {"optimization": {"trained": {"0 pairs": "./nowhere"}}},
+            "`trained` of [optimization]: ./nowhere is not a model folder",
+        ),
         ({"samples": {"learn": {"items": NOWHERE}}}, "./nowhere.jsonl does not exist"),
         ({"policy": "./nowhere"}, "The policy: ./nowhere is not a model folder"),
         ({"models": {"path": "./nowhere"}}, "The model 'late': ./nowhere is not a model folder"),

@@ -74,6 +74,10 @@ WRONG = {
         {**WHOLE, "optimization": {"items": ITEMS, "options": {"algorithm": "rloo", "num_generations": 1}}},
         "rloo compares completions of a prompt; set `",
     ),
+    "trained against no model": (
+        {**WHOLE, "optimization": {"items": ITEMS, "trained": {"z": "./by-verl"}}},
+        "`trained` of [optimization] names z, which is no reward model of the study.",
+    ),
 }
 
 

@@ -222,7 +222,7 @@ def training_prompts(
     """Return the prompts to optimize on; None: those that are judged.
 
     Args:
-        train_data: Prompts to optimize on. Default: those of `data`.
+        train_data: Prompts to optimize on. Default: those of `data`; with --trained, they are not known.
         train_split: Split of `train_data` (or `data`) to optimize on. Default: `train` if `train_data` has it.
     """
     if not isinstance(data, DataConfig) or (train_data is None and train_split is None):

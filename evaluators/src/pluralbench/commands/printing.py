@@ -106,7 +106,7 @@ def print_downstream(run: "Downstream", *, plots: Path | None = None) -> None:
         for path in write(best_of_n(run), plots):
             console.print(f"Wrote {path}")
     files = [path.name for path in run.path.glob("*.parquet") if path.name != LEDGER_FILE]
-    policy = [] if sampled else [POLICY_FOLDER]
+    policy = [POLICY_FOLDER] if (run.path / POLICY_FOLDER).exists() else []
     console.print(f"{run.path}: {', '.join([RUN_FILE, METRICS_FILE, *sorted(files), *policy])}")
 
 

@@ -7,9 +7,10 @@ from typing import Annotated, Any
 
 from pluralbench_local import LocalModel
 from pluralbench_policies.config import OptimizeConfig, Task
-from pluralbench_rewards import ScoringConfig
+from pluralbench_policies.language_models import language_model
+from pluralbench_rewards import ModelRecord, ScoringConfig
 from pluralbench_runs import Seed, digest
-from pluralbench_runs.options import Options
+from pluralbench_runs.options import Flag, Options
 
 from pluralbench.arguments import JudgeConnection, Undrawn, UserContext
 from pluralbench.config import (
@@ -30,6 +31,7 @@ from pluralbench.downstream.rollout import (
     rollout,
     scoring_config,
 )
+from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import Scorable, reward_loader
@@ -48,6 +50,7 @@ def optimize(
     policy: str | Path | LocalModel,
     reward: Scorable | Mapping[str, Scorable],
     *,
+    trained: Annotated[str | Path | None, Flag(metavar="MODEL", panel="Policy")] = None,
     benchmark: str = "personalized",
     data: Undrawn = None,
     train: str | Path | DataConfig | None = None,
@@ -66,20 +69,23 @@ def optimize(
 
     Personalized RewardBench, section 5.1 and appendix B. Requires the extra `optimize`; in a clone: uv sync --inexact
     --package pluralbench --extra optimize. The result's directory `policy` is an ordinary language model with the
-    training curves (curves.png) and log (log.jsonl). Repeat it with the same arguments to resume.
+    training curves (curves.png) and log (log.jsonl). Repeat it with the same arguments to resume. With `trained`, a
+    policy that another trainer made is judged in the same way, and nothing is trained.
 
     Args:
         policy: Language model to optimize: a directory or ORG/NAME on the Hub.
         reward: Reward model, as `pluralbench.score` takes it, or a mapping from its name in results to the model. The
             default name is the last part of its path.
+        trained: Policy that was trained against the reward model elsewhere, as in verl or OpenRLHF: a directory or
+            ORG/NAME on the Hub.
         benchmark: Name, such as personalized, multilingual, chinese, reward-bench-2 or pairs (`pluralbench list` shows
             all), or a TOML file. Its responses are not used.
         data: Location of the prompts that are answered and judged, or a `DataConfig`. Default: the benchmark's data on
             the Hub.
         train: Location of the training prompts, or a `DataConfig`; of a dataset its split `train`, if it has one.
-            Default: the prompts of `data`.
+            Default: the prompts of `data`; with `trained`, they are not known.
         prompt: User context that the policy and the reward model read. Default: ten posts of the profile.
-        options: Algorithm and training options.
+        options: Algorithm and training options; none with `trained`.
         sampling: Sampling of the judged answers. Default: one answer per prompt.
         scoring: Options of a reward model that runs in this process.
         outcome: Judge of the answers and the measure that it applies. Default: no judge.
@@ -100,21 +106,26 @@ def optimize(
     Examples:
         pluralbench optimize --policy ./policy --reward ./rm-a --data dist/personalized-rewardbench --judge gpt-5-mini
         pluralbench optimize --policy ./policy --reward ./rm-a --algorithm rloo --max-steps 20 --batch-size 8
+        pluralbench optimize --policy ./policy --trained ./by-verl --reward ./rm-a --judge gpt-5-mini
     """
-    prompt, options = as_prompt_config(prompt or DownstreamPromptConfig()), options or OptimizeConfig()
+    prompt, options = as_prompt_config(prompt or DownstreamPromptConfig()), _training_options(options, trained)
     sampling, outcome, scoring = sampling or ONE, outcome or OutcomeConfig(), scoring or ScoringConfig()
     loaded = load_benchmark(benchmark, data, prompt, prompts_only=True)
-    trained = loaded
+    learned = loaded
     if train is not None:
-        trained = load_benchmark(benchmark, train, prompt, prompts_only=True, for_training=True)
+        learned = load_benchmark(benchmark, train, prompt, prompts_only=True, for_training=True)
     start = policy if isinstance(policy, LocalModel) else LocalModel(name=str(policy))
     start.check_location()
+    end: LocalModel | None = None
+    if trained is not None:
+        end = language_model(start.model_copy(update={"name": str(trained), "revision": None}))
     [(reward_name, model)] = named_models(reward if isinstance(reward, Mapping) else [reward]).items()
     judge = outcome_judge(outcome, judge_connection, loaded.items.frame)
     config = OptimizeRunConfig(
         policy=start.record().model_copy(update={"kind": "policy"}),
         reward=model_record(model, scoring),
-        train=trained.data_record(),
+        trained=None if end is None else end.record().model_copy(update={"kind": "policy"}),
+        train=learned.data_record() if trained is None or train is not None else None,
         **loaded.records(),
         options=options,
         sampling=sampling,
@@ -125,7 +136,8 @@ def optimize(
         system_digest=digest(SYSTEM),
         seed=seed,
     )
-    label = f"{loaded.name}-{Path(start.name).name}-{options.algorithm}-{reward_name}"
+    how = Path(str(trained)).name if options is None else options.algorithm
+    label = f"{loaded.name}-{Path(start.name).name}-{how}-{reward_name}"
     settings = (loaded.data, prompt, start, options, scoring, outcome)
     target = Path(out or run_folder(label, config, *settings, seed=seed, exclude=("algorithm", "judge")))
     with run_directory(target, config, fresh=fresh) as output:
@@ -134,7 +146,10 @@ def optimize(
             with reused_ledger(output.work, reuse) as ledger:
                 if judge is not None:
                     judge.check(ledger)
-                end, rewarded, training = _optimize_policy(start, model, trained, config, output.work)
+                rewarded, training = config.reward, dict[str, Any]()
+                if end is None:
+                    end, rewarded, training = _optimize_policy(start, model, learned, config, output.work)
+                same = None if config.train is None else config.train.digest == config.data.digest
                 rollouts = []
                 for stage, answering in (("start", start), ("end", end)):
                     resolved, work = resolve_policy(answering, sampling), output.work / stage
@@ -143,17 +158,31 @@ def optimize(
                 before, after = rollouts
                 result = DownstreamResult(
                     policy=config.policy,
-                    rewards={reward_name: rewarded},
+                    rewards={
+                        reward_name: RewardedRecord(model=rewarded, scoring=ScoringRecord(), missing=0, identical=0)
+                    },
                     sampling=sampling_record(setup, after.candidates, max(len(user_turns(group)) for group in groups)),
                     outcome=outcome_record(setup, after.outcomes),
-                    optimization=training | {"judged_on_the_same_prompts": config.train.digest == config.data.digest},
+                    optimization=training | {"judged_on_the_same_prompts": same},
                 )
                 ledger.export(output.work / LEDGER_FILE, ledger.used)
             start_frames = before.frames(f"_{START}", ("candidates", "outcomes"))
             frames = after.frames() | start_frames
             metrics = numbers_of_run(config, result, frames)
-            write_run(output, config, result, metrics, frames, folders=(POLICY_FOLDER,))
+            write_run(output, config, result, metrics, frames, folders=(POLICY_FOLDER,) if trained is None else ())
     return load_run(target, OptimizeRunConfig)
+
+
+def _training_options(options: OptimizeConfig | None, trained: str | Path | None) -> OptimizeConfig | None:
+    """Return the options of the training, none of which applies to a policy that is trained already."""
+    if trained is None:
+        return options or OptimizeConfig()
+    given = options and next(iter(options.model_dump(exclude_defaults=True, exclude={"seed"})), None)
+    if given:
+        raise EvaluationError(
+            f"`{given}=...` is of a training, and {trained} is trained already; leave out one of the two."
+        )
+    return None
 
 
 def policy_tasks(loaded: LoadedBenchmark) -> list[Task]:
@@ -165,11 +194,10 @@ def policy_tasks(loaded: LoadedBenchmark) -> list[Task]:
 
 def _optimize_policy(
     start: LocalModel, reward: Scorable, trained: LoadedBenchmark, config: OptimizeRunConfig, work: Path
-) -> tuple[LocalModel, RewardedRecord, dict[str, Any]]:
+) -> tuple[LocalModel, ModelRecord, dict[str, Any]]:
     """Return the optimized policy, the record of its reward model, and the record of the training."""
     from pluralbench_policies import optimize as run
 
     model = reward_loader(reward, scoring_config(reward, config.scoring), "`optimize`")()
     done = run(start, model, policy_tasks(trained), work / POLICY_FOLDER, options=config.options)
-    rewarded = RewardedRecord(model=model.record(), scoring=ScoringRecord(), missing=0, identical=0)
-    return start.model_copy(update={"name": str(done.folder), "revision": None}), rewarded, done.record
+    return start.model_copy(update={"name": str(done.folder), "revision": None}), model.record(), done.record

@@ -249,13 +249,15 @@ class _StudySteps:
         """Optimize the policy against a reward model, and judge it."""
         optimization = self._recipe.optimization
         assert optimization is not None  # noqa: S101 - checked by the caller
+        trained = optimization.trained.get(model.name)
         best_of_n_run = self._target / BEST_OF_N  # may have the initial policy's answers to the same prompts
         return optimize(
             self._trainable(self._policy()),
             {model.name: self._local(self._model_path(model))},
+            trained=trained,
             **optimization.items.arguments,
             train=None if optimization.train is None else optimization.train.arguments["data"],
-            options=optimization.options,
+            options=optimization.options if trained is None else None,
             sampling=self._recipe.sampling.model_copy(update={"n": 1, "k": ()}),
             scoring=self._recipe.scoring,
             outcome=self._recipe.outcome,

@@ -37,7 +37,7 @@ class Step(NamedTuple):
         kind: What is done.
         folder: Directory of the step's result, below that of the study.
         model: The reward model; None for steps with all or none.
-        name: Name of the benchmark or the sample.
+        name: Name of the benchmark, the sample or the policy that was trained elsewhere.
     """
 
     kind: Kind
@@ -60,7 +60,7 @@ class Step(NamedTuple):
                 return f"score {model} on {self.name}"
             case "best-of-n":
                 return "best-of-n"
-        return f"optimize against {model}"
+        return f"judge {self.name}, trained against {model}" if self.name else f"optimize against {model}"
 
 
 def study_steps(recipe: StudyRecipe) -> list[Step]:
@@ -90,7 +90,8 @@ def study_steps(recipe: StudyRecipe) -> list[Step]:
         add("best-of-n", BEST_OF_N)
     if recipe.optimization is not None:
         for model in recipe.models:
-            add("optimize", f"{OPTIMIZATION}/{model.name}", model)
+            trained = recipe.optimization.trained.get(model.name, "")
+            add("optimize", f"{OPTIMIZATION}/{model.name}", model, trained)
     return list(steps.values())
 
 
@@ -149,7 +150,8 @@ def check_inputs(recipe: StudyRecipe, steps: Sequence[Step]) -> Ahead:
     """
     ahead, kinds = Ahead(), [step.kind for step in steps]
     trained = [step.model for step in steps if step.kind == "train" and step.model is not None]
-    if "optimize" in kinds and recipe.optimization is not None:
+    policies = [step.name for step in steps if step.kind == "optimize"]
+    if "" in policies and recipe.optimization is not None:
         pluralbench_policies.check_installed(recipe.optimization.options)
     _check_placeholders(trained)
     _check_training(recipe, trained)
@@ -159,6 +161,9 @@ def check_inputs(recipe: StudyRecipe, steps: Sequence[Step]) -> Ahead:
             _check_model(recipe, model.path if model.train is None else model.train.base)
     if {"sample", "best-of-n", "optimize"} & {*kinds}:
         _check_policy(recipe, trained="optimize" in kinds)
+        for name in filter(None, policies):
+            with _part("`trained` of [optimization]"):
+                _check_model(recipe, name)
         _check_judge(recipe)
     ahead.models = len(trained)
     for name in dict.fromkeys(step.name for step in steps if step.kind == "score"):

@@ -124,11 +124,14 @@ class Optimization(FrozenModel):
         train: Training prompts. Default: the prompts of `items`.
         items: Prompts whose answers are judged.
         options: Algorithm and training options.
+        trained: Policies that were trained elsewhere, which are judged and not trained, by the reward model that they
+            were trained against: a directory or ORG/NAME.
     """
 
     train: Items | None = None
     items: Items
     options: OptimizeConfig = OptimizeConfig()
+    trained: dict[str, str] = Field(default_factory=dict)
 
 
 class StudyRecipe(Recipe):
@@ -203,6 +206,9 @@ class StudyRecipe(Recipe):
             raise ValueError("the policy's answers need a judge; set `judge` in [outcome]")
         if not self.benchmarks and not self.best_of_n and not self.optimization:
             raise ValueError("the study measures nothing; add a benchmark, [best_of_n] or [optimization]")
+        others = sorted(self.optimization.trained.keys() - {*names}) if self.optimization else []
+        if others:
+            raise ValueError(f"`trained` of [optimization] names {others[0]}, which is no reward model of the study")
         used = {
             *(items.sample for items in self.benchmarks.values()),
             *(model.train.items.sample for model in self.models if model.train),

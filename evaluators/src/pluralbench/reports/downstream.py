@@ -31,6 +31,11 @@ from pluralbench.results.runs import Downstream
 RANK, PROMPTS = "Rank", "prompts"
 RANKED = "Ranks ignore the intervals; reward models with overlapping intervals may not differ."
 UNEVEN = "Where rows are over different prompts, which `prompts` counts, they cannot be compared and have no rank."
+SAME_PROMPTS = {
+    True: " It was judged on the prompts that it was optimized on.",
+    False: "",
+    None: " The prompts that it was trained on are not known.",
+}
 KEYS = {"rubric": "rubric score", "rating": "rating", "win": "win rate"}
 
 
@@ -71,15 +76,22 @@ def shown_metric(run: Downstream) -> str:
 def level_note(run: Downstream) -> str:
     """Describe the outcome of an optimized policy before and after optimization, in one sentence."""
     record, gain, end = run.result.optimization or {}, run.estimate("outcome_gain"), run.estimate("outcome")
-    steps = f"{plural(record.get('steps', 0), 'step')} of {record['settings']['options']['algorithm'].upper()}"
+    algorithm = _algorithm(run)
+    steps = f"{plural(record.get('steps', 0), 'step')} of {algorithm}" if algorithm else "a training elsewhere"
     warnings = "".join(f" {warning}" for warning in record.get("warnings", ()))
     if end.value is None:
         return f"{steps}; the policy's answers were not judged.{warnings}"
     start = run.estimate("outcome", policy=START).value
     before = "" if start is None else f"from {three_digits(start)} "
     change_text = f" ({with_interval(gain, change)})" if gain.value is not None else ""
-    same = " It was judged on the prompts that it was optimized on." if record.get("judged_on_the_same_prompts") else ""
+    same = SAME_PROMPTS[record.get("judged_on_the_same_prompts")]
     return f"{before}to {three_digits(end.value)}{change_text} in {steps}.{same}{warnings}"
+
+
+def _algorithm(run: Downstream) -> str:
+    """The algorithm that optimized the policy; "" if it was trained elsewhere."""
+    settings = (run.result.optimization or {}).get("settings")
+    return "" if settings is None else str(settings["options"]["algorithm"]).upper()
 
 
 def downstream_notes(run: Downstream) -> list[str]:
@@ -293,7 +305,7 @@ def _table(runs: Sequence[Downstream]) -> Table:
     columns += [Column(all_configs, four_digits), Column(RANK if ranked else PROMPTS)]
     method = f"best of {result.sampling.sizes[-1]} answers of"
     if result.optimization is not None:
-        method = f"{result.optimization['settings']['options']['algorithm'].upper()} of"
+        method = f"{_algorithm(runs[0]) or 'training elsewhere'} of"
     title = f"{config.benchmark.title}: {method} {Path(result.policy.name).name}, {KEYS[config.outcome.measure]}"
     return Table(title, "reward model", columns, rows)
 

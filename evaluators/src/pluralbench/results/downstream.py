@@ -95,16 +95,18 @@ class OptimizeRunConfig(DownstreamRunConfig):
     Attributes:
         policy: Record of the initial policy.
         reward: Record of the reward model before loading.
-        train: Data of the training prompts.
-        options: Algorithm and training options.
+        trained: Record of a policy that was trained elsewhere; null where the run trained it.
+        train: Data of the training prompts; null where they are not known.
+        options: Algorithm and training options; null with `trained`.
     """
 
     verb = "optimize"
 
     policy: ModelRecord
     reward: ModelRecord
-    train: DataRecord
-    options: OptimizeConfig
+    trained: ModelRecord | None = None
+    train: DataRecord | None = None
+    options: OptimizeConfig | None = None
 
 
 class SamplingRecord(FrozenModel):
@@ -176,7 +178,8 @@ class DownstreamResult(RunResult):
         rewards: Reward models by name.
         sampling: How candidates were sampled.
         outcome: How they were judged; null without a judge.
-        optimization: Contents of `optimization.json`; null for `best-of-n`.
+        optimization: Contents of `optimization.json`, none of a policy that was trained elsewhere, and whether the
+            judged prompts are those of the training; null for `best-of-n`.
     """
 
     policy: ModelRecord
