@@ -18,6 +18,7 @@ from pluralbench.leaderboard.comparisons import (
     compare_rewards,
     compare_rows,
     notes_of,
+    without_texts,
 )
 from pluralbench.leaderboard.reproduction import reproduce_run
 from pluralbench.leaderboard.rescoring import Rescoring, check_rescored
@@ -85,7 +86,7 @@ def _check(run: Run, files: RunInputs, rescoring: Rescoring | None, cache: DataC
         return [*findings, Finding("error", f"It cannot be recomputed from its data. {error}")], "refused", ""
     for name, frame in again.frames.items():
         findings += compare_rows(run, name, frame, data.place)
-    findings += [*compare_metrics(run, again.metrics, ITEMS_FILE), *compare_result(run, again.result)]
+    findings += [*compare_metrics(run.metrics, again.metrics, ITEMS_FILE), *compare_result(run, again.result)]
     more, rescored = ([], "") if rescoring is None or has_errors(findings) else check_rescored(run, data, rescoring)
     return [*findings, *more], "verified" if rescored else "checked", rescored
 
@@ -101,7 +102,7 @@ def _check_metrics(run: Run[Any, Any]) -> list[Finding]:
         again = numbers_of_run(run.config, run.result, run.frame)
     except UserError as error:
         return [Finding("error", f"Its numbers cannot be recomputed. {error}")]
-    return [*compare_metrics(run, again, "its own tables", without_texts=True)]
+    return [*compare_metrics(without_texts(run.metrics), again, "its own tables")]
 
 
 def _check_numbers(run: Run[Any, Any]) -> Checked:

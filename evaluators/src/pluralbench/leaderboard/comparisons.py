@@ -31,19 +31,14 @@ def compare_columns(run: Run) -> Findings:
         yield Finding("error", f"{ITEMS_FILE} lacks or adds the columns {', '.join(sorted(differ))} (`{run.verb}`).")
 
 
-def compare_metrics(run: Run[Any, Any], again: pl.DataFrame, source: str, *, without_texts: bool = False) -> Findings:
-    """Compare all numbers and intervals with recomputed ones.
+def without_texts(metrics: pl.DataFrame) -> pl.DataFrame:
+    """Return the metrics that follow from a run alone, since their numbers need no text."""
+    of_texts = [name for name, metric in METRICS.items() if metric.of_texts]
+    return metrics.filter(pl.col("baseline").is_null(), ~pl.col("metric").is_in(of_texts))
 
-    Args:
-        run: The run.
-        again: Recomputed metrics.
-        source: Source of the recomputed metrics.
-        without_texts: Leave out the metrics of texts.
-    """
-    of_texts = pl.col("baseline").is_not_null() | pl.col("metric").is_in(
-        [name for name, metric in METRICS.items() if metric.of_texts]
-    )
-    recorded = run.metrics.filter(~of_texts) if without_texts else run.metrics
+
+def compare_metrics(recorded: pl.DataFrame, again: pl.DataFrame, source: str) -> Findings:
+    """Compare all numbers and intervals with recomputed ones, and name the source of these."""
     both = recorded.join(again, on=KEY, how="full", suffix="_again", nulls_equal=True, coalesce=True)
     wrong = both.filter(~pl.all_horizontal(*map(_close, ("value", "low", "high", "n", "clusters")), _same("interval")))
     if wrong.height:
