@@ -1,6 +1,8 @@
 """Runs on votes of people end to end: the report's tables, notes and figures, and the comparison of two runs."""
 
-from collections.abc import Sequence
+import html
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from pluralbench.results.runs import Run
 from polars.testing import assert_frame_equal
 from written_tables import write
 
+Command = Callable[..., tuple[int, str, str]]
 BENCHMARK = """
 title = "Opinions"
 
@@ -112,9 +115,37 @@ def test_the_report_has_people_as_a_row_and_each_group(runs: list[Run]) -> None:
         f"Excluded from accuracy: {runs[0].count('equal')} items without a majority of votes in each run."
         in report.notes
     )
-    for part in ("Single votes: ", "Of reachable: ", "Votes of people: ", "Agreement of people: ", "for a tie"):
+    for part in ("Votes of people: ", "Agreement of people: ", "for a tie"):
         assert part in notes
+    assert {"single votes", "of reachable", "log loss", "groups of people", "best less worst"} <= {*report.definitions}
+    shown = " ".join(
+        [one.title for one in report.tables]
+        + [column.text for one in report.tables for column in one.columns]
+        + [row.name for one in report.tables for row in one.rows]
+    )
+    assert [term for term in report.definitions if term not in shown] == [], "each is a heading, a row or a title"
     assert [row["row"] for row in report.rows or ()][-1] == "people"
+
+
+def test_a_terminal_says_where_terms_are_defined_and_all_else_defines_them(
+    runs: list[Run], run: Command, tmp_path: Path
+) -> None:
+    report, page, paths = overview(runs), tmp_path / "page.html", [one.path for one in runs]
+    status, bare, _ = run("report", *paths, "--html", page)
+    assert status == 0
+    plain = " ".join(bare.split())
+    assert (
+        plain.count("Defined by `pluralbench report RUN --notes`: single votes, people, of reachable, unanimous,") == 1
+    )
+    _, full, _ = run("report", *paths, "--notes")
+    files = [full, *(run("report", *paths, "--format", form)[1] for form in ("markdown", "latex"))]
+    read = [" ".join(re.sub(r"[\\$]", "", text).split()) for text in files]
+    read.append(" ".join(html.unescape(re.sub("<[^>]*>", " ", page.read_text("utf-8"))).split()))
+    for text in report.definitions.values():
+        own = text.partition(",")[0].partition("'")[0]
+        assert own not in plain
+        assert [place for place, whole in enumerate(read) if own not in whole] == []
+    assert all(note in plain and note in read[0] for note in report.notes), "what is counted is never folded"
 
 
 def test_a_vote_without_a_country_has_that_of_the_persons_other_votes(runs: list[Run], tmp_path: Path) -> None:
@@ -153,7 +184,7 @@ def test_one_vote_an_item_says_nothing_of_consensus(tmp_path: Path) -> None:
     assert run.count("single_annotations") == run.count("annotations") > 0
     titles = [one.title.rpartition(": ")[2] for one in overview([run]).tables[1:]]
     assert titles == ["groups of people"]
-    assert "Unanimous" not in " ".join(overview([run]).notes)
+    assert "unanimous" not in overview([run]).definitions
 
 
 def test_figures_have_a_row_for_each_group_and_level_of_consensus(runs: list[Run]) -> None:

@@ -39,7 +39,8 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Personalized:
 
 def printed(*runs: Personalized) -> str:
     console = Console(width=80, record=True, file=StringIO())
-    console.print(format_report(report_personalized(runs), "table", 80))
+    report = report_personalized(runs)
+    console.print(format_report(report._replace(notes=report.texts, definitions={}), "table", 80))
     return console.export_text()
 
 

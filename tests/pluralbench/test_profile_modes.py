@@ -88,7 +88,7 @@ def test_overflow_rules_put_runs_apart_only_where_both_were_met(
 
 def test_the_report_has_a_row_for_each_mode(run: Command, runs: dict[str, Run]) -> None:
     folder = runs["single"].path.parent
-    status, said, _ = run("report", folder)
+    status, said, _ = run("report", folder, "--notes")
     assert status == 0
     table = " ".join(said[said.index("against none") :].split())
     assert "Against none: points gained over the same model without user context" in table

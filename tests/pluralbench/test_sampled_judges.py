@@ -165,7 +165,7 @@ def test_a_panel_of_single_replies_needs_no_temperature(data: Path, tmp_path: Pa
     assert run.names("k", "accuracy_of_votes") == [1]
     assert run.metrics.filter(metric="accuracy_without_judge").is_empty(), "of two judges, the other one remains"
     assert run.metrics.filter(metric="agreement_within_judge").is_empty()
-    assert "A tied vote is a tie" in (text := str(render([run], "markdown")))
+    assert "a tied vote is a tie" in (text := str(render([run], "markdown")))
     assert not any(word in text for word in ("Agreement:", "Votes of k samples:")), "no such column, no such rows"
     assert "replies.parquet" not in {path.name for path in one.path.iterdir()}
     assert again.items.equals(run.items)

@@ -30,6 +30,7 @@ def report(
     without: File = None,
     private: bool = False,
     create: bool = False,
+    notes: bool = False,
     detail: bool = False,
     wide: bool = False,
 ) -> None:
@@ -51,6 +52,7 @@ def report(
         without: Also show the overall numbers without these items, such as those of `contamination --out`.
         private: Make a new repository private.
         create: Create the repository if it does not exist.
+        notes: Define the headings and rows of the tables below them, as files and pages do.
         detail: Add a row for each config, section, subset and category, and further notes.
         wide: Use as many columns as needed instead of 80, and show intervals of the parts.
 
@@ -72,6 +74,7 @@ def report(
     runs_read = find_runs(runs)
     with step("Computing the report"):
         reports = reports_of(runs_read, detail=detail, wide=wide, without=without)
+    reports = [one._replace(notes=one.texts, definitions={}) if notes else one for one in reports]
     for place, one in enumerate(reports if form == "table" else reports[:1]):
         print_report(one, form, None if place else out, width=None if wide else WIDTH)
     if plots is not None:

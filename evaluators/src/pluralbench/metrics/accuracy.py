@@ -358,8 +358,10 @@ METRICS = computed_by(
         title="F1",
         part_of_overall=True,
         in_tables=True,
-        note="Erroneous, correct: answers with and without a wrong step, of which the first, or none, is found; means "
-        "over configs.",
+        terms={
+            "erroneous": "answers with a wrong step, the first of which is found; correct: without one, where none is "
+            "found; means over configs."
+        },
     ),
     Metric(
         "exact_match",

@@ -234,9 +234,11 @@ METRICS = computed_by(
         ("", "config", "attribute group"),
         "single votes",
         in_tables=True,
-        note="Single votes: share of people's votes that are for the response that the model prefers. People: how "
-        "often one person's vote is that of most others on the item, which a model can pass only by knowing better "
-        "than a few votes what most would say.",
+        terms={
+            "single votes": "share of people's votes that are for the response that the model prefers.",
+            "people": "how often one person's vote is that of most others on the item, which a model can pass only by "
+            "knowing better than a few votes what most would say.",
+        },
     ),
     Metric(
         "share_of_reachable",
@@ -245,7 +247,7 @@ METRICS = computed_by(
         _OF_ALL,
         "of reachable",
         in_tables=True,
-        note="Of reachable: single votes over those of people, on the same items.",
+        terms={"of reachable": "single votes over those of people, on the same items."},
     ),
     Metric("agreement_of_two_annotators", "share", "Share of two votes on an item that are the same.", _OF_ALL),
     Metric(

@@ -187,8 +187,10 @@ METRICS = (
             ("", "config", "config section", "section"),
             title="against English",
             in_tables=True,
-            note="Against English: accuracy minus that of the same items in English, in points. Kappa: agreement of "
-            "the labels with those in English.",
+            terms={
+                "against English": "accuracy minus that of the same items in English, in points.",
+                "kappa": "agreement of the labels with those in English.",
+            },
         ),
         Metric("kappa", "correlation", "Cohen's kappa of labels with English; the mean.", _LANGUAGE, in_tables=True),
         Metric("kappa_sd", "number", "Standard deviation of kappa by language."),

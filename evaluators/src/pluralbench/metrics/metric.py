@@ -1,6 +1,6 @@
 """What a metric is, and how its numbers are named."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pluralbench_measures.bootstrap import Estimate
@@ -95,7 +95,7 @@ class Metric(NamedTuple):
         optional: Only benchmarks whose description names it have it.
         of_texts: It is computed from texts, which a run does not contain: from items, or from calls.
         in_tables: Tables of models have a column of it, and detailed tables a column for each part.
-        note: Sentences below a table that shows it. Default: none.
+        terms: Definitions of headings and rows of the tables that show it, by term.
     """
 
     name: str
@@ -108,7 +108,7 @@ class Metric(NamedTuple):
     optional: bool = False
     of_texts: bool = False
     in_tables: bool = False
-    note: str = ""
+    terms: Mapping[str, str] = {}
 
     @property
     def heading(self) -> str:

@@ -169,8 +169,10 @@ METRICS = (
             "Accuracy of the pairs of some styles; without a section, the mean over sections.",
             ("level", "section level", "style", "section style"),
             optional=True,
-            note="Easy, normal, hard: the style of the right response is more, equally or less elaborate than the "
-            "wrong one's.",
+            terms={
+                "easy": "the style of the right response is more elaborate than the wrong one's; normal: equally; "
+                "hard: less."
+            },
         ),
     ),
     *computed_by(
@@ -181,8 +183,10 @@ METRICS = (
             "Mean of 1 / rank of the best right response, behind wrong ones with the same score.",
             optional=True,
             in_tables=True,
-            note="Reciprocal rank: 1 / rank of the right response, behind wrong ones with the same score. With ties: "
-            "right unless a wrong response is above.",
+            terms={
+                "reciprocal rank": "1 / rank of the right response, behind wrong ones with the same score.",
+                "accuracy with ties": "right unless a wrong response is above.",
+            },
         ),
         Metric("accuracy_with_ties", "share", "Share of items with no wrong response above the best.", in_tables=True),
     ),
@@ -194,8 +198,10 @@ METRICS = (
             "Share of random sets of k responses whose highest-scored one is right.",
             ("config k",),
             optional=True,
-            note="Best of k: the highest-scored of k responses is right. Of this curve, max is the highest point and "
-            "loss the mean squared distance to an oracle's curve; AUC is over all responses.",
+            terms={
+                "best of k": "the highest-scored of k responses is right. Of this curve, max is the highest point and "
+                "loss the mean squared distance to an oracle's curve; AUC is over all responses."
+            },
         ),
         Metric("max", "share", "Highest point of the curve of best of k, mean over orders.", _CONFIG, in_tables=True),
         Metric("loss", "number", "Mean squared distance of this curve to an oracle's.", _CONFIG, in_tables=True),

@@ -29,6 +29,6 @@ METRICS = computed_by(
         NOTE,
         ("", "config"),
         in_tables=True,
-        note=f"User accuracy: {NOTE[0].lower()}{NOTE[1:]}",
+        terms={"user accuracy": f"{NOTE[0].lower()}{NOTE[1:]}"},
     ),
 )

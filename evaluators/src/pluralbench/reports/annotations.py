@@ -21,19 +21,22 @@ COLUMNS = (
     number_column("divergence", MetricKey("annotation_divergence")),
     number_column("excess", MetricKey("excess_divergence")),
 )
-CONSENSUS_NOTE = (
-    "Unanimous, clear (at least two thirds of the votes for one response), split: accuracy against the majority. "
-    "Margin and consensus: Spearman's correlation of a model's margin with the share of the most frequent vote; above "
-    "0, margins shrink where people differ. Log loss and divergence (Jensen-Shannon), in nats: of shares of votes that "
-    "the scores predict, with a temperature fitted on other prompts; people: the loss of the true shares, which "
-    "nothing is below. Excess: the divergence from the true shares, without the scatter of few votes; 0 is the best."
-)
-GROUPS_NOTE = (
-    "By group: share of the votes of its people that are for the response that the model prefers. "
-    f"{GAP.capitalize()}: of groups of at least {MIN_PEOPLE} people, with an interval that holds whichever groups "
-    "these are; p: how often a gap as large appears if people of the same configs change groups by chance. Smaller "
-    "groups are last, and not ranked."
-)
+CONSENSUS_TERMS = {
+    "unanimous": "accuracy against the majority of items whose votes are all for one response; clear: at least two "
+    "thirds; split: fewer.",
+    "margin and consensus": "Spearman's correlation of a model's margin with the share of the most frequent vote; "
+    "above 0, margins shrink where people differ.",
+    "log loss": "in nats, of the shares of votes that the scores predict, with a temperature fitted on other prompts; "
+    "people: that of the true shares, which nothing is below.",
+    "divergence": "Jensen-Shannon's, in nats, of the same shares.",
+    "excess": "the divergence from the true shares, without the scatter of few votes; 0 is the best.",
+}
+GROUPS_TERMS = {
+    "groups of people": "share of the votes of a group's people that are for the response that the model prefers. "
+    f"Groups of fewer than {MIN_PEOPLE} people are last, and not ranked.",
+    GAP: f"of groups of at least {MIN_PEOPLE} people, with an interval that holds whichever groups these are; p: how "
+    "often a gap as large appears if people of the same configs change groups by chance.",
+}
 
 
 def annotations_tables(sheet: Sheet) -> Iterator[Table]:
@@ -55,10 +58,12 @@ def annotations_tables(sheet: Sheet) -> Iterator[Table]:
         yield Table(f"{sheet.heading}: groups of people", "group", columns, rows, "attribute")
 
 
-def annotations_notes(tables: Sequence[Table]) -> list[str]:
-    """Explain the numbers of the tables of votes of people; nothing without any."""
-    grouped = {bool(table.groups) for table in tables}
-    return [note for note, own in ((CONSENSUS_NOTE, False), (GROUPS_NOTE, True)) if own in grouped]
+def annotations_terms(tables: Sequence[Table]) -> dict[str, str]:
+    """Define the numbers of the tables of votes of people."""
+    shown = {bool(table.groups) for table in tables}
+    rows = {row.name for table in tables for row in table.rows}
+    grouped = {term: text for term, text in GROUPS_TERMS.items() if term != GAP or GAP in rows}
+    return (CONSENSUS_TERMS if False in shown else {}) | (grouped if True in shown else {})
 
 
 def attributes_of(runs: Sequence[Run]) -> list[str]:

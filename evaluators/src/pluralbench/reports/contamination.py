@@ -157,11 +157,11 @@ def add_numbers_without(report: Report, runs: Sequence[Run], listed: ItemList) -
     absent = dict.fromkeys((*NUMBERS, "removed"))
     numbers = [fields.get(str(row["run"])) for row in report.rows]
     flat = [{f"without.{name}": value for name, value in (own or absent).items()} for own in numbers]
-    return Report(
-        [*report.tables, table],
-        [*report.notes, *_notes_without([(run, others[run.path]) for run in runs], listed)],
-        report.frame.hstack(pl.DataFrame(flat, infer_schema_length=None)),
-        [row | {"without": own} for row, own in zip(report.rows, numbers, strict=True)],
+    return report._replace(
+        tables=[*report.tables, table],
+        notes=[*report.notes, *_notes_without([(run, others[run.path]) for run in runs], listed)],
+        frame=report.frame.hstack(pl.DataFrame(flat, infer_schema_length=None)),
+        rows=[row | {"without": own} for row, own in zip(report.rows, numbers, strict=True)],
     )
 
 

@@ -14,7 +14,6 @@ from pluralbench_runs.console import clean
 from pluralbench.data.layouts.steps import CORRECT, ERRONEOUS
 from pluralbench.metrics.credits import TIES_COUNT
 from pluralbench.metrics.metric import BASELINES, PEOPLE
-from pluralbench.metrics.table import METRICS
 from pluralbench.reports.costs import cost_summary
 from pluralbench.reports.layout import shortened
 from pluralbench.reports.sheets import Sheet
@@ -69,7 +68,7 @@ def notes(sheets: Sequence[Sheet], *, detail: bool = False) -> list[str]:
 
 
 def _reading_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
-    """How the numbers are computed: units, intervals, the rule of each benchmark, and what metrics are."""
+    """How the numbers are computed: units, intervals, and the rule of each benchmark."""
     described = [sheet.runs[0].config.benchmark for sheet in sheets]
     own_ties = any(
         one.description.vote == "mean" or TIES_COUNT & {*one.description.credit.values()} for one in described
@@ -88,9 +87,6 @@ def _reading_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
     parts = [f"{' and '.join(titles)}: {rule}" for rule, titles in rules.items() if rule not in others]
     parts = [common] if len(rules) == 1 else [*parts, *(f"the others: {rule}" for rule in others)]
     yield f"Overall: {'; '.join(parts)}."
-    shown = {column.key.metric for sheet in sheets for column in sheet.columns}
-    shown |= {name for one in described for name in one.description.metrics}
-    yield from (metric.note for name, metric in METRICS.items() if name in shown and metric.note)
 
 
 def _cost_notes(runs: Sequence[Run]) -> Iterator[str]:

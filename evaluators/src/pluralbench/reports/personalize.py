@@ -22,22 +22,22 @@ CONDITIONS = {"without": "w/o", "posts": "posts", "with": "w/", "shuffled": "oth
 CONTEXTS = {"raw": "posts of the user", "persona": "a summary of the user"}
 ABOUT = {
     "posts": (
-        "posts: the model gets only posts of the user. Personalized RewardBench describes its Table 6 in two ways: "
+        "the model gets only posts of the user. Personalized RewardBench describes its Table 6 in two ways: "
         "w/ against w/o (appendix A.3) and w/ against posts (appendix B; there GPO gets no posts in either)."
     ),
-    "without": "w/o: no user context, in training and evaluation.",
-    "shuffled": "other's: the models of w/, evaluated with the context of a random other user.",
+    "without": "no user context, in training and evaluation.",
+    "shuffled": "the models of w/, evaluated with the context of a random other user.",
 }
 COMPARISONS = {"posts": ", user summary against posts alone", "shuffled": ", own profile against another user's"}
 
 
 def report_personalized(runs: Sequence[Personalized]) -> Report:
     """Report directories of `personalize`; JSON and CSV have the long frame of their numbers."""
-    unique_notes = list(dict.fromkeys(note for run in runs for note in _notes(run)))
     return Report(
         [table for run in runs for table in _tables(run)],
-        unique_notes,
+        list(dict.fromkeys(note for run in runs for note in _notes(run))),
         long_frame((run.path, run.metrics) for run in runs),
+        definitions={term: text for run in runs for term, text in _definitions(run).items()},
     )
 
 
@@ -126,15 +126,20 @@ def _notes(run: Personalized) -> Iterator[str]:
         f"Trained on {plural(trained.items, 'item')} of {plural(trained.users, 'user')}."
     )
     yield from _condition_notes(run)
-    if len(result.conditions) > 1:
-        methods = len(config.personalizing.methods)
-        adjusted = f", adjusted for the {methods} methods of a table (Holm)" if methods > 1 else ""
-        yield f"gain: second minus first, in points. p: two-sided, from the interval{adjusted}."
     if result.excluded:
         counts = ", ".join(f"{name} {count:,}" for name, count in result.excluded.items())
         yield f"Items excluded for all models (no user context, or too long): {counts}."
     yield from _seed_notes(run)
     yield from _architecture_notes(run)
+
+
+def _definitions(run: Personalized) -> dict[str, str]:
+    conditions, methods = run.result.conditions, len(run.config.personalizing.methods)
+    defined = {CONDITIONS[condition]: text for condition, text in ABOUT.items() if condition in conditions}
+    if len(conditions) > 1:
+        adjusted = f", adjusted for the {methods} methods of a table (Holm)" if methods > 1 else ""
+        defined["gain"] = f"second minus first, in points. p: two-sided, from the interval{adjusted}."
+    return defined
 
 
 def _condition_notes(run: Personalized) -> Iterator[str]:
@@ -148,7 +153,6 @@ def _condition_notes(run: Personalized) -> Iterator[str]:
         summary = ", plus a summary of the user" if config.personalizing.persona else ""
         yield f"w/: the model gets {'; '.join(contexts)}{summary}."
         yield from _without_personas(result)
-    yield from (text for condition, text in ABOUT.items() if condition in result.conditions)
 
 
 def _without_personas(result: PersonalizeResult) -> Iterator[str]:

@@ -16,10 +16,10 @@ from pluralbench.results.runs import Run
 
 NONE = "none"
 MODES = (NONE, "raw", "plan", "persona")
-MODES_NOTE = (
-    "Against none: points gained over the same model without user context, on the same items, with "
+MODES_TERMS = {
+    "against none": "points gained over the same model without user context, on the same items, with "
     f"{CONFIDENCE:.0%} intervals; p follows from the interval and is not adjusted for multiple comparisons."
-)
+}
 MAY_DIFFER = ("{} posts", "{} if too long")
 """Entries of `OTHER_SETTINGS` that matched runs need not share; `_base` checks the overflow rule."""
 

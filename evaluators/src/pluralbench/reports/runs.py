@@ -16,12 +16,13 @@ from pluralbench.metrics.frame import COLUMNS as FRAME
 from pluralbench.metrics.frame import number_fields
 from pluralbench.metrics.metric import BASELINES, DECIDED, SHOWN_COUNTS, MetricKey
 from pluralbench.metrics.table import METRICS
-from pluralbench.reports.annotations import annotations_notes, annotations_tables
+from pluralbench.reports.annotations import annotations_tables, annotations_terms
+from pluralbench.reports.definitions import definitions_of
 from pluralbench.reports.notes import list_names, notes
-from pluralbench.reports.profile_modes import MODES_NOTE, mode_fields
+from pluralbench.reports.profile_modes import MODES_TERMS, mode_fields
 from pluralbench.reports.sheets import UNREADABLE, Sheet, language_tables, levels_of, modes_table, sheets_of, table_of
 from pluralbench.reports.tables import Column, Row, Table, Value
-from pluralbench.reports.votes import votes_notes, votes_tables
+from pluralbench.reports.votes import votes_tables, votes_terms
 from pluralbench.reports.writing import Report, without_empty_dimensions
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.numbers import KINDS
@@ -60,9 +61,9 @@ def overview(runs: Sequence[Run], *, wide: bool = False) -> Report:
         rows = [row | {"against_none": gains.get(row["run"])} for row in rows]
     votes = [table for sheet in sheets for table in votes_tables(sheet)]
     people = [table for sheet in sheets for table in annotations_tables(sheet)]
-    texts = [*notes(sheets), *([MODES_NOTE] if modes else []), *votes_notes(votes), *annotations_notes(people)]
+    terms = definitions_of(sheets) | (MODES_TERMS if modes else {}) | votes_terms(votes) | annotations_terms(people)
     tables = [*(table_of(sheet, wide=wide) for sheet in sheets), *modes, *votes, *people]
-    return Report(tables, texts, _flat(rows), rows)
+    return Report(tables, notes(sheets), _flat(rows), rows, definitions=terms)
 
 
 def _flat(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
@@ -112,7 +113,8 @@ def details(runs: Sequence[Run]) -> Report:
     people = [table for sheet in sheets for table in annotations_tables(sheet)]
     tables += [*votes, *people]
     tables += [run_table(run, sheet.qualifiers) for sheet in sheets for run in sheet.runs]
-    return Report(tables, [*notes(sheets, detail=True), *votes_notes(votes), *annotations_notes(people)], frame)
+    terms = definitions_of(sheets) | votes_terms(votes) | annotations_terms(people)
+    return Report(tables, notes(sheets, detail=True), frame, definitions=terms)
 
 
 def report_frame(runs: Sequence[Run]) -> pl.DataFrame:

@@ -228,7 +228,7 @@ def markdown_page(section: Report, level: int = 1) -> str:
     """
     parts = [f"{'#' * level} {escape_markdown(clean(section.title))}", listed(section.sentences)]
     parts += map(in_markdown, section.tables)
-    parts.append(listed([*section.notes, *marks_in(section.tables)]))
+    parts.append(listed([*section.texts, *marks_in(section.tables)]))
     for stem, chart in section.charts.items():
         if not chart.empty:
             parts.append(f"![{escape_markdown(chart.title)}]({quote(f'{FIGURES_FOLDER}/{stem}.png')})")

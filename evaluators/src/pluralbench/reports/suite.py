@@ -11,6 +11,7 @@ from pluralbench_runs.console import clean
 from pluralbench.data.suites import SuiteColumn
 from pluralbench.metrics.frame import number_fields
 from pluralbench.metrics.metric import SHOWN_COUNTS
+from pluralbench.reports.definitions import definitions_of
 from pluralbench.reports.notes import notes
 from pluralbench.reports.sheets import sheets_of
 from pluralbench.reports.tables import Column, Row, Table, upright
@@ -42,7 +43,8 @@ def report_suites(suites: Sequence[SuiteRun]) -> Report:
     frame = pl.json_normalize(rows, infer_schema_length=None)
     runs = {run.path: run for done in reversed(suites) for run in done.runs.values()}  # one of those without items
     sheets = [one._replace(rows=tuple(row for row in one.rows if not row.quiet)) for one in sheets_of([*runs.values()])]
-    return Report(tables, [*_mean_notes(suites), *(notes(sheets) if sheets else [])], frame, rows)
+    texts = [*_mean_notes(suites), *(notes(sheets) if sheets else [])]
+    return Report(tables, texts, frame, rows, definitions=definitions_of(sheets))
 
 
 def suite_section(suites: Sequence[SuiteRun]) -> Report:

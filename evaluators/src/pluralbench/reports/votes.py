@@ -12,11 +12,11 @@ from pluralbench.results.runs import MISSING, Run
 
 PANEL = "panel"
 SAMPLES = "samples"
-NOTES = {
-    SAMPLES: "Votes of k samples: the mean over subsets of k of the run's samples, with k samples of each judge.",
-    "tied votes": "A tied vote is a tie, and even numbers of replies tie more often.",
-    "tokens": "Tokens: of all calls, in expectation.",
-    "agreement": "Agreement: pairs of a judge's replies to one question that are the same.",
+TERMS = {
+    SAMPLES: "the mean over subsets of k of the run's samples, with k samples of each judge.",
+    "tied votes": "a tied vote is a tie, and even numbers of replies tie more often.",
+    "tokens": "of all calls, in expectation.",
+    "agreement": "pairs of a judge's replies to one question that are the same.",
 }
 """What the rows and columns of `votes_tables` are."""
 COLUMNS = (
@@ -46,11 +46,10 @@ def votes_tables(sheet: Sheet) -> Iterator[Table]:
         )
 
 
-def votes_notes(tables: Sequence[Table]) -> list[str]:
-    """Explain the rows and columns of `votes_tables`, in one note; none without tables."""
+def votes_terms(tables: Sequence[Table]) -> dict[str, str]:
+    """Define the rows and columns of `votes_tables`."""
     shown = {name for table in tables for name in (table.names, *(column.text for column in table.columns))}
-    note = " ".join(text for name, text in NOTES.items() if name in shown)
-    return [note] if note else []
+    return {f"votes of k {name}" if name == SAMPLES else name: text for name, text in TERMS.items() if name in shown}
 
 
 def _rows(run: Run) -> Iterator[Row]:

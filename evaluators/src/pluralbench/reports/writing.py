@@ -14,6 +14,7 @@ from rich.text import Text
 
 from pluralbench.metrics.metric import DIMENSIONS
 from pluralbench.reports import Format
+from pluralbench.reports.definitions import in_sentences, where_defined
 from pluralbench.reports.figures.chart import Chart
 from pluralbench.reports.latex import Grid, in_latex
 from pluralbench.reports.layout import lay_out, wrapped
@@ -26,7 +27,7 @@ class Report(NamedTuple):
 
     Attributes:
         tables: Tables for reading.
-        notes: Sentences that explain the tables.
+        notes: Sentences on these runs that change how the numbers are read, and counts beside them.
         frame: The same numbers for programs; empty in a section of a page.
         rows: The nested rows of JSON. Default: those of `frame`.
         title: Heading of the section.
@@ -34,6 +35,7 @@ class Report(NamedTuple):
         charts: Figures, by file stem.
         parts: Sections within it.
         runs: Runs whose provenance a page shows.
+        definitions: What headings and rows of the tables mean, by term; a terminal shows only where to read them.
     """
 
     tables: Sequence[Table] = ()
@@ -45,6 +47,12 @@ class Report(NamedTuple):
     charts: Mapping[str, Chart] = {}
     parts: Sequence["Report"] = ()
     runs: Sequence[Run[Any, Any]] = ()
+    definitions: Mapping[str, str] = {}
+
+    @property
+    def texts(self) -> list[str]:
+        """The notes, and the definitions as sentences."""
+        return [*self.notes, *in_sentences(self.definitions)]
 
 
 def long_frame(numbers: Iterable[tuple[Path, pl.DataFrame]]) -> pl.DataFrame:
@@ -65,7 +73,7 @@ def format_report(report: Report, form: Format, width: int | None) -> str | Grou
     Args:
         width: Columns of the terminal; None for as many as needed.
     """
-    notes = [clean(note) for note in (*report.notes, *marks_in(report.tables))]
+    marks = [*marks_in(report.tables)]
     match form:
         case "json":
             rows = report.frame.to_dicts() if report.rows is None else report.rows
@@ -73,11 +81,12 @@ def format_report(report: Report, form: Format, width: int | None) -> str | Grou
         case "csv":
             return csv_text(report.frame)
         case "markdown":
-            return "\n\n".join([*map(in_markdown, report.tables), listed(notes)])
+            return "\n\n".join([*map(in_markdown, report.tables), listed([*report.texts, *marks])])
         case "latex":
-            return in_latex([_grid(table) for table in report.tables], [clean(note) for note in report.notes])
+            return in_latex([_grid(table) for table in report.tables], [clean(text) for text in report.texts])
         case "table":
-            return Group(*render_tables(report.tables, width), *(wrapped(note, width) for note in notes))
+            texts = (*report.notes, *marks, *where_defined(report.definitions))
+            return Group(*render_tables(report.tables, width), *(wrapped(clean(text), width) for text in texts))
 
 
 def render_tables(tables: Sequence[Table], width: int | None) -> Iterator[RenderableType]:

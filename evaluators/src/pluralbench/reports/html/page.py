@@ -12,21 +12,22 @@ from pluralbench_runs.console import clean
 from pluralbench_runs.meters import progress
 
 from pluralbench.downstream.correlate import Correlation
-from pluralbench.reports.annotations import annotations_notes, annotations_tables
+from pluralbench.reports.annotations import annotations_tables, annotations_terms
 from pluralbench.reports.costs import cost_summary
+from pluralbench.reports.definitions import definitions_of, in_sentences
 from pluralbench.reports.figures.files import drawing
 from pluralbench.reports.figures.report import figures_of
 from pluralbench.reports.figures.series import kind_name
 from pluralbench.reports.html.items import BUDGET, Browsed, browse
 from pluralbench.reports.html.parts import RunLink, inlined_figures, page, part, save_page, table
 from pluralbench.reports.notes import notes
-from pluralbench.reports.profile_modes import MODES_NOTE
+from pluralbench.reports.profile_modes import MODES_TERMS
 from pluralbench.reports.ranking import MEAN, RANKS, Ranking, overview_sentence, rank_sheet, ranked_table, standings
 from pluralbench.reports.runs import run_table
 from pluralbench.reports.sections import correlation_section, other_sections
 from pluralbench.reports.sheets import Sheet, Subject, modes_table, sheets_of, subject_of, title_of
 from pluralbench.reports.tables import Column, Row, Table, upright
-from pluralbench.reports.votes import votes_notes, votes_tables
+from pluralbench.reports.votes import votes_tables, votes_terms
 from pluralbench.reports.writing import Report
 from pluralbench.results.checks import STATES, CheckResult
 from pluralbench.results.evaluations import EvaluationRunConfig
@@ -197,16 +198,16 @@ def _benchmark_sections(listed: Sequence[Listed]) -> tuple[dict[str, tuple[str, 
             rankings.append(ranking)
             if not sheet.other:
                 findings.append((sheet.title, f"#table-{at}", " ".join(overview_sentence(sheet, ranking))))
-            texts = [*notes([sheet]), ranking.problem or RANKS]
+            texts = [*notes([sheet]), *in_sentences(definitions_of([sheet])), ranking.problem or RANKS]
             benchmark.tables.append(table(f"table-{at}", ranked_table(sheet, ranking), notes=texts, links=links))
             if sheet.modes:
-                benchmark.tables.append(table(f"modes-{at}", modes_table(sheet), notes=[MODES_NOTE]))
+                benchmark.tables.append(table(f"modes-{at}", modes_table(sheet), notes=in_sentences(MODES_TERMS)))
             for place, one in enumerate(votes_tables(sheet)):
-                benchmark.tables.append(table(f"votes-{at}-{place}", one, notes=votes_notes([one])))
+                benchmark.tables.append(table(f"votes-{at}-{place}", one, notes=in_sentences(votes_terms([one]))))
             people = [*annotations_tables(sheet)]
             for place, one in enumerate(people):
-                # The last of these tables has the notes of all.
-                texts = annotations_notes(people) if place == len(people) - 1 else []
+                # The last of these tables has the definitions of all.
+                texts = in_sentences(annotations_terms(people)) if place == len(people) - 1 else []
                 benchmark.tables.append(table(f"people-{at}-{place}", one, notes=texts))
             benchmark.sheets.append(sheet)
             if listed[0].checked is None:
@@ -323,8 +324,8 @@ def _section(key: str, report: Report, level: int = 2) -> Markup:
     parts = [part("list", list(report.sentences))] if report.sentences else []
     last = len(report.tables) - 1
     for place, one in enumerate(report.tables):
-        parts.append(table(f"{key}-table-{place}", one, notes=report.notes if place == last else ()))
-    parts += [part("list", list(report.notes), "notes")] if report.notes and not report.tables else []
+        parts.append(table(f"{key}-table-{place}", one, notes=report.texts if place == last else ()))
+    parts += [part("list", report.texts, "notes")] if report.texts and not report.tables else []
     parts += inlined_figures(key, report.charts)
     parts += [_section(f"{key}-{place}", one, 3) for place, one in enumerate(report.parts)]
     parts += [
