@@ -211,6 +211,17 @@ def test_other_data_is_refused(runs: dict[str, Path], tmp_path: Path) -> None:
     assert "another `digest` of the data than follows from" in texts(check(runs["score"], files=RunInputs(str(other))))
 
 
+def test_a_copy_needs_the_same_items_and_not_the_same_place(runs: dict[str, Path], tmp_path: Path) -> None:
+    (copy := tmp_path / "copy").mkdir()
+    shutil.copy(runs["score"].parent / "pairs.jsonl", copy)
+    record("config", "benchmark", "title", value="Pairs (elsewhere)")(
+        changed := shutil.copytree(runs["score"], tmp_path / "run")
+    )
+    checked = check(changed, files=RunInputs(str(copy / "pairs.jsonl")))
+    assert (checked.state, checked.findings) == ("checked", [])
+    assert check(changed).state == "refused"
+
+
 def test_data_that_cannot_be_read_is_a_state_of_its_own(runs: dict[str, Path], tmp_path: Path) -> None:
     files = RunInputs(str(tmp_path / "nowhere.jsonl"))
     checked = check(runs["judge"], files=files)
