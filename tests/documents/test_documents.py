@@ -153,7 +153,7 @@ SHOWN = {
     "Items of benchmarks that are in": "what the command above it prints, whose form test_contamination asserts",
     "Overall number without the items": "what the command above it prints, whose form test_without asserts",
     "Personalized RewardBench (sample), by config": "what a larger model gives, as test_personalize_report",
-    "Mode fast: 6,650 tokens": "what the small embedded model gives, as test_score_run",
+    "Computed: mode fast, 6,650 tokens": "what the small embedded model gives, as test_score_run",
     "Benchmarks in which the better response": "the same, as test_suite",
     "runs/plural-my-model-sample/": "the directory that the command on the page writes, as test_suite",
     "Personalized RewardBench (sample), profile in brackets": "the same, as test_profile_modes",

@@ -131,11 +131,16 @@ def test_a_score_is_told_with_its_interval_and_counts_and_again_the_same(
     words = ("score", model, "--benchmark", "pairs", "--data", data, "--out", out, "--device", "cpu")
     status, said, error = run(*words)
     assert status == 0
-    parts = ("overall", "[", "ties and invalid", "tokens computed", "per unique token", f"{out}: items.parquet")
+    parts = ("overall", "[", "ties and invalid", f"{out}: items.parquet")
     for part in parts:
         assert part in said
     assert not error
     assert run(*words) == (status, said, "")
+    assert "per unique token" not in said
+    status, detail, _ = run("report", out, "--detail")
+    assert status == 0
+    assert "Computed: mode fast, " in detail
+    assert " per unique token, in " in detail
 
 
 def test_a_judge_is_told_with_its_bias(run: Command, data: Path, tmp_path: Path) -> None:

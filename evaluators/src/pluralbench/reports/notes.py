@@ -395,6 +395,23 @@ def _rounding_notes(run: Run) -> dict[str, str]:
     }
 
 
+def _computation(run: Run) -> str:
+    """How a score run was computed: its mode, tokens and time, and how far scores of other modes differ."""
+    scored, config = run.scored, run.config
+    if scored is None or not scored.work or not scored.work.seconds or not isinstance(config, ScoreRunConfig):
+        return ""
+    work = scored.work
+    differ = (
+        "how far scores of other modes differ was not measured, since the run is small and no decision is close"
+        if scored.tolerance is None
+        else f"scores of other modes differ by at most {scored.tolerance:.2g}"
+    )
+    return (
+        f"mode {config.scoring.mode}, {work.computed_tokens:,} tokens, "
+        f"{work.computed_tokens / max(work.unique_tokens, 1):.2f} per unique token, in {work.seconds:.1f} s; {differ}"
+    )
+
+
 def _detail_notes(run: Run) -> dict[str, str]:
     """Notes of the detailed report only; the inputs are the causes of most differences from published numbers."""
     judging, model, data = run.judged, run.result.model, run.config.data
@@ -411,6 +428,7 @@ def _detail_notes(run: Run) -> dict[str, str]:
         f"The {'judge' if judging else 'model'} chose the first response": ""
         if share is None
         else f"{share:.0%} of its valid verdicts",
+        "Computed": _computation(run),
         "Inputs": ", ".join(f"{name} {value}" for name, value in (inputs or {}).items() if value),
     }
 

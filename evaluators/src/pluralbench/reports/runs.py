@@ -24,7 +24,6 @@ from pluralbench.reports.sheets import UNREADABLE, Sheet, language_tables, level
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.votes import votes_tables, votes_terms
 from pluralbench.reports.writing import Report, without_empty_dimensions
-from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.numbers import KINDS
 from pluralbench.results.record import AnnotationsRecord
 from pluralbench.results.run_files import VERDICTS_FILE
@@ -248,23 +247,9 @@ def _votes(record: AnnotationsRecord | None) -> list[str]:
 
 def run_header(run: Run) -> list[str]:
     """Describe a new run's computation, its data and its files, a line each."""
-    lines, data, scoring = [], run.config.data, run.scored
-    if isinstance(run.config, ScoreRunConfig) and scoring and scoring.work and scoring.work.seconds:
-        work = scoring.work
-        ratio = work.computed_tokens / max(work.unique_tokens, 1)
-        differ = (
-            "how far scores of other modes differ was not measured, since the run is small and no decision is close"
-            if scoring.tolerance is None
-            else f"scores of other modes differ by at most {scoring.tolerance:.2g}"
-        )
-        lines.append(
-            f"Mode {run.config.scoring.mode}: {work.computed_tokens:,} tokens computed, {ratio:.2f} per unique token, "
-            f"in {work.seconds:.1f} s; {differ}."
-        )
-        if work.out_of_memory:
-            lines.append(
-                f"{work.out_of_memory:,} batches ran out of memory; the budget ended at {work.token_budget:,}."
-            )
+    lines, data, work = [], run.config.data, run.scored.work if run.scored else None
+    if work and work.out_of_memory:
+        lines.append(f"{work.out_of_memory:,} batches ran out of memory; the budget ended at {work.token_budget:,}.")
     if data.ignored_columns:
         names = (name if name.strip() else "one without a name" for name in data.ignored_columns)
         lines.append(f"Ignored columns: {', '.join(names)}.")
