@@ -47,7 +47,7 @@ def alike(groups: Sequence[Group]) -> list[list[float]]:
         (["--reward", "elsewhere/length"], "Two reward models have the name length; give each its own, as "
          "NAME=MODEL."),
         (["--reward", "=x"], "A reward model has an empty name; write MODEL or NAME=MODEL."),
-        (["--reward", "x --lable mean"], "No such option: --lable (Possible options: --base, --label). See "
+        (["--reward", "x --lable mean"], "No such option: --lable (Possible options: --base, --date, --label). See "
          "`pluralbench score --help`."),
         (["--reward", "x --label 'mean"], "The options --label 'mean of a reward model cannot be read: No closing "
          "quotation."),
