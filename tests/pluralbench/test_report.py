@@ -20,6 +20,7 @@ from pluralbench.metrics.frame import NUMBERS
 from pluralbench.reports import items
 from pluralbench.reports.comparison import comparison_notes
 from pluralbench.reports.runs import details, report_frame
+from pluralbench.reports.writing import Report, format_report
 from pluralbench.results import Run
 from pluralbench.results.record import CostRecord
 from pluralbench_calls import Price
@@ -113,6 +114,19 @@ def test_parts_are_sections_and_what_is_missing_is_no_number() -> None:
     line = next(line for line in text_of([run]).splitlines() if line.startswith("m "))
     assert line.split() == ["m", "–", "–", "–", "–", "100.0"]
     assert "default: Reasoning" in text_of([run], detail=True)
+
+
+def test_one_short_definition_stands_for_itself() -> None:
+    def shown(definitions: dict[str, str]) -> str:
+        console = Console(width=80, file=io.StringIO(), force_terminal=False)
+        console.print(format_report(Report(definitions=definitions), "table", 80))
+        return " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+
+    assert shown({"gain": "second minus first."}) == "Gain: second minus first."
+    where = "Defined by `pluralbench report RUN --notes`:"
+    assert shown({"gain": "second minus first, " * 5}) == f"{where} gain."
+    assert shown({"gain": "more.", "loss": "less."}) == f"{where} gain, loss."
+    assert shown({}) == ""
 
 
 def test_an_interval_over_few_clusters_is_marked_and_explained() -> None:
