@@ -9,11 +9,8 @@ import polars as pl
 from pluralbench_runs import log_status
 
 from pluralbench.errors import RunError
-from pluralbench.results.downstream import DownstreamRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig
-from pluralbench.results.personalize import PersonalizeRunConfig
-from pluralbench.results.plans import PlanRunConfig
-from pluralbench.results.record import RunConfig
+from pluralbench.results.kinds import RUN_KINDS
 from pluralbench.results.run_files import RUN_FILE, UNFINISHED
 from pluralbench.results.runs import SUMMARY, Downstream, Personalized, Plans, Run, load_run
 from pluralbench.results.suite import SUITE_FILE, SuiteRun, load_suite
@@ -73,16 +70,10 @@ def as_found(runs: RunLike | Iterable[RunLike]) -> FoundRuns:
 
 
 def _by_kind(runs: Sequence[Run[Any, Any]], **found: Any) -> FoundRuns:
-    def of(kind: type[RunConfig]) -> list[Any]:
-        return [run for run in runs if isinstance(run.config, kind)]
-
-    return FoundRuns(
-        of(EvaluationRunConfig),
-        of(DownstreamRunConfig),
-        of(PersonalizeRunConfig),
-        plans=of(PlanRunConfig),
-        **found,
-    )
+    kinds: dict[str, list[Any]] = {kind.found_in: [] for kind in RUN_KINDS.values() if kind.found_in}
+    for run in runs:
+        kinds[RUN_KINDS[run.verb].found_in].append(run)
+    return FoundRuns(**kinds, **found)
 
 
 def load_results(folder: str | Path) -> pl.DataFrame:
@@ -171,7 +162,7 @@ def _load(path: Path, *, explicit: bool) -> Run[Any, Any] | None:
             raise
         log_status(f"Skipped: {error}")
         return None
-    if isinstance(run.config, EvaluationRunConfig | DownstreamRunConfig | PersonalizeRunConfig | PlanRunConfig):
+    if RUN_KINDS[run.verb].found_in:
         return run
     if explicit:
         raise RunError(f"{path} is a run of `pluralbench {run.verb}`, which has no numbers to report.")

@@ -65,6 +65,7 @@ class RunKind(NamedTuple):
     Attributes:
         config: Class of the settings, which names the verb.
         result: Class of the result.
+        found_in: Field of `results.finding.FoundRuns` with such runs. Empty: they have no numbers to report.
         numbers: Computes the metrics from settings, result, frames and texts. None: the verb computes them from what
             its run does not contain.
         check: Checks a frame and casts its columns; its arguments are those of `check_frame`.
@@ -72,6 +73,7 @@ class RunKind(NamedTuple):
 
     config: type[RunConfig]
     result: type[RunResult]
+    found_in: str = ""
     numbers: Callable[[Any, Any, Frame, Texts], pl.DataFrame] | None = None
     check: Callable[[str, pl.DataFrame, Any, str], pl.DataFrame] = lambda name, frame, config, where: frame
 
@@ -181,13 +183,13 @@ def _check_downstream(name: str, frame: pl.DataFrame, config: DownstreamRunConfi
 RUN_KINDS: Mapping[str, RunKind] = {
     kind.config.verb: kind
     for kind in (
-        RunKind(ScoreRunConfig, ScoreResult, _score_numbers, _check_evaluation),
-        RunKind(JudgeRunConfig, JudgeResult, _judge_numbers, _check_evaluation),
-        RunKind(PersonaJudgeRunConfig, PersonaJudgeResult, _persona_numbers, _check_evaluation),
-        RunKind(BestOfNRunConfig, DownstreamResult, _downstream_numbers, _check_downstream),
-        RunKind(OptimizeRunConfig, DownstreamResult, _downstream_numbers, _check_downstream),
-        RunKind(PersonalizeRunConfig, PersonalizeResult, _personalize_numbers, _check_personalize),
-        RunKind(PlanRunConfig, PlanResult),
+        RunKind(ScoreRunConfig, ScoreResult, "runs", _score_numbers, _check_evaluation),
+        RunKind(JudgeRunConfig, JudgeResult, "runs", _judge_numbers, _check_evaluation),
+        RunKind(PersonaJudgeRunConfig, PersonaJudgeResult, "runs", _persona_numbers, _check_evaluation),
+        RunKind(BestOfNRunConfig, DownstreamResult, "downstream", _downstream_numbers, _check_downstream),
+        RunKind(OptimizeRunConfig, DownstreamResult, "downstream", _downstream_numbers, _check_downstream),
+        RunKind(PersonalizeRunConfig, PersonalizeResult, "personalized", _personalize_numbers, _check_personalize),
+        RunKind(PlanRunConfig, PlanResult, "plans"),
         RunKind(SynthesizeRunConfig, SynthesizeResult),
     )
 }
