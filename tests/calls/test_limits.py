@@ -91,7 +91,7 @@ def test_the_ceiling_stops_and_raising_it_goes_on(tmp_path: Path) -> None:
         assert 0 < sent < 6
         message = str(stopped.value)
         for part in [
-            "ceiling of $2.00",
+            "ceiling of $2 is reached",
             f"${sent * 0.15:.4f} is spent",
             "raise `connection.max_cost=...`",
             f"{sent} of 6 calls",

@@ -66,7 +66,7 @@ def test_what_only_says_how_fast_or_how_dear_may_change(data: Path, tmp_path: Pa
 
 def test_a_ceiling_stops_and_a_higher_one_goes_on(data: Path, tmp_path: Path) -> None:
     with serve(says("[[A]]")) as server:
-        with pytest.raises(CallsError, match=r"spending ceiling of \$0\.01 .* of 20 verdicts are recorded"):
+        with pytest.raises(CallsError, match=r"spending ceiling of \$0\.007 .* of 20 verdicts are recorded"):
             judge(server, data, tmp_path / "run", price="1/10", max_cost=0.007)
         assert 0 < len(server.requests) < 20
         judge(server, data, tmp_path / "run", price="1/10", max_cost=10.0)

@@ -96,7 +96,7 @@ class Throttle:
                 if unbounded:
                     raise CallsError(
                         "A request without a token limit may cost any amount, so the spending ceiling of "
-                        f"${ceiling:.2f} cannot be kept; set `max_tokens`."
+                        f"${ceiling:.10g} cannot be kept; set `max_tokens`."
                     )
                 # Requests in flight may release part of their reserve, so the ceiling is reached only when none is.
                 await self._changed.wait_for(
@@ -104,7 +104,7 @@ class Throttle:
                 )
                 if self._spent + cost > ceiling:
                     raise CallsError(
-                        f"The spending ceiling of ${ceiling:.2f} is reached: ${self._spent:.4f} is spent, and the next "
+                        f"The spending ceiling of ${ceiling:.10g} is reached: ${self._spent:.4f} is spent, and the next "
                         f"call could cost ${cost:.4f}; raise `connection.max_cost=...` to resume."
                     )
             self._reserved += cost
