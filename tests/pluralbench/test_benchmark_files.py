@@ -54,6 +54,7 @@ def test_every_key_of_a_benchmark_is_explained() -> None:
         ("title = 'x'\n[sections.S]\na = 1\nb = 1e308", ["`sections.S.b`"]),
         ("title = 'x'\n[sections.S]\na = 0\nb = 0", ["the section S has no weight above 0"]),
         ("[a]\ntitle = 'x'\n[b]\ntitle = 'y'", ["describes several benchmarks (a, b); keep one per file."]),
+        ("title = 'x'\n[columns]\nprompt = 'question'", ["`columns.prompt` must be a list; it is `question`."]),
         ("title = 'x'\n[columns]\nprompt = []", ["`columns.prompt` is empty"]),
         ("title = 'x'\n[labels]\nfirst = [1]\ntie = [1.0]", ["`labels`: the label '1' is empty or has two meanings"]),
         ("title = 'x'\n[labels]\ntie = [2]", ["`labels`: the label '2' is empty or has two meanings; name each"]),

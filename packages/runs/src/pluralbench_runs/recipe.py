@@ -54,6 +54,7 @@ CONFIG = "config"  # key of the recipe in a JSON file
 DIGEST = "digest"
 VAGUE = {DIGEST, "name", "model", "location", "kind", "revision", "text"}  # keys that are unclear without their table
 DIGITS = re.compile(r"(?:[0-9a-f]{24})?[0-9a-f]{40}")  # SHA-256, or a commit
+FORMS = {"dict_type": "a table", "model_type": "a table", "list_type": "a list", "tuple_type": "a list"}
 
 R = TypeVar("R", bound=Recipe)
 Model = TypeVar("Model", bound=FrozenModel)
@@ -175,8 +176,8 @@ def first_validation_error(model: type[BaseModel], error: ValidationError) -> st
         value = one_line(first["input"], 80)
         hint = did_you_mean(value, allowed.split(", ")).strip()
         return f"`{key}` must be one of {allowed}; it is `{value}`{f' ({hint})' if hint else ''}."
-    if first["type"] in {"dict_type", "model_type"}:
-        return f"`{key}` must be a table; it is `{one_line(first['input'], 80)}`."
+    if form := FORMS.get(first["type"]):
+        return f"`{key}` must be {form}; it is `{one_line(first['input'], 80)}`."
     if first["type"] == "too_short":
         return f"`{key}` is empty; it needs at least one value."
     message = one_line(first["msg"].removeprefix("Value error, "), 500)
