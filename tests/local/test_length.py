@@ -170,7 +170,9 @@ def test_the_limit_is_the_models_own_or_the_tokenizers_if_lower_or_the_one_asked
 
 def test_a_limit_beyond_the_models_absolute_positions_is_said_in_a_sentence(classifiers: Folders) -> None:
     model = load_classifier(classifiers("gpt2", n_positions=64))
-    with pytest.raises(LocalError):
+    with pytest.raises(
+        LocalError, match=r"only 64 positions, .*; lower `max_length=...`, and say by `on_overflow=...` w"
+    ):
         score(model, [LONG], max_length=500)
 
 

@@ -324,7 +324,7 @@ def length_limit(model: Runnable) -> int:
     if limit > positions:
         raise LocalError(
             f"{model.name} has only {positions:,} positions, and conversations may have {limit:,} tokens; lower "
-            "`max_length=...`."
+            "`max_length=...`, and say by `on_overflow=...` what becomes of longer ones."
         )
     return limit
 
