@@ -12,6 +12,7 @@ from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.figures.series import NAME, series_of, series_of_judges, shortened
 from pluralbench.results import Run
+from pluralbench.results.names import row_names
 from pluralbench_measures.bootstrap import Estimate
 
 RECORDS = {name: config_of(find_benchmark(name), name, {}) for name in ("personalized", "pairs")}
@@ -59,6 +60,19 @@ def test_runs_of_a_model_share_its_colour_and_have_markers_of_their_own() -> Non
     assert len({(one.color, one.marker) for one in many}) == len({one.label for one in many}) == 88
     curves = series_of_judges({f"m{n:02}": None for n in range(21)})
     assert len({(one.color, one.line) for one in curves}) == 21
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "shown"),
+    [
+        ("label", ["mean", "logit:0"], ["label mean", "label logit:0"]),
+        ("settings", [{}, {"read": "last"}], ["read class", "read last"]),
+        ("settings", [{"date": "2024-07-26"}, {"date": "2026-02-02"}], ["date 2024-07-26", "date 2026-02-02"]),
+    ],
+)
+def test_runs_that_read_a_model_in_other_ways_say_how(field: str, values: list[Any], shown: list[str]) -> None:
+    runs = [changed(a_run("m", path=f"runs/{value}"), **{f"model__{field}": value}) for value in values]
+    assert row_names(runs) == [f"m ({one})" for one in shown]
 
 
 def test_names_are_short_and_models_of_one_name_can_be_told_apart() -> None:
