@@ -333,6 +333,10 @@ def test_a_variant_that_cannot_be_trained_leaves_the_others(run: Run, project: P
     ("option", "sentence"),
     [
         ({"training": {"gradient_accumulation_steps": 64, "epochs": 1}}, "the warm-up takes all steps (1)"),
+        (
+            {"base": "nowhere", "digest": "0" * 64},
+            "The base model's folder nowhere does not exist, and a training needs",
+        ),
         ({"least_pairs": 999}, "The human part has 60 pairs of 6 prompts; training a reward model needs 999"),
     ],
 )
@@ -368,7 +372,7 @@ def test_a_replay_needs_no_model(base: Path, tmp_path: Path, trainings: list[Pat
         assert scored(reward, ledger, tmp_path / "work", replaying=True).equals(found)
         with pytest.raises(PermanentError, match=r"no answer for reward of n10: n10-a .*a replay sends nothing"):
             scored(reward, ledger, tmp_path / "work", human=HUMAN[:5], replaying=True)
-        missing = r"folder .*base does not exist, and its rewards are not recorded"
+        missing = r"folder .*base does not exist, and a training needs it"
         with pytest.raises(SourceError, match=missing):
             scored(reward, ledger, tmp_path / "work", human=HUMAN[:5])
     assert len(trainings) == 2

@@ -123,6 +123,8 @@ def check(recipe: ChineseRecipe, people: Mapping[str, Sequence[Row]], human: Seq
             "model."
         )
     reward = reward_model.with_base_digest(recipe.reward)
+    if recipe.reward.digest is not None:  # with recorded rewards, such as the sample's, nothing has needed the base yet
+        reward_model.check_base(reward)
     reward_model.training_options(reward.for_large_set())
     options, part = reward_model.training_options(reward), reward_model.with_ranked_pairs(human)
     reward_model.check_size(part, reward)

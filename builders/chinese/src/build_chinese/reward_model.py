@@ -218,10 +218,22 @@ def train_base(training: TrainingRows, reward: RewardTable, folder: Path) -> Pat
         UserError: An error of `pluralbench_local`.
     """
     options = training_options(reward)
+    check_base(reward)
+    from pluralbench_local import train
+
+    return train(reward.base, rankings_of(training), folder, options=options, device=reward.device).folder
+
+
+def check_base(reward: RewardTable) -> None:
+    """Check that the base model is there, and is that of the table's digest.
+
+    Raises:
+        SourceError: It is not.
+    """
     actual = model_digest(reward.base)
     if actual is None:
         raise SourceError(
-            f"The base model's folder {reward.base} does not exist, and its rewards are not recorded; set "
+            f"The base model's folder {reward.base} does not exist, and a training needs it; set "
             "`reward.base=...` to a folder."
         )
     if actual != reward.digest:
@@ -229,9 +241,6 @@ def train_base(training: TrainingRows, reward: RewardTable, folder: Path) -> Pat
             f"The model in {reward.base} is not that of the recipe's `reward.digest` (another weight, configuration, "
             "tokenizer or chat template); use that model, or remove `digest`."
         )
-    from pluralbench_local import train
-
-    return train(reward.base, rankings_of(training), folder, options=options, device=reward.device).folder
 
 
 def training_options(reward: RewardTable) -> "TrainingConfig":
