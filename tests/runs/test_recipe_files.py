@@ -72,7 +72,6 @@ def message(path: Path, text: str, overrides: dict[str, object] | None = None, m
         ),
         ("seed = 1\nnames = 'a'", "Recipe FILE: `names` must be a list; it is `a`."),
         ("seed = 1\nnames = ['a', 1]", "Recipe FILE: `names.1`: Input should be a valid string."),
-        ("seed = 1\nnames = 'a'", "Recipe FILE: `names` must be a list; it is `a`."),
         ("seed = ", "The recipe FILE is not valid TOML: Invalid value (at end of document)."),
     ],
 )

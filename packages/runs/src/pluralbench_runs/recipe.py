@@ -15,9 +15,6 @@ from pluralbench_runs.regular_files import read_small, write_text
 from pluralbench_runs.secrets import first_secret
 from pluralbench_runs.toml_files import format_key, leaves, read_toml, value_error
 
-FORMS = {"dict_type": "a table", "model_type": "a table", "list_type": "a list", "tuple_type": "a list"}
-"""What a value of another form must be, by pydantic's name of the error."""
-
 
 class FrozenModel(BaseModel):
     """A table of a recipe: frozen, and an unknown key is an error.
