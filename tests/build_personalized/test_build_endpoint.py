@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-import project_files
 import pytest
 import tomli_w
 from chat_server import Reply, serve
@@ -81,7 +80,12 @@ def test_a_model_that_answers_nothing_leaves_no_pair(run: Run, tmp_path: Path) -
 
 def test_another_source_than_the_recipes_has_its_quotations_checked(run: Run, tmp_path: Path) -> None:
     source = f"stack-exchange:{dump(tmp_path, [post(number) for number in range(1, 6)])}"
-    with serve(project_files.answer) as server:
+
+    def script(body: dict[str, Any], number: int) -> Reply:
+        aspects = {"aspects": [{"sentence": 1, "aspect": "A small purse", "reason": "They say so."}]}
+        return Reply(json.dumps(aspects) if "response_format" in body else f"An answer of its own, {number}.")
+
+    with serve(script) as server:
         words = ["--recipe", "paper", "--llm", "m", "--base-url", server.base_url, "--retriever", "bm25"]
         status, output = run(*words, "--source", source, "--out", tmp_path / "out")
     assert status == 0, output
