@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from pluralbench_local import LocalError, LocalModel, score
 from pluralbench_local.rendering import apply_chat_template, fixed_date
-from pluralbench_policies.trainable import chat_tokenizer, prompt_ids
 from pluralbench_rewards import Group
 from reward_models import TEMPLATE, Folders, differences, load_classifier, make_groups, user
 
@@ -42,13 +41,6 @@ def test_elsewhere_templates_write_today(classifiers: Folders, written: Written)
     assert apply_chat_template(tokenizer, user("hi"), tokenize=False) == "2024-07-26"
     with fixed_date(tokenizer):
         assert tokenizer.apply_chat_template(user("hi"), tokenize=False) == "2024-07-26"
-
-
-def test_a_policy_reads_the_same_date(classifiers: Folders, written: Written) -> None:
-    today, fixed = (
-        chat_tokenizer(LocalModel(name=classifiers(), chat_template=written(text))) for text in (TODAY, WRITTEN)
-    )
-    assert prompt_ids(today, user("hi")) == prompt_ids(fixed, user("hi"))
 
 
 @pytest.mark.parametrize("date", ["2024-13-01", "26 July 2024", "2024-7-6", "٢٠٢٤-٠٧-٢٦", ""])

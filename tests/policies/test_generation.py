@@ -18,8 +18,9 @@ from pluralbench_policies import Generation, PolicyError, chat_model_of, embedde
 from pluralbench_policies.decoding import Decoder, DecodingParams, sample_tokens
 from pluralbench_policies.language_models import language_model as language_model_of
 from pluralbench_policies.rendering import Rendering
+from pluralbench_policies.trainable import chat_tokenizer, prompt_ids
 from pluralbench_rewards import model_digest
-from reward_models import POSITIONS, save_language_model, user, words
+from reward_models import POSITIONS, TEMPLATE, save_language_model, user, words
 from scipy.stats import chisquare
 from smollm2 import in_bfloat16
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -347,3 +348,12 @@ def test_a_template_that_refuses_or_leaves_out_a_role_is_named(policy: str, tmp_
         rendered(policy, tmp_path, ROLES[:2], leaves_out)
     with pytest.raises(PolicyError, match=r"The request field 'chat_template_kwargs' is not of the type dict: '!'"):
         rendered(policy, tmp_path, ROLES[:2], BY_ROLE, chat_template_kwargs="!")
+
+
+def test_a_policy_reads_the_same_date_on_every_day(policy: str, tmp_path: Path) -> None:
+    asked = []
+    for name, begin in (("today", "{{ strftime_now('%d %B %Y %H:%M:%S') }}"), ("written", "26 July 2024 00:00:00")):
+        template = tmp_path / f"{name}.jinja"
+        template.write_text(f"{begin}\n{TEMPLATE}", encoding="utf-8")
+        asked.append(prompt_ids(chat_tokenizer(LocalModel(name=policy, chat_template=template)), user("hi")))
+    assert asked[0] == asked[1]
