@@ -39,6 +39,7 @@ WAITS = {
         "models.resolve_device: number": "an unusable device is refused before anything is loaded",
         "models.load_model, module.Module.to.convert: to the card": "the weights",
         "network._packing_problem: number": "decides once whether the model can be packed",
+        "probes.reads_as_model.<genexpr>: number": "decides once whether the head is read as the model's own code does",
     },
 }
 """By path: each place where the processor waits for the card, and why. None is in a forward pass."""

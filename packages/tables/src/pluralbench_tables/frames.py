@@ -104,7 +104,18 @@ def typed_frame(columns: Mapping[str, Sequence[Any] | pl.Series | None], schema:
 
 
 def _arrow_series(name: str, values: Sequence[Any], dtype: pl.DataType) -> pl.Series:
-    """Convert values of a known type through Arrow, which takes a tenth of polars' time for lists and objects."""
+    """Convert values of a known type through Arrow, which takes a tenth of polars' time for lists and objects.
+
+    Texts and numbers need no Arrow, whose conversion imports pandas.
+    """
+    if dtype in DTYPES.values():
+        try:
+            return pl.Series(name, values, dtype, strict=dtype != pl.Float64())
+        except TypeError:
+            if dtype == pl.Int64():
+                raise OverflowError(f"an integer of `{name}` has more than 64 bits") from None
+            raise
+
     import pyarrow as pa
 
     (field,) = pl.DataFrame(schema={name: dtype}).to_arrow(compat_level=pl.CompatLevel.oldest()).schema
