@@ -51,6 +51,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.heavy
 def test_a_release_tells_its_audit_and_nothing_of_where_it_was_built(run: Run, project: Path) -> None:
     recipe = project / "named.toml"
     recipe.write_text(

@@ -51,6 +51,7 @@ def test_nothing_is_asked_of_a_text_without_letters(text: str, way: Strategy) ->
     assert (masked.restore(piece.text) if way == "whole" else piece.text) == text
 
 
+@pytest.mark.heavy
 @given(texts, st.sampled_from(STRATEGIES), st.integers(1, 80))
 @example("`a` `b` [0] 。" * 4, "whole", 1)
 @example("", "cut", 1)

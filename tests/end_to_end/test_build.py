@@ -75,6 +75,7 @@ def test_the_example_of_a_card_loads_the_release(
         assert found["dataset"].num_rows == 8
 
 
+@pytest.mark.heavy
 def test_a_server_that_dies_halfway_loses_nothing_and_no_secret_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

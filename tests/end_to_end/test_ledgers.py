@@ -40,6 +40,7 @@ def test_reuse_asks_for_the_rest(run: Run, tmp_path: Path) -> None:
         assert (len(table.added), table.removed, table.changed) == (1, [], {})
 
 
+@pytest.mark.heavy
 def test_what_a_server_rejects_is_dropped_and_asked_again_only_on_request(run: Run, tmp_path: Path) -> None:
     rejecting = [True]
 

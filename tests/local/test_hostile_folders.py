@@ -135,6 +135,7 @@ def test_responses_that_render_alike_are_counted_and_refused_where_all_do(folder
         score(cut, groups[:1])
 
 
+@pytest.mark.heavy
 def test_a_panic_of_the_tokenizers_library_is_an_error_of_this_model(folder: Path) -> None:
     path = folder / "tokenizer.json"
     content = json.loads(path.read_text(encoding="utf-8"))

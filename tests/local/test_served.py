@@ -54,6 +54,7 @@ def test_the_scores_of_an_engine_are_those_of_the_model_here(serve: Serve, engin
     served_contract.scores_are_those_of_the_model_here(running(serve(engine)))
 
 
+@pytest.mark.heavy
 def test_an_engine_reads_the_token_of_the_models_class(serve: Serve, tmp_path: Path) -> None:
     tokenizer = make_tokenizer(pad=EOS, template=ENDS_WITH_EOS)
     server = serve("vllm", save_classifier(tmp_path / "m", tokenizer=tokenizer, pad_token_id=1))
@@ -82,6 +83,7 @@ def test_another_model_of_the_same_tokenizer_is_refused(serve: Serve, classifier
     served_contract.another_model_is_refused(running(serve("vllm")), classifiers("llama", seed=7))
 
 
+@pytest.mark.heavy
 def test_implicit_rewards_are_those_of_the_model_here(language_models: Folders, serve: Serve) -> None:
     policy, reference = language_models(), language_models(seed=1)
     first, other = (serve("vllm", folder, kind="implicit") for folder in (policy, reference))

@@ -67,6 +67,7 @@ def test_a_model_with_the_true_scores_reaches_more_than_people_and_the_floor() -
     assert (numbers[MetricKey("margin_and_consensus")].low or 0) > 0
 
 
+@pytest.mark.heavy
 @given(seed=st.integers(0, 10_000))
 @settings(max_examples=10)
 def test_names_and_order_change_no_digit(seed: int) -> None:

@@ -127,6 +127,7 @@ def test_the_report_has_people_as_a_row_and_each_group(runs: list[Run]) -> None:
     assert [row["row"] for row in report.rows or ()][-1] == "people"
 
 
+@pytest.mark.heavy
 def test_a_terminal_says_where_terms_are_defined_and_all_else_defines_them(
     runs: list[Run], run: Command, tmp_path: Path
 ) -> None:

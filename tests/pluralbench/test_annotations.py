@@ -303,6 +303,7 @@ def test_a_description_says_one_form(annotations: Any, columns: Any, said: str) 
     assert said in str(error.value)
 
 
+@pytest.mark.heavy
 def test_a_run_keeps_the_votes_whole_and_in_shards(score: Callable[..., Run], tmp_path: Path) -> None:
     whole = score("community-alignment-votes", "sample", out=tmp_path / "whole")
     parts = [score("community-alignment-votes", "sample", out=tmp_path / f"{n}", shard=f"{n}/2").path for n in (1, 2)]
@@ -339,6 +340,7 @@ def tampered(run: Run, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Run:
     return load_run(run.path)
 
 
+@pytest.mark.heavy
 def test_changed_votes_are_noticed(score: Callable[..., Run]) -> None:
     run = score("multipref", "sample")
     changed = tampered(run, lambda votes: votes.with_columns(response=1 - pl.col("response")))

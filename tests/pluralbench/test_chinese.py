@@ -75,6 +75,7 @@ def test_a_reward_model_is_scored_by_category(scored: Callable[..., Run], tmp_pa
         assert run.estimate(metric).value == pytest.approx(fmean(pair[place] for pair in expected.values()))
 
 
+@pytest.mark.heavy
 def test_a_release_of_ours_gets_the_same_numbers(scored: Callable[..., Run], tmp_path: Path) -> None:
     theirs, ours = scored(published(tmp_path / "bench")), scored(released(tmp_path / "release"))
     assert ours.items["score"].to_list() == theirs.items["score"].to_list()

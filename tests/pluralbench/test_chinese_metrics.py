@@ -44,6 +44,7 @@ def near(value: float | None) -> Any:
     return None if value is None else pytest.approx(value)
 
 
+@pytest.mark.heavy
 @settings(max_examples=40)
 @given(prompts(), st.booleans())
 def test_the_numbers_are_those_of_the_measures_alone(made: list[Prompt], legacy: bool) -> None:

@@ -114,6 +114,7 @@ def test_rows_of_one_cluster_are_no_independent_evidence() -> None:
     assert together.headline.difference == alone.headline.difference
 
 
+@pytest.mark.heavy
 @given(st.lists(st.tuples(st.sampled_from("wl"), st.sampled_from("wl")), min_size=1, max_size=30))
 @settings(max_examples=25)
 def test_interval_p_value_and_sentence_agree(pairs: list[tuple[str, str]]) -> None:
@@ -294,6 +295,7 @@ def test_runs_of_different_things_are_refused() -> None:
         compare(run, moved)
 
 
+@pytest.mark.heavy
 def test_two_translations_of_the_same_items_are_compared_when_asked(run: Command, tmp_path: Path) -> None:
     rows = languages(1, 0.5)
     first = keep(run_of(rows, "multilingual"), tmp_path / "google")

@@ -122,6 +122,7 @@ def test_the_calibration_has_a_panel_for_each_model_that_scores() -> None:
     assert "calibration" not in figures_of([bounded])
 
 
+@pytest.mark.heavy
 def test_figures_of_languages_are_the_numbers_of_the_metrics() -> None:
     runs = sorted((language_run(n) for n in range(3)), key=lambda run: -percent(run.headline))
     codes = [code for code in LANGUAGES if code != ENGLISH]
@@ -192,6 +193,7 @@ def test_the_kappa_of_an_item_is_over_the_models_that_labeled_it_twice() -> None
     assert "instances" not in figures_of(alike), "every kappa is undefined"
 
 
+@pytest.mark.heavy
 def test_translations_of_the_same_items_are_side_by_side() -> None:
     runs = translated_runs()
     chart = chart_of(runs, "translators")

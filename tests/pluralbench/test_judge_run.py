@@ -310,6 +310,7 @@ def told(run: Run) -> str:
     return " ".join(notes(sheets_of([run])))
 
 
+@pytest.mark.heavy
 def test_a_call_that_always_fails_is_counted_and_sent_again_by_the_same_command(data: Path, tmp_path: Path) -> None:
     def poisoned(body: dict[str, Any], number: int) -> Reply:
         fails = " 7 right" in body["messages"][-1]["content"]

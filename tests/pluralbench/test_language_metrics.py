@@ -128,6 +128,7 @@ def test_both_chinese_scripts_are_one_language_in_the_variance_and_two_in_the_me
     assert measured(frame.filter(config="spa_Latn")).estimate("variance").value is None
 
 
+@pytest.mark.heavy
 def test_groups_are_means_over_their_languages() -> None:
     codes = [code for code in LANGUAGES if code != "eng_Latn"]
     run = measured(decisions(6, codes, per_subset=1))

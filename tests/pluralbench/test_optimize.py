@@ -85,6 +85,7 @@ def test_levels_and_gain_are_those_of_its_tables(
     check_record(found, talker, data)
 
 
+@pytest.mark.heavy
 def test_a_policy_that_was_trained_elsewhere_is_judged_as_one_that_was_trained_here(
     run: Command, words: list[Any], data: Path, tmp_path: Path, scored: list[int]
 ) -> None:

@@ -58,6 +58,7 @@ def by_id(scores: Mapping[str, Sequence[float]]) -> Callable[[Sequence[Group]], 
     return lambda groups: [list(scores[group.id]) for group in groups]
 
 
+@pytest.mark.heavy
 @needs_suite
 def test_judgebench_has_the_published_rows(tmp_path: Path) -> None:
     recorded = pl.DataFrame(rows_of("recorded/judgebench_rm_scores.jsonl"))
@@ -217,6 +218,7 @@ prompts_of_ties = st.dictionaries(
 )
 
 
+@pytest.mark.heavy
 @settings(max_examples=60)
 @given(prompts_of_ties)
 def test_ties_has_the_score_of_the_formula(drawn: dict[str, Any]) -> None:

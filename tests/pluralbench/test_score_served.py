@@ -27,6 +27,7 @@ def margins(run: Run) -> list[float]:
     return run.items["margin"].to_list()
 
 
+@pytest.mark.heavy
 def test_the_command_gives_the_run_of_the_process_and_records_the_check(
     model: str, data: str, tmp_path: Path, run: Callable[..., tuple[int, str, str]]
 ) -> None:

@@ -68,6 +68,7 @@ def test_scores_are_those_of_this_process(
     assert record.served.check.against == "weights"
 
 
+@pytest.mark.heavy
 def test_what_every_engine_promises(classifiers: Callable[..., str], tmp_path: Path) -> None:
     from served_contract import CLASSIFIERS, Running, another_model_is_refused
 

@@ -114,6 +114,7 @@ def test_each_verdict_has_the_probability_that_its_token_had(data: Path, tmp_pat
     assert "calibration_pairs" in figures_of([run])
 
 
+@pytest.mark.heavy
 def test_verdicts_are_those_of_a_run_without_probabilities_unless_these_decide(data: Path, tmp_path: Path) -> None:
     plain, requests = judged(soft, data, tmp_path / "plain", logprobs=False, concurrency=1)
     run, asked = judged(soft, data, tmp_path / "run", concurrency=1)

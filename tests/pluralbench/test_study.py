@@ -80,6 +80,7 @@ def test_every_number_of_the_scores_is_that_of_its_step(done: Study) -> None:
     assert frame.select(pl.exclude("model").n_unique()).row(0) > (1, 1, 1, 1)
 
 
+@pytest.mark.heavy
 def test_policies_that_were_trained_elsewhere_have_the_scores_of_those_that_the_study_trained(
     done: Study, recipe: Path, tmp_path: Path, run: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:

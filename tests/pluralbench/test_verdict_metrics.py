@@ -137,6 +137,7 @@ def test_a_table_with_everything_odd_is_counted_in_full(tmp_path: Path) -> None:
     assert (ties["coverage"], ties["risk_coverage_area"], ties["high"]["total"]) == (None, None, 0)
 
 
+@pytest.mark.heavy
 @given(answers)
 @settings(max_examples=60)
 def test_calibration_error_is_what_a_plain_count_gives(given_: Answers) -> None:

@@ -127,6 +127,7 @@ def test_it_learns_and_leaves_an_ordinary_model(trained: "Trained", base: str) -
     assert record["settings"]["options"]["lora_rank"] == 16
 
 
+@pytest.mark.heavy
 def test_stopped_it_goes_on_to_the_same_weights(trained: "Trained", base: str, tmp_path: Path) -> None:
     from pluralbench_policies.trl_trainers import Steps
 

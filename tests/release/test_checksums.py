@@ -35,6 +35,7 @@ def test_sha256sum_checks_a_release_and_its_digest_is_of_every_byte(release: Mak
     assert release_digest(directory) == release_digest(release("other/release"))
 
 
+@pytest.mark.heavy
 def test_every_changed_byte_is_told(release: Make) -> None:
     directory = release()
     known = files_of(directory)

@@ -359,6 +359,7 @@ def test_a_prompt_reads_no_file_but_those_of_its_folder(tmp_path: Path) -> None:
     assert load("secret.txt", f"@{tmp_path}").messages[0].text == "{question} {responses}"
 
 
+@pytest.mark.heavy
 def test_long_and_deep_replies_are_read_in_time() -> None:
     begun = time.perf_counter()
     for text in ('{"a":' * 5_000, "{" * 5_000, "[RESULT] A" * 5_000):

@@ -38,6 +38,7 @@ ANY: st.SearchStrategy[Json] = st.recursive(
 )
 
 
+@pytest.mark.heavy
 @given(ANY)
 @settings(max_examples=300)
 def test_the_form_is_that_of_rfc_8785(value: Json) -> None:

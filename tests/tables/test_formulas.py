@@ -41,6 +41,7 @@ def test_a_text_that_is_no_formula_shows_no_apostrophe(text: str) -> None:
     assert escape_formula(text) == text
 
 
+@pytest.mark.heavy
 def test_every_csv_is_written_by_this_function() -> None:
     writer = re.compile(r"\.write_csv\(|csv\.writer|DictWriter")
     paths = [path for path in ROOT.glob("*/**/src/**/*.py") if writer.search(path.read_text(encoding="utf-8"))]
