@@ -81,7 +81,7 @@ def test_what_was_filled_in_is_read_and_not_written_over(tmp_path: Path) -> None
         (b"annotator,better\nan,1\n", "{} has no column `item`; it has annotator, better."),
         (b"item:annotator:better\ni0:an:1\n", "{} has no column `item`; it has item:annotator:better."),
         (b"item,annotator,other\ni0,an,1\n", "{} has no column of answers, such as better, why."),
-        ("item,annotator,why\ni0,an,这个回答很好\n".encode("gbk"), "{}, line 2: this is GBK and not UTF-8; "),
+        ("item,annotator,why\ni0,an,这个回答很好\n".encode("gbk"), "{}, line 2: this is not UTF-8, but perhaps "),
     ],
 )
 def test_sheets_that_are_refused(tmp_path: Path, content: bytes, message: str) -> None:

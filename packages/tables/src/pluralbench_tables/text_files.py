@@ -17,11 +17,10 @@ from pluralbench_tables.limits import FILE_BYTES
 UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 GZIP = b"\x1f\x8b"
 ZIP = b"PK\x03\x04"
-ENCODINGS = ("Windows-1252", "Windows-1251", "GB18030", "Big5", "Shift_JIS", "EUC-KR")
+ENCODINGS = ("cp1252", "cp1251", "cp1253", "gb18030", "big5", "cp932", "cp949")
 """Encodings that a file may have instead of UTF-8, by names that Python and iconv share."""
-SAMPLE_BYTES = 100_000  # of the text by which Chinese is recognized
-MIN_HANZI = 4
-MIN_FREQUENT = 0.9
+SAMPLE_LINES = 100  # by which the encoding is guessed
+MAX_GUESSES = 3
 BEYOND_ASCII = re.compile(r"[^\s\"`,]{0,6}[^\x00-\x7f][^\s\"`,]{0,6}")
 """The first word with a character beyond ASCII, shortened."""
 
@@ -35,7 +34,7 @@ def read_text(path: Path, error: type[UserError] = TableFileError) -> str:
 
     Raises:
         UserError: Of the type `error`: the file does not exist, is not UTF-8, or is larger than `limits.FILE_BYTES`.
-            The message explains how to convert it; if its encoding is not certain, it shows how each would read.
+            The message explains how to convert it.
     """
     data = _read_bytes(path, error)
     if data.startswith(UTF_16) or data[:2].count(0) == 1:
@@ -83,40 +82,20 @@ def _read_bytes(path: Path, error: type[UserError]) -> bytes:
 
 
 def _other_encoding(data: bytes, start: int, path: Path) -> str:
-    """Say what a file that is not UTF-8 may be: GBK, if its text is Chinese, or else each encoding that can read it."""
-    begin = data.rfind(b"\n", 0, start) + 1
-    texts = {}
-    for name in ENCODINGS:
-        try:
-            texts[name] = codecs.getincrementaldecoder(name)().decode(data[begin : begin + SAMPLE_BYTES])
-        except UnicodeDecodeError:
-            continue
-    if _is_chinese(texts.get("GB18030", ""), texts.get("Windows-1251", "")):
-        return f"this is GBK and not UTF-8; convert it with `{_iconv('GB18030', path)}`"
-    words = {name: word[0] for name, text in texts.items() if (word := BEYOND_ASCII.search(text))}
-    readings = [f"`{word}` in {name}" for name, word in words.items() if word.isprintable()]
+    """Say which encodings the lines from the first that is not UTF-8 may have, and how a word of each reads."""
+    from charset_normalizer import from_bytes
+
+    lines = data[data.rfind(b"\n", 0, start) + 1 :].split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES]
+    readings = {}
+    for guess in [*from_bytes(b"\n".join(lines), cp_isolation=[*ENCODINGS])][:MAX_GUESSES]:
+        word = BEYOND_ASCII.search(str(guess))
+        if word and word[0].isprintable():
+            readings[guess.encoding] = word[0]
     if not readings:
         return "this is not UTF-8; save the file as UTF-8"
-    return f"this is not UTF-8, but {', '.join(readings)}; convert it with `{_iconv('ENCODING', path)}`"
-
-
-def _is_chinese(text: str, cyrillic: str) -> bool:
-    """Whether a text that was read as GB 18030 is Chinese.
-
-    Most characters must be frequent ones, the first 3,755 of GB 2312 or its punctuation; the second bytes of Western
-    text that is read as GB 18030 are letters, which these do not have. Korean in EUC-KR ends before its row 0xC9, and
-    capitals of Cyrillic or Greek are letters alone where this was read as Windows-1251.
-    """
-    codes = [character.encode("gb18030") for character in text if not character.isascii()]
-    firsts = [code[0] for code in codes if len(code) == 2 and code[1] > 0xA0]
-    frequent = [first for first in firsts if 0xB0 <= first <= 0xD7]
-    punctuation = [first for first in firsts if 0xA1 <= first <= 0xA3]
-    return (
-        len(frequent) >= MIN_HANZI
-        and len(frequent) + len(punctuation) >= MIN_FREQUENT * len(codes)
-        and max(frequent) > 0xC8
-        and not all(character.isascii() or character.isalpha() for character in cyrillic or "\0")
-    )
+    command = _iconv(next(iter(readings)) if len(readings) == 1 else "ENCODING", path)
+    guesses = " or ".join(f"{encoding} (`{word}`)" for encoding, word in readings.items())
+    return f"this is not UTF-8, but perhaps {guesses}; convert it with `{command}`"
 
 
 def _iconv(encoding: str, path: Path) -> str:
