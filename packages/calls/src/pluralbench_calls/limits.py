@@ -104,8 +104,8 @@ class Throttle:
                 )
                 if self._spent + cost > ceiling:
                     raise CallsError(
-                        f"The spending ceiling of ${ceiling:.10g} is reached: ${self._spent:.4f} is spent, and the next "
-                        f"call could cost ${cost:.4f}; raise `connection.max_cost=...` to resume."
+                        f"The spending ceiling of ${ceiling:.10g} is reached: ${self._spent:.4f} is spent, and the "
+                        f"next call could cost ${cost:.4f}; raise `connection.max_cost=...` to resume."
                     )
             self._reserved += cost
             self._in_flight += 1
