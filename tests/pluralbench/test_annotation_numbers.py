@@ -13,10 +13,10 @@ from annotated_votes import crossed_votes, decided_pairs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench.data.benchmark_entries import find_benchmark
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.annotations import annotation_numbers
 from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.frame import metrics_frame
-from pluralbench.metrics.metric import MetricKey
 from pluralbench_measures.bootstrap import Estimate
 
 PANDALM = Path(__file__).parents[3] / "shared" / "data" / "multilingual" / "pandalm_testset-v1.json"

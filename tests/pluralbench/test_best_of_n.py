@@ -16,9 +16,9 @@ from chat_server import Reply, serve
 from downstream_runs import MODELS, World, asked_of, is_judged, sampled, shown
 from pluralbench.config import OutcomeConfig
 from pluralbench.contract import Group
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.downstream.best_of_n import best_of_n
 from pluralbench.metrics.best_of_n import OutcomeTable, curve_numbers
-from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.downstream import curve_table, downstream_notes, report_downstream
 from pluralbench.results import Downstream
 from pluralbench_calls import CallsError

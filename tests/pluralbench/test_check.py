@@ -17,10 +17,11 @@ from downstream_runs import World, sampled
 from made_personalize import made_items, made_personalized
 from pluralbench import ConnectionConfig, LocalModel, check_submission, load_run
 from pluralbench.contract import Group
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.evaluation.reloading import RunInputs
 from pluralbench.leaderboard.rescoring import Rescoring
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers
+from pluralbench.metrics.metric import Metric, Numbers
 from pluralbench.metrics.table import METRICS
 from pluralbench.results.checks import CheckResult
 from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE

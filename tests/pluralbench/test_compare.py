@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from made_runs import by_length, changed, decision, keep, run_of, scored, with_items
 from pluralbench import compare, find_benchmark
 from pluralbench.data.clusters import Clusters
+from pluralbench.data.metric_key import MetricKey, finest_dimension
 from pluralbench.errors import RunError
 from pluralbench.evaluation.compare import MIN_TESTED, PART, RunComparison
-from pluralbench.metrics.metric import MetricKey, finest_dimension
 from pluralbench.reports.comparison import comparison_notes
 from pluralbench.results import Run
 from written_tables import write

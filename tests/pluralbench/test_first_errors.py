@@ -18,12 +18,12 @@ from killing import stopped_at
 from pluralbench import DataConfig, LocalModel, find_benchmark, load_items
 from pluralbench.contract import Group
 from pluralbench.data.decisions import BASE, step_decisions
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.data.thresholds import tuned_threshold
 from pluralbench.errors import BenchmarkError, DataError, EvaluationError
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import accuracy_estimates
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import MetricKey
 from pluralbench.publishing.model_card import eval_results
 from pluralbench.results import Run
 from polars.testing import assert_frame_equal

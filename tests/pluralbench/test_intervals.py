@@ -9,9 +9,9 @@ import pytest
 from made_runs import decision, run_of
 from pluralbench import find_benchmark
 from pluralbench.data.decisions import DECISIONS
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.accuracy import accuracy_estimates
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import MetricKey
 
 
 def frame(won: Sequence[bool], clusters: Sequence[int], **columns: Any) -> pl.DataFrame:

@@ -8,9 +8,9 @@ import polars as pl
 import pytest
 from made_runs import decision, run_of
 from pluralbench.data.benchmark_entries import known_benchmarks
+from pluralbench.data.metric_key import DIMENSIONS, MetricKey
 from pluralbench.errors import BenchmarkError, RunError
 from pluralbench.metrics.frame import check_metrics, metrics_frame
-from pluralbench.metrics.metric import DIMENSIONS, MetricKey
 from pluralbench.metrics.table import METRICS, MODULES, named_metrics
 from pluralbench.results.schemas import json_schemas
 from pluralbench_measures.bootstrap import Estimate

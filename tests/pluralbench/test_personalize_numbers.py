@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_personalize import made_items
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.frame import metrics_frame
-from pluralbench.metrics.metric import MetricKey
 from pluralbench.metrics.personalize import BINS, MEASURES, MIN_DECISIONS, method_numbers
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.paired import holm

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from planned_users import people as planned_people
 from pluralbench import ConnectionConfig
 from pluralbench.config import AspectMatchingConfig, PlanConfig
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.downstream.candidates import resolve_policy
 from pluralbench.errors import DataError, EvaluationError
-from pluralbench.metrics.metric import MetricKey
 from pluralbench.metrics.plans import aspect_numbers
 from pluralbench.planning.aspects import (
     Pair,

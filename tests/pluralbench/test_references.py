@@ -15,10 +15,10 @@ from pluralbench.config import DataConfig
 from pluralbench.data.benchmark_entries import known_benchmarks
 from pluralbench.data.decisions import decide
 from pluralbench.data.items import load_items
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.accuracy import accuracy_estimates
 from pluralbench.metrics.baselines import baseline_numbers, chance_of_match
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import MetricKey
 from pluralbench.results import Run
 from pluralbench_rewards import Group
 from verbs import by_length

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 from made_runs import decision, for_persons, keep, run_of
 from pluralbench import load_run
 from pluralbench.data.decisions import OUTCOMES
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.errors import RunError
 from pluralbench.metrics.frame import (
     COLUMNS,
@@ -24,7 +25,6 @@ from pluralbench.metrics.frame import (
     frame_of_rows,
     metrics_text,
 )
-from pluralbench.metrics.metric import MetricKey
 from pluralbench.metrics.table import METRICS
 from pluralbench.results import schemas as schemas_module
 from pluralbench.results.evaluations import WithoutPersona

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_runs import changed, config_of, made
 from pluralbench import find_benchmark
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.frame import metrics_frame
-from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.figures.series import NAME, series_of, series_of_judges, shortened
 from pluralbench.results import Run
 from pluralbench.results.names import row_names

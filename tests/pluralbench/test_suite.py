@@ -15,11 +15,11 @@ from killing import killed_at, stopped_at
 from pluralbench import DataConfig, LocalModel, PromptConfig
 from pluralbench.config import ScoringConfig
 from pluralbench.contract import Group
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.data.suites import Suite, find_suite, known_suites
 from pluralbench.errors import BenchmarkError, EvaluationError, RunError
 from pluralbench.evaluation.compare_suites import compare_suites
 from pluralbench.metrics.frame import metrics_frame
-from pluralbench.metrics.metric import MetricKey
 from pluralbench.results import Run
 from pluralbench.results.suite import SUITE_FILE, SuiteRecord, SuiteRun, load_suite
 from pluralbench_measures.bootstrap import Estimate

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from made_runs import by
 from pluralbench import compare, find_benchmark
 from pluralbench.data.decisions import JUDGED
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.data.votes import SIDES, verdict
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.metrics import measure
-from pluralbench.metrics.metric import MetricKey
 from pluralbench.metrics.position import position_of_pairs
 from pluralbench.results import Run
 from rendered import render

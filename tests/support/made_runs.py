@@ -13,10 +13,10 @@ from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import Clusters
 from pluralbench.data.decisions import DECISIONS, decide, score_items
 from pluralbench.data.items import load_items
+from pluralbench.data.metric_key import DIMENSIONS
 from pluralbench.data.prompts import prompts_digest
 from pluralbench.evaluation.loading import benchmark_record, run_directory
 from pluralbench.metrics import measure
-from pluralbench.metrics.metric import DIMENSIONS
 from pluralbench.metrics.overall_rule import overall_rule
 from pluralbench.results.evaluations import (
     EvaluationRunConfig,

@@ -14,6 +14,7 @@ from pluralbench_measures.paired import holm, interval_p_value
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.fields import Cell
+from pluralbench.data.metric_key import MetricKey, finest_dimension
 from pluralbench.evaluation.shared_decisions import (
     VERDICTS,
     clusters_of,
@@ -31,7 +32,6 @@ from pluralbench.metrics.accuracy import (
 )
 from pluralbench.metrics.annotation_differences import annotation_differences
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import MetricKey, finest_dimension
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.names import row_names
 from pluralbench.results.numbers import p_value, points

@@ -43,13 +43,14 @@ from pluralbench.data.benchmark_entries import known_benchmarks
 from pluralbench.data.column_types import schema_of
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.layouts import layout_of
+from pluralbench.data.metric_key import DIMENSIONS
 from pluralbench.data.votes import Votes
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.inspect_logs import IN_MEMORY, RECORD, SAMPLING, JudgingTask
 from pluralbench.evaluation.judge import check_votes, load_judged, rubric_sampling
 from pluralbench.evaluation.soft_verdicts import request_fields
 from pluralbench.metrics import measure
-from pluralbench.metrics.metric import DIMENSIONS, SHOWN_COUNTS
+from pluralbench.metrics.metric import SHOWN_COUNTS
 
 NOT_SAMPLING = {
     *("max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections"),

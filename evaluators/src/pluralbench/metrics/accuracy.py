@@ -23,10 +23,11 @@ from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import OUTCOMES
 from pluralbench.data.fields import Cell
 from pluralbench.data.layouts.steps import CORRECT, ERRONEOUS
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.data.thresholds import harmonic_mean
 from pluralbench.metrics.credits import COUNTED
 from pluralbench.metrics.decided import Decided, in_overall
-from pluralbench.metrics.metric import OUTCOME_COUNTS, Metric, MetricKey, Numbers, computed_by
+from pluralbench.metrics.metric import OUTCOME_COUNTS, Metric, Numbers, computed_by
 
 LEAF = {"config": pl.String, "subset": pl.String}
 Counts = Mapping[str, Sums]

@@ -7,10 +7,10 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.crossed import difference_of_votes, gap_difference
 
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.errors import RunError
 from pluralbench.metrics.annotated import ITEM, NONE, annotated
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import MetricKey
 
 
 def annotation_differences(

@@ -44,9 +44,10 @@ from pluralbench_measures.crossed import (
     variance_of_pairs,
 )
 
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.annotated import NONE, Annotated, annotated, numbered
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import PEOPLE, Metric, MetricKey, Numbers, computed_by
+from pluralbench.metrics.metric import PEOPLE, Metric, Numbers, computed_by
 
 FROM_0 = (0.0, inf)
 """Limits of the bounds of losses and distances."""

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, resample, sums_of
 from pluralbench_measures.intervals import linearize
 
-from pluralbench.metrics.metric import START, Metric, MetricKey, Numbers
+from pluralbench.data.metric_key import MetricKey
+from pluralbench.metrics.metric import START, Metric, Numbers
 
 CHANGE_TO_LARGEST = "since"
 """Metric of a model and a k: the outcome at the largest k minus that at k. Only `since_best` is reported from it."""

@@ -8,8 +8,9 @@ from pluralbench_measures.intervals import linearize
 from pluralbench_rewards import ModelRecord
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.decided import Decided, in_overall
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
+from pluralbench.metrics.metric import Metric, Numbers, computed_by
 
 LOG_ODDS = {"classifier", "implicit", "personal"}
 """Kinds of reward models whose score differences are log-odds of a preference, by the Bradley-Terry model."""

@@ -8,8 +8,9 @@ from pluralbench_calls.verdicts import legacy_score
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.config import JudgeConfig
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.data.votes import CHOICES, SIDES, Votes
-from pluralbench.metrics.metric import MetricKey, Numbers
+from pluralbench.metrics.metric import Numbers
 from pluralbench.metrics.votes import token_numbers
 
 if TYPE_CHECKING:

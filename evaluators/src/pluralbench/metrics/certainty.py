@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, Resampled, sums_of
 from pluralbench_measures.intervals import EFFECTIVE, STUDENT, Linearization, linearize
 
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.data.verdict_tables import GROUP, TIE
 from pluralbench.metrics.accuracy import sums_by_cell
 from pluralbench.metrics.decided import THRESHOLD, Decided
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
+from pluralbench.metrics.metric import Metric, Numbers, computed_by
 
 DECILES = 10
 WITHOUT = "none"

@@ -17,8 +17,8 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import FrozenModel
 from pydantic import ConfigDict, Field, ValidationError, create_model, model_validator
 
+from pluralbench.data.metric_key import DIMENSIONS, MetricKey
 from pluralbench.errors import RunError
-from pluralbench.metrics.metric import DIMENSIONS, MetricKey
 from pluralbench.metrics.table import METRICS
 
 METRICS_SCHEMA: Literal["urn:pluralbench:metrics:2"] = "urn:pluralbench:metrics:2"

@@ -16,10 +16,11 @@ from pluralbench_schemas import LANGUAGES
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import Cell
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.accuracy import ResampledAccuracy, config_accuracies, mean_accuracy, sums_by_cell
 from pluralbench.metrics.credits import COUNTED
 from pluralbench.metrics.decided import Decided, cells_of
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
+from pluralbench.metrics.metric import Metric, Numbers, computed_by
 
 READ = ["config", "id", "subset", "cluster", "outcome"]  # English rows are repeated for each language
 LABELS = ("win", "loss", "tie")

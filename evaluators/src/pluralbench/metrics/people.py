@@ -6,7 +6,8 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_studies import agreement, first_answers, share_over
 
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers
+from pluralbench.data.metric_key import MetricKey
+from pluralbench.metrics.metric import Metric, Numbers
 
 
 def people_numbers(better: pl.DataFrame) -> Numbers:

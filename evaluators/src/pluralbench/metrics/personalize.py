@@ -16,8 +16,9 @@ from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mea
 from pluralbench_measures.intervals import Strata, linearize
 from pluralbench_measures.paired import holm, interval_p_value
 
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.accuracy import separate_strata
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers
+from pluralbench.metrics.metric import Metric, Numbers
 
 COMPARED = (("without", "with"), ("posts", "with"), ("shuffled", "with"))
 """Pairs of conditions; the gain is the second minus the first."""

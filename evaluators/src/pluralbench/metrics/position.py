@@ -7,8 +7,9 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate, sums_of
 from pluralbench_measures.intervals import linearize
 
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
+from pluralbench.metrics.metric import Metric, Numbers, computed_by
 
 INVALID = "invalid"
 

@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, mean_of
 from pluralbench_measures.intervals import linearize
 
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.accuracy import item_mean, sums_by_cell
 from pluralbench.metrics.credits import COUNTED, ITEM, unpaired
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
+from pluralbench.metrics.metric import Metric, Numbers, computed_by
 
 PERMUTATIONS = 100
 LEVELS = {"easy": 1, "normal": 0, "hard": -1}

@@ -2,8 +2,9 @@
 
 from pluralbench_measures.bootstrap import Estimate
 
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
+from pluralbench.metrics.metric import Metric, Numbers, computed_by
 
 
 def threshold_numbers(decided: Decided) -> Numbers:

@@ -2,9 +2,10 @@
 
 import polars as pl
 
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.accuracy import item_mean
 from pluralbench.metrics.decided import Decided, in_overall
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
+from pluralbench.metrics.metric import Metric, Numbers, computed_by
 
 NOTE = "Mean over users of their accuracy, so that each counts the same."
 

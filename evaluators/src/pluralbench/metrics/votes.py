@@ -15,6 +15,7 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 
 from pluralbench.data.decisions import decisions_of
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.data.votes import Votes
 from pluralbench.metrics.accuracy import (
     count_credits,
@@ -24,7 +25,7 @@ from pluralbench.metrics.accuracy import (
     resampled_accuracies,
 )
 from pluralbench.metrics.decided import Decided
-from pluralbench.metrics.metric import Metric, MetricKey, Numbers, computed_by
+from pluralbench.metrics.metric import Metric, Numbers, computed_by
 
 MOST = 128
 """Maximum number of subsets of samples behind an accuracy."""

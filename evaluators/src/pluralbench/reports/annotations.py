@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from pluralbench_measures.annotators import CONSENSUS
 from pluralbench_measures.crossed import MIN_PEOPLE
 
-from pluralbench.metrics.metric import BASELINES, PEOPLE, MetricKey
+from pluralbench.data.metric_key import MetricKey
+from pluralbench.metrics.metric import BASELINES, PEOPLE
 from pluralbench.reports.sheets import Sheet, number_column
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.results.names import row_names

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pluralbench_measures.bootstrap import CONFIDENCE
 from pluralbench_runs import plural
 
-from pluralbench.metrics.metric import MetricKey
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.personalize import COMPARED
 from pluralbench.reports.layout import first_words
 from pluralbench.reports.tables import Column, Row, Table

@@ -12,9 +12,10 @@ import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import plural
 
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.frame import COLUMNS as FRAME
 from pluralbench.metrics.frame import number_fields
-from pluralbench.metrics.metric import BASELINES, DECIDED, SHOWN_COUNTS, MetricKey
+from pluralbench.metrics.metric import BASELINES, DECIDED, SHOWN_COUNTS
 from pluralbench.metrics.table import METRICS
 from pluralbench.reports.annotations import annotations_tables, annotations_terms
 from pluralbench.reports.definitions import definitions_of

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from pluralbench.data.benchmark_entries import known_benchmarks, legacy_sections
-from pluralbench.metrics.metric import BASELINES, PEOPLE, MetricKey
+from pluralbench.data.metric_key import MetricKey
+from pluralbench.metrics.metric import BASELINES, PEOPLE
 from pluralbench.metrics.responses import LEVELS
 from pluralbench.metrics.table import METRICS
 from pluralbench.reports.profile_modes import ModeRun, modes_of

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.paired import RankInterval
 
-from pluralbench.metrics.metric import MetricKey
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.results.numbers import Kind, Number, mark_notes, number, percent
 from pluralbench.results.runs import Run
 

@@ -12,7 +12,7 @@ from pluralbench_tables import csv_text
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pluralbench.metrics.metric import DIMENSIONS
+from pluralbench.data.metric_key import DIMENSIONS
 from pluralbench.reports import Format
 from pluralbench.reports.definitions import in_sentences, where_defined
 from pluralbench.reports.figures.chart import Chart

@@ -15,10 +15,11 @@ from pluralbench_tables import read_parquet, release_memory
 from pydantic import TypeAdapter
 from typing_extensions import TypeVar as TypeVarWithDefault
 
+from pluralbench.data.metric_key import DIMENSIONS, MetricKey, finest_dimension
 from pluralbench.data.votes import Votes
 from pluralbench.errors import RunError
 from pluralbench.metrics.frame import NUMBERS, MetricsFile, check_metrics, frame_of_rows
-from pluralbench.metrics.metric import DECIDED, DIMENSIONS, SHOWN_COUNTS, MetricKey, finest_dimension
+from pluralbench.metrics.metric import DECIDED, SHOWN_COUNTS
 from pluralbench.results.downstream import DownstreamResult, DownstreamRunConfig
 from pluralbench.results.evaluations import (
     EvaluationResult,

@@ -8,8 +8,8 @@ from typing import Any
 
 from pluralbench_schemas import LANGUAGES
 
+from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.calibration import scores_log_odds
-from pluralbench.metrics.metric import MetricKey
 from pluralbench.reports.figures.chart import (
     ACCURACY,
     BASELINES,
