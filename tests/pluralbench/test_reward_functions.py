@@ -244,7 +244,7 @@ def test_calls_from_many_threads_are_batched_and_one_that_fails_concerns_no_othe
     def slow(groups: Sequence[Group]) -> list[list[float]]:
         sizes.append(len(groups))
         first.set()
-        go.wait(10)
+        go.wait()
         if any(group.responses[0] == "bad" for group in groups):
             raise EvaluationError("This one is bad.")
         return lengths(groups)
@@ -256,7 +256,7 @@ def test_calls_from_many_threads_are_batched_and_one_that_fails_concerns_no_othe
 
     with ThreadPoolExecutor(21) as pool:
         begun = pool.submit(call, "x")
-        first.wait(10)
+        first.wait()
         calls = [pool.submit(call, "x" * size) for size in range(1, 20)] + [pool.submit(call, "bad")]
         waiting = function.rewards._waiting  # type: ignore[attr-defined]
         while len(waiting) < 20:

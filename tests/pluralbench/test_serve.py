@@ -446,7 +446,8 @@ def test_a_client_that_does_not_finish_holds_no_server_up(
                 replies.append(running.ask("/v1/models").body["data"][0])
         with socket.create_connection(("127.0.0.1", running.port)) as connection:
             connection.sendall(HALF)
-            time.sleep(0.2)  # it is read
+            while "pluralbench_requests_open 2\n" not in running.text("/metrics"):  # this one and the half
+                time.sleep(0.01)
             os.kill(os.getpid(), signal.SIGTERM)
             replies.append(connection.recv(65_536))
 
