@@ -55,8 +55,7 @@ def ask(
     and the error is raised. The same happens if the first requests are all rejected, and at Ctrl-C; a second one ends
     at once. A request that fails in all tries becomes an answer of the outcome "error" with the finish reason
     `NOT_ANSWERED`, which the next `ask` sends again; several in a row stop the run. Inside a running event loop, such
-    as a notebook's, the work runs in its own thread. If more than a few answers are cut off at the token limit, a line
-    says so at once.
+    as a notebook's, the work runs in its own thread.
 
     Args:
         requests: The requests. If the backend packs several into a message, each still has its own key and answer.
@@ -112,7 +111,6 @@ def ask(
 
 
 def _log_cost(missing: Sequence[Request], backend: Backend, price: Price, label: str) -> None:
-    """Print what requests cost at most, if the price is known, before the first is sent."""
     if price == FREE:
         return
     if isinstance(backend, PackingBackend) and not isinstance(backend, OpenAIBatches):
@@ -154,10 +152,7 @@ def _answer_from_files(
     label: str,
     guard: "_RejectionGuard",
 ) -> list[Request]:
-    """Record the answers in the result files, and return the requests without one.
-
-    Raises `CallsPending` if these are written to a file.
-    """
+    """Record the answers in the result files, and return the requests without one, or write them to a file."""
     for answers in backend.read_answers(missing, ledger):
         guard.record(answers)
         for answer in answers:
@@ -269,19 +264,16 @@ async def _send(backend: Backend, message: list[Request]) -> AsyncIterator[list[
 class _RejectionGuard:
     """Records answers, but withholds rejections until the server is known to accept requests of this form.
 
-    A single rejected request, such as one that is too long, is recorded, and the run continues. If every request is
-    rejected, they share a problem, such as a parameter that the model does not know. Recording those rejections would
-    fill the run with invalid results that remain after the problem is fixed. So no rejection is recorded before the
-    first answer, and `MAX_REJECTIONS` of them (or fewer, if there are no more requests) stop the run. Rejections
-    arrive sooner than answers, so nothing more is sent until no request is in flight. A request that is too large
-    concerns only itself if the ledger has an answer from the same server. Nothing more is sent either while the first
-    replies are undecided, see `FirstReplies`.
+    A single rejected request, such as one that is too long, is recorded. If every request is rejected, they share a
+    problem, such as a parameter that the model does not know, and recording them would fill the run with invalid
+    results. So no rejection is recorded before the first answer, and `MAX_REJECTIONS` of them (or fewer, if there are
+    no more requests) stop the run. Rejections arrive sooner than answers, so nothing more is sent until no request is
+    in flight. A request that is too large concerns only itself if the ledger has an answer from the same server.
+    Nothing more is sent either while the first replies are undecided, see `FirstReplies`.
 
     Requests that the server does not answer in any try are withheld likewise, until an answer or a rejection shows that
     the server works. `MAX_FAILURES` different prompts in a row, and no more than `MAX_REJECTIONS` before the first
     answer, stop the run.
-
-    A context manager around each message; raises `CallsError`.
     """
 
     def __init__(
@@ -321,10 +313,7 @@ class _RejectionGuard:
             self._changed.notify_all()
 
     def record(self, answers: Sequence[Answer]) -> None:
-        """Record answers, then pass them on. The first that is no rejection also records the withheld rejections.
-
-        Raises `CallsError` if the server has stopped answering.
-        """
+        """Record answers, then pass them on. The first that is no rejection also records the withheld rejections."""
         failed = {answer.key: answer for answer in answers if answer.finish_reason == NOT_ANSWERED}
         of_server = [answer for answer in answers if answer.key not in failed]
         self._answered |= any(answer.outcome != "error" for answer in of_server)

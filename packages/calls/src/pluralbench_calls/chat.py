@@ -169,13 +169,7 @@ class ConnectionConfig(FrozenModel):
 
 
 def check_connection(model: ChatModel, connection: ConnectionConfig, own: Sequence[str] = ()) -> None:
-    """Raise `ValueError` if a connection does not fit a model.
-
-    Args:
-        model: The model.
-        connection: The connection to it.
-        own: Providers that need no connection, such as the recorded answers of a sample.
-    """
+    """Raise `ValueError` if a connection does not fit a model. The providers `own` need none."""
     if model.provider not in {LOCAL, *own} and connection.base_url is None:
         raise ValueError(f"provider {model.provider!r} requires `connection.base_url=...`")
     if connection.batch and model.provider == LOCAL:
@@ -258,12 +252,8 @@ def chat_backend(model: ChatModel, connection: ConnectionConfig) -> Backend:
 def check_endpoint(model: ChatModel, connection: ConnectionConfig, ledger: Ledger | None = None) -> None:
     """Check before other work that the endpoint of a model can be reached and takes the key (`Endpoint.check`).
 
-    A model in this process, and calls that go to a file or come from one, need no endpoint.
-
-    Args:
-        model: The model.
-        connection: The connection to it.
-        ledger: Ledger of its calls. A model that has answered before is not asked.
+    A model in this process, calls that go to a file or come from one, and a model with an answer in the ledger need
+    none.
 
     Raises:
         CallsError: It cannot be reached, or the key is missing or not accepted.
@@ -279,14 +269,10 @@ def check_endpoint(model: ChatModel, connection: ConnectionConfig, ledger: Ledge
 def model_overrides(
     table: str, name: str, base_url: str | None, api_key_env: str | None, local: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Map dotted keys of a recipe to the values that select a model by name.
+    """Map dotted keys of a recipe's `table` to the values that select a model by name.
 
-    Args:
-        table: Table of the model in the recipe.
-        name: `local`, or a model of the endpoint.
-        base_url: The endpoint. None: OpenAI's.
-        api_key_env: Environment variable of the key. None: OPENAI_API_KEY for OpenAI, otherwise no key.
-        local: Further values of the table for the embedded model.
+    Without `api_key_env` the key is OPENAI_API_KEY for OpenAI, otherwise there is none. `local` has further values of
+    the table for the embedded model.
     """
     if name == LOCAL:
         changes: dict[str, Any] = {"provider": LOCAL, "model": LOCAL_MODEL, **local}
@@ -305,12 +291,7 @@ def resolve_model_option(
 ) -> Overrides:
     """Replace the name of a model in a command's overrides by all values of `model_overrides`.
 
-    Args:
-        overrides: Values of the command line by dotted key.
-        table: Table of the model in the recipe.
-        flag: The option that names the model.
-        local: Further values of the table for the embedded model.
-        own: Providers that need no connection, with the model name of each.
+    `own` has providers that need no connection, with the model name of each.
 
     Raises:
         RecipeError: The overrides have an endpoint without a model.

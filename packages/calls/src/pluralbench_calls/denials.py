@@ -38,13 +38,7 @@ BESIDE = re.compile(
 
 
 def is_denied(text: str, start: int, end: int) -> bool:
-    """Return whether the words around a verdict deny it, or ask for it.
-
-    Args:
-        text: The reply.
-        start: Where the text of the verdict begins, in characters.
-        end: Where it ends.
-    """
+    """Return whether the words around a verdict, from `start` to `end`, deny it, or ask for it."""
     before = text[max(start - NEAR, 0) : start].replace("!=", "≠")
     return bool(BEFORE.search(CLAUSE.split(before)[-1]) or AFTER.match(text[end : end + NEAR]))
 

@@ -11,11 +11,8 @@ class FirstReplies:
     """Decides by the first answers whether more are requested, whatever order they come in: short ones come first.
 
     One that can be read is enough. If none can be read, the first `FIRST_REPLIES` decide in the order of sending, and
-    nothing more is sent until they have come. Recorded answers and those of files are the first.
-
-    Args:
-        can_be_read: Says whether an answer can be read.
-        stop: Gets the first answers, of which none can be read; may raise a `CallsError`.
+    nothing more is sent until they have come. Recorded answers and those of files are the first. `stop` gets those of
+    which none can be read, and may raise a `CallsError`.
     """
 
     def __init__(self, can_be_read: Callable[[Answer], bool], stop: Callable[[Sequence[Answer]], None]) -> None:

@@ -194,12 +194,10 @@ class Ledger:
             raise failed[0]
 
     def _has_values(self, name: str, wanted: set[str] | None) -> bool:
-        """Whether a wanted call has a value in an optional column."""
         query = f"SELECT key FROM calls WHERE {name} <> {OPTIONAL[name]!r}"  # noqa: S608 - the same
         return any(wanted is None or key in wanted for (key,) in self._database.execute(query))
 
     def _parts(self, keys: Iterable[str] | None) -> "Iterator[pl.DataFrame]":
-        """Yield the recorded answers (default: all) sorted by key, `CHUNK_ROWS` at a time."""
         if keys is not None:
             yield from (
                 rows_to_frame(rows).sort("key") for part in _slices(keys) if (rows := self._rows_of(NAMES, part))
@@ -211,10 +209,7 @@ class Ledger:
                 yield rows_to_frame(rows)
 
     def add_from(self, path: Path) -> int:
-        """Add the answers of another ledger (SQLite or Parquet) that are not recorded here.
-
-        Returns:
-            The number of answers in the other ledger.
+        """Add the answers of another ledger (SQLite or Parquet) that are not recorded here; return how many it has.
 
         Raises:
             LedgerError: `path` is not a ledger of this format version, or is damaged. Nothing is added then.
@@ -242,8 +237,7 @@ def _as_row(answer: Answer) -> tuple[object, ...]:
 def working_ledger(path: Path | Ledger) -> Iterator[Ledger]:
     """Open a ledger, and delete it at the end if it has no new calls, so that it does not affect a later run.
 
-    Args:
-        path: The file, or a ledger that is already open, which is left open.
+    One that is already open is left open.
     """
     if isinstance(path, Ledger):
         yield path
@@ -262,13 +256,7 @@ def working_ledger(path: Path | Ledger) -> Iterator[Ledger]:
 
 @dataclass
 class Recording:
-    """The calls of one piece of work.
-
-    Attributes:
-        ledger: The open ledger.
-        extract: Parquet file with the calls that were used; written at the end.
-        new: Number of new calls; set at the end.
-    """
+    """The calls of one piece of work, and the Parquet file with those that were used, which is written at the end."""
 
     ledger: Ledger
     extract: Path
@@ -277,15 +265,10 @@ class Recording:
 
 @contextmanager
 def recording(work: Path, known: Iterable[Path], *, retry_errors: bool = False) -> Iterator[Recording]:
-    """Record the calls of a piece of work in its folder.
+    """Record the calls of a piece of work in its folder, and reuse the answers of other ledgers.
 
     If the work fails for another reason than its calls, for example because no row is left, the error also counts the
-    rejected calls.
-
-    Args:
-        work: The folder.
-        known: Ledgers whose answers are reused.
-        retry_errors: Send calls again that the server rejected.
+    rejected calls. `retry_errors` sends calls again that the server rejected.
     """
     with working_ledger(work / "ledger.sqlite") as ledger:
         for path in known:

@@ -32,13 +32,8 @@ FREE = Price()
 class Limits:
     """Limits on the rate and the cost of requests.
 
-    Attributes:
-        concurrency: Maximum number of requests in flight.
-        requests_per_minute: Maximum number of requests per minute. None: no limit.
-        tokens_per_minute: Maximum number of prompt and completion tokens per minute, estimated. None: no limit.
-        price: Price of tokens.
-        max_cost: Maximum cost in US dollars of all answers in the ledger and all requests that are sent. None: no
-            limit. An answer without token counts is charged the maximum that it can cost.
+    `tokens_per_minute` counts prompts and completions, estimated. `max_cost`, in US dollars, is of all answers in the
+    ledger and all requests that are sent; an answer without token counts is charged the maximum that it can cost.
     """
 
     concurrency: int = 8
@@ -51,10 +46,7 @@ class Limits:
 class Throttle:
     """Delays messages to keep the rate limits, and refuses those that could exceed the spending ceiling.
 
-    Args:
-        limits: The limits.
-        size: Number of tokens (or other billed units) of a request, at most.
-        spent: Cost of the recorded answers in US dollars.
+    `size` bounds the tokens (or other billed units) of a request. `spent` is the cost of the recorded answers.
     """
 
     def __init__(self, limits: Limits, size: Callable[[Request], int], spent: float) -> None:
@@ -111,10 +103,7 @@ class Throttle:
             self._in_flight += 1
 
     def spend(self, answer: Answer, request: Request) -> float:
-        """Add the cost of an answer in US dollars, and return it.
-
-        Under a ceiling, an answer without token counts is charged the maximum that it can cost.
-        """
+        """Add the cost of an answer in US dollars, and return it."""
         is_known = answer.outcome == "error" or answer.prompt_tokens or answer.completion_tokens
         tokens = answer.prompt_tokens, answer.completion_tokens
         cost = self._limits.price.cost(*tokens) if is_known else self._max_cost([request])
@@ -127,7 +116,6 @@ class Throttle:
             self._spent += count * max((self._max_cost([request]) for request in requests), default=0.0)
 
     def _max_tokens(self, message: Sequence[Request]) -> tuple[int, int]:
-        """Bound the tokens (or other billed units) of a message and of its answers."""
         return sum(map(self._size, message)), sum(max_completion_tokens(request.body) for request in message)
 
     def _max_cost(self, message: Sequence[Request]) -> float:

@@ -112,13 +112,11 @@ def _end(written: Sequence[bytes], encoded: bytes) -> int:
 
 
 def _shared(first: bytes, second: bytes) -> int:
-    """Return the number of equal bytes at the end of two texts."""
     pairs = zip(reversed(first), reversed(second), strict=False)
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _top(token: Any) -> dict[bytes, float]:
-    """Return the logprobs of the likeliest tokens in the place of a token."""
     top = _field(token, "top_logprobs")
     logprobs = {_bytes(one): _logprob(one) for one in top} if isinstance(top, list) else {}
     return {own: value for own, value in logprobs.items() if value is not None}
@@ -140,11 +138,7 @@ def soft_verdict(
 ) -> SoftVerdict[Value] | None:
     """Return the probabilities of the verdicts of a reply; None if no single label decides it.
 
-    Args:
-        text: Text of the reply.
-        labels: Its labels, from `record_labels`.
-        parse: Returns the verdict of a text.
-        failure: What `parse` raises if the text has no verdict.
+    `parse` raises `failure` for a text without a verdict.
 
     Raises:
         LedgerError: The labels are not from `record_labels`.

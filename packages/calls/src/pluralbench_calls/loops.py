@@ -14,8 +14,7 @@ POLL_SECONDS = 0.1  # between two checks for an interrupt
 def run(work: Coroutine[Any, Any, Value]) -> Value:
     """Run a coroutine to its end and return its result; Ctrl-C cancels it and raises `KeyboardInterrupt`.
 
-    If this thread already runs an event loop, the coroutine runs in another thread, with a copy of the context
-    variables.
+    If this thread already runs an event loop, it runs in another thread, with a copy of the context variables.
     """
     try:
         asyncio.get_running_loop()

@@ -10,11 +10,7 @@ from pluralbench_runs import CONFIG_FILES, MODULES_FILE, UserError, check_commit
 def check_model(model: str, error: type[UserError], *, revision: str | None = None, local: bool = False) -> None:
     """Check the configuration files of a model (`check_model_folder`); those of a model on the Hub are downloaded.
 
-    Args:
-        model: Folder of the model, or its name on the Hub.
-        error: The type of the errors.
-        revision: Commit, branch or tag on the Hub. Default: the newest commit.
-        local: Read the Hub's cache alone.
+    `local` reads the Hub's cache alone.
 
     Raises:
         UserError: Of the type `error`: the model is not safe to load, or the Hub serves another commit.
@@ -25,10 +21,7 @@ def check_model(model: str, error: type[UserError], *, revision: str | None = No
 
 
 def model_configs(model: str, error: type[UserError], *, revision: str | None = None, local: bool = False) -> Path:
-    """Return the folder with the configuration files of a model; for a model on the Hub, that of its cache.
-
-    The arguments and errors are those of `check_model`.
-    """
+    """Return the folder with the configuration files of a model, on the Hub its cache. Raises as `check_model`."""
     if Path(model).is_dir():
         return Path(model)
     try:
@@ -41,7 +34,6 @@ def model_configs(model: str, error: type[UserError], *, revision: str | None = 
 
 @cache
 def _hub_configs(model: str, revision: str | None, local: bool) -> Path:
-    """The folder of the Hub's cache with the configuration files of a model."""
     from huggingface_hub import snapshot_download, try_to_load_from_cache
     from huggingface_hub.utils.tqdm import tqdm
 

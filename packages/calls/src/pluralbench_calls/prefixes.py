@@ -13,10 +13,7 @@ class PrefixQueue:
 
     A message waits until the first one with the beginning that it shares is answered: a server that computes both at
     the same time may compute the beginning twice. No worker waits: if all messages do, the one that shares least is
-    next.
-
-    Args:
-        messages: The messages, sorted by `prompt_texts` of their first request.
+    next. The messages are sorted by `prompt_texts` of their first request.
     """
 
     def __init__(self, messages: Sequence[list[Request]]) -> None:
@@ -51,11 +48,7 @@ class PrefixQueue:
 
 
 def _first_with_beginning(shared: Sequence[int]) -> Iterator[int | None]:
-    """Yield for each text the first one with the whole beginning that it shares with the one before; None if nothing.
-
-    Args:
-        shared: Characters that each text shares with the one before.
-    """
+    """Yield for each text the first with the whole beginning that it shares with the one before; None if nothing."""
     longer: list[tuple[int, int]] = []  # shared characters, ascending, and the first text that has them
     for index, length in enumerate(shared):
         first = index - 1

@@ -74,23 +74,15 @@ class Request:
 
 @dataclass(frozen=True)
 class Answer:
-    """The recorded answer to a request.
+    """The recorded answer to a request, whose key, kind, provider and label it has.
 
     Attributes:
-        key: Key of the request.
-        kind: Kind of the request.
-        provider: Provider of the request.
-        label: Label of the request.
-        outcome: Outcome of the request.
         text: Raw text. For the outcome "error", the server's message.
-        model: Model name from the server.
         finish_reason: Finish reason from the server. For the outcome "error", the HTTP status.
-        prompt_tokens: Number of prompt tokens; 0 if the server does not report it.
-        completion_tokens: Number of completion tokens; 0 if the server does not report it.
+        prompt_tokens: 0 if the server does not report it, like the other numbers of tokens.
         recorded_at: Time in UTC, ISO 8601.
         adapted: How the request was changed because the model refuses a parameter, such as "without temperature".
-        cached_tokens: Number of the prompt tokens that the server took from its prefix cache; 0 if it does not report
-            it.
+        cached_tokens: Number of the prompt tokens that the server took from its prefix cache.
         logprobs: Probabilities of the labels in the text, if the request asks for them; see `logprobs.record_labels`.
     """
 
@@ -130,21 +122,9 @@ class Answer:
         logprobs: str = "",
         secrets: Sequence[str] = (),
     ) -> Self:
-        """Create the answer to a request, recorded now.
+        """Create the answer to a request, recorded now, with prompt and completion `tokens`, by default of its model.
 
-        Secrets of the environment and lone surrogates are removed from all texts.
-
-        Args:
-            request: The request.
-            outcome: Its outcome.
-            text: Raw text.
-            model: Model name from the server. None: that of the request.
-            finish_reason: Finish reason from the server.
-            tokens: Number of prompt tokens and of completion tokens.
-            cached_tokens: Number of the prompt tokens from the server's prefix cache.
-            adapted: How the request was changed for the model.
-            logprobs: Probabilities of the labels in the text.
-            secrets: Further environment variables with secrets; see `pluralbench_runs.secrets`.
+        Secrets of the environment and lone surrogates are removed from all texts; `secrets` names further variables.
 
         Raises:
             PermanentError: The request asks for logprobs, and the answer has letters or numbers and no logprobs.
@@ -180,11 +160,7 @@ class Answer:
 
 
 class Backend(Protocol):
-    """Answers requests. A context manager that is entered only if there is something to send.
-
-    Attributes:
-        concurrency: Maximum number of concurrent requests. None: as many as the limits allow.
-    """
+    """Answers up to `concurrency` requests at a time. A context manager, entered only if there is one to send."""
 
     concurrency: int | None
 

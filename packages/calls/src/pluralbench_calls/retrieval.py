@@ -35,13 +35,7 @@ class RetrievalError(UserError):
 
 @dataclass(frozen=True)
 class Query:
-    """Documents to rank for a query.
-
-    Attributes:
-        text: The query.
-        documents: The documents.
-        label: What the call is for, in words.
-    """
+    """Documents to rank for a query. The label says what the call is for, in words."""
 
     text: str
     documents: Sequence[str]
@@ -196,8 +190,7 @@ def _sentence_transformers(model: str) -> Scorer:
 def _is_local(model: str, extra: str, *libraries: str) -> bool:
     """Whether to load a model without the Hub: from a folder, or from the cache if the Hub cannot be reached.
 
-    Called before the libraries are imported, which take a minute to notice that there is no network. Raises
-    `RetrievalError` without the libraries, and for a model that is neither local nor on the Hub.
+    Called before the libraries are imported, which take a minute to notice that there is no network.
     """
     if not all(map(find_spec, libraries)):
         command = install_command("pluralbench-calls", extra)

@@ -99,22 +99,12 @@ def ask_until_valid(
     label: str = "calls",
     fix: str = KEEP_TO_FORM,
 ) -> list[ParsedReply[Value]]:
-    """Send a request for each item until its answer can be parsed, at most `attempts` times.
+    """Send a request for each item until its answer can be parsed, at most `attempts` times, as `ask` does.
 
-    A request that the server rejects is not sent again.
-
-    Args:
-        items: The items.
-        request: Makes the request of an item and an attempt (0, 1, ...). Requests must differ by attempt, at least in
-            `sample`.
-        parse: Turns the text of an answer into a value, or raises `InvalidAnswer`. It does not get refusals, truncated,
-            filtered or empty answers, which count as invalid.
-        ledger: Where answers are looked up and recorded.
-        backend: Answers the requests that are not in the ledger.
-        attempts: Maximum number of attempts for each item.
-        limits: Rates and cost. Default: `Limits()`.
-        label: Name of the requests in messages, in the plural.
-        fix: What to do if no reply has the required form, for messages.
+    A request that the server rejects is not sent again. `request` makes the request of an item and an attempt (0, 1,
+    ...), which must differ by attempt, at least in `sample`. `parse` turns the text of an answer into a value, or
+    raises `InvalidAnswer`; refusals and truncated, filtered or empty answers are invalid without it. `fix` says in
+    messages what to do if no reply has the required form.
 
     Returns:
         The results in the order of `items`.
@@ -145,15 +135,7 @@ def _may_retry(reply: ParsedReply[Value]) -> bool:
 def _first_replies(
     items: Mapping[str, Item], parse: Callable[[Item, str], Value], label: str, fix: str, *, retried: bool
 ) -> FirstReplies:
-    """Return what stops with `PermanentError` if the first answers do not have the form.
-
-    Args:
-        items: The items by the keys of their requests.
-        parse: See `ask_until_valid`.
-        label: See there.
-        fix: See there.
-        retried: Whether more is requested even if all of `items` have an answer.
-    """
+    """Return what stops if the first answers do not have the form. `retried`: more is requested whatever they are."""
 
     def read(answer: Answer) -> ParsedReply[Value]:
         return _parse_answer(items[answer.key], answer, parse, ())

@@ -132,11 +132,6 @@ def parse_rating(reply: str, rule: Rule = "strict") -> float:
 def parse_pick(reply: str, responses: int, rule: Rule = "strict") -> int:
     """Parse the number of the response that a judge picks from a list: `[[1]]`, `[[2]]`, ..., or JSON with a `best`.
 
-    Args:
-        reply: The reply.
-        responses: Number of responses in the list.
-        rule: Rule for parsing.
-
     Raises:
         InvalidAnswer: The reply has no number, several numbers, or one that no response has.
     """
@@ -149,11 +144,7 @@ def parse_pick(reply: str, responses: int, rule: Rule = "strict") -> int:
 
 
 def legacy_choice(reply: str) -> Choice | None:
-    """Parse a choice like the original code of RewardBench and M-RewardBench.
-
-    Returns:
-        "A" if `[[A]]` is anywhere in the reply, else "B" if `[[B]]` is, else None. A reply with both counts as "A".
-    """
+    """Parse a choice like the original code of RewardBench and M-RewardBench: one with both markers counts as "A"."""
     return "A" if "[[A]]" in reply else "B" if "[[B]]" in reply else None
 
 
@@ -166,14 +157,9 @@ def legacy_score(reply: str, right: Choice) -> float:
 def parse_with_all_rules(
     reply: str, parse: Callable[[str, Rule], Verdict] = parse_choice
 ) -> dict[Reading, Verdict | None]:
-    """Parse a raw reply by each rule.
+    """Parse a raw reply by each rule; None if a rule finds no verdict.
 
-    Args:
-        reply: The reply.
-        parse: `parse_choice`, or `parse_verdict` if ties are allowed.
-
-    Returns:
-        The verdict by rule; None if a rule finds none.
+    `parse` is `parse_choice`, or `parse_verdict` if ties are allowed.
     """
     verdicts: dict[Reading, Verdict | None] = {}
     rules: tuple[Rule, ...] = ("strict", "lenient")

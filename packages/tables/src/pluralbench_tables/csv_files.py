@@ -44,12 +44,7 @@ class CsvError(Exception):
 def read_csv(path: Path, error: type[UserError] = TableFileError, dialect: Dialect = SPREADSHEET) -> pl.DataFrame:
     """Read a CSV file with a header. Cells are strings, and empty cells are null.
 
-    A column without a name and without values is left out.
-
-    Args:
-        path: The file, possibly compressed by gzip.
-        error: The type of the errors.
-        dialect: Separator and quoting. Default: see `Dialect`.
+    A column without a name and without values is left out. The file may be compressed by gzip.
 
     Raises:
         UserError: Of the type `error`: a row has more or fewer cells than the header, a quotation mark is outside of a
@@ -77,7 +72,7 @@ def read_csv(path: Path, error: type[UserError] = TableFileError, dialect: Diale
 
 
 def _detect_separator(text: str, quoting: Quoting) -> Separator:
-    """Return the only separator in the header, or a comma if there is none. Raises `CsvError` for several."""
+    """Return the only separator in the header, or a comma if there is none."""
     candidates: list[Separator] = []
     for separator in get_args(Separator):
         try:
@@ -127,7 +122,6 @@ def _records(text: str, separator: Separator, quoting: Quoting) -> Iterator[tupl
 
 
 def _error_cause(reason: str, separator: Separator) -> str:
-    """Explain an error of `csv`."""
     if "field limit" in reason:
         return f"a cell has more than {TEXT_CHARACTERS:,} characters; shorten it, or close its quotation mark"
     if "unexpected end of data" in reason:
@@ -143,10 +137,7 @@ def _error_cause(reason: str, separator: Separator) -> str:
 def _nulls(
     rows: Sequence[Sequence[str]], text: str, separator: Separator, quoting: Quoting
 ) -> Sequence[Sequence[str | None]]:
-    """Replace empty cells by null, but keep "" for those in quotation marks if polars reads the same cells.
-
-    `csv` cannot distinguish the two before Python 3.12.
-    """
+    """Replace empty cells by null, but keep "" for those in quotation marks if polars reads the same cells."""
     nulls = [[cell or None for cell in row] for row in rows]
     if '""' not in text or quoting != "doubled":
         return nulls

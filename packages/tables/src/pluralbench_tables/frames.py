@@ -47,14 +47,13 @@ def frame_from_rows(
     with other values, each value becomes a string of JSON (sorted keys, no spaces, no ASCII escapes). Lists of objects
     become lists of structs; a missing key is null. Integers and booleans among texts become texts, as JSON writes them,
     and integers among decimal numbers become decimal. Other kinds of values at one place, such as texts and lists as
-    the content of messages, are an error.
+    the content of messages, are an error, and strings of JSON in a column that is not `needed`.
 
     Args:
         rows: The rows.
         where: Name of the rows, which begins the error's message.
         error: The type of the error.
-        needed: Whether a column is needed. Another one with values of several kinds becomes strings of JSON. Default:
-            all are.
+        needed: Whether a column is needed. Default: all are.
         place: Name of a row in errors, by its position from 0. Default: `where` and the number of the row.
 
     Raises:
@@ -79,13 +78,9 @@ def frame_from_rows(
 
 
 def typed_frame(columns: Mapping[str, Sequence[Any] | pl.Series | None], schema: pl.Schema) -> pl.DataFrame:
-    """Create a frame like `polars.DataFrame(columns, schema)`, ten times as fast.
+    """Create a frame like `polars.DataFrame(columns, schema)`, ten times as fast. Raises as polars does.
 
-    Raises as polars does for values of another type.
-
-    Args:
-        columns: Values by column. A missing column, or None, is null.
-        schema: Names and types of the columns.
+    A missing column, or None, is null.
     """
     height = next(len(values) for values in columns.values() if values is not None)
     series = {}
@@ -104,10 +99,7 @@ def typed_frame(columns: Mapping[str, Sequence[Any] | pl.Series | None], schema:
 
 
 def _arrow_series(name: str, values: Sequence[Any], dtype: pl.DataType) -> pl.Series:
-    """Convert values of a known type through Arrow, which takes a tenth of polars' time for lists and objects.
-
-    Texts and numbers need no Arrow, whose conversion imports pandas.
-    """
+    """Convert values of a known type. Texts and numbers need no Arrow, whose conversion imports pandas."""
     if dtype in DTYPES.values():
         try:
             return pl.Series(name, values, dtype, strict=dtype != pl.Float64())
@@ -137,7 +129,6 @@ def _are_plain(values: Iterable[Any]) -> bool:
 
 
 def _series(name: str, values: Sequence[Json]) -> pl.Series:
-    """Convert the values of a column. Raises `_MixedKindsError`."""
     if not _uniform(values):
         return _as_json(name, values)
     dtype = _dtype(values, ())
@@ -196,7 +187,6 @@ def _kind(value: object) -> str | None:
 
 
 def _mixed(name: str, values: Sequence[Json], path: tuple[object, ...], place: Callable[[int], str]) -> str:
-    """Say which value at a path is the first of another kind."""
     seen = dict[str, None]()
     for row, value in enumerate(values):
         for own_path, part in _values_at(value, path, name):

@@ -21,12 +21,7 @@ LARGE_INTEGER = "this has an integer beyond 64 bits; write it as a string"
 
 
 def parse_json(text: str, where: str, error: type[UserError] = TableFileError) -> Json:
-    """Parse JSON strictly.
-
-    Args:
-        text: The JSON text.
-        where: Name of the text, which begins the error's message.
-        error: The type of the error.
+    """Parse JSON strictly. `where` is the name of the text, which begins the error's message.
 
     Raises:
         UserError: Of the type `error`: the text is not JSON, or has `NaN`, a duplicate key, an integer beyond 64 bits,
@@ -149,7 +144,6 @@ def _reject_constant(name: str) -> None:
 
 
 def _check_node(value: object) -> None:
-    """Raise `ValueError` for a value or a key that `parse_json` refuses."""
     if isinstance(value, str):
         if not value.isascii() and SURROGATE.search(value):
             raise ValueError("this has half a character (a lone surrogate); fix the text")

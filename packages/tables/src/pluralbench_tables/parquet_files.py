@@ -43,13 +43,7 @@ def read_parquet(
     error: type[UserError] = TableFileError,
     needed: Callable[[str], object] | None = None,
 ) -> pl.DataFrame:
-    """Read a Parquet file like `polars.read_parquet`.
-
-    Args:
-        path: The file.
-        columns: Names of the columns to read. None: all.
-        error: The type of the errors.
-        needed: Whether the values of a column are needed; other columns are null. Default: all are.
+    """Read a Parquet file like `polars.read_parquet`. Columns that are not `needed` are null.
 
     Raises:
         UserError: Of the type `error`: the file is not Parquet, is damaged, lacks one of `columns`, or exceeds
@@ -81,11 +75,6 @@ def iter_parquet(
     path: Path, columns: Sequence[str] | None = None, error: type[UserError] = TableFileError
 ) -> Iterator[pl.DataFrame]:
     """Read a Parquet file of any size in parts of `BATCH_ROWS`. A file without rows gives one empty part.
-
-    Args:
-        path: The file.
-        columns: Names of the columns to read. None: all.
-        error: The type of the errors.
 
     Raises:
         UserError: As `read_parquet`. For an error in a part, the parts before it are yielded first.

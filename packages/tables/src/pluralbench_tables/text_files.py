@@ -28,10 +28,6 @@ BEYOND_ASCII = re.compile(r"[^\s\"`,]{0,6}[^\x00-\x7f][^\s\"`,]{0,6}")
 def read_text(path: Path, error: type[UserError] = TableFileError) -> str:
     """Read a UTF-8 file without its byte order mark; a gzip file is decompressed.
 
-    Args:
-        path: The file.
-        error: The type of the errors.
-
     Raises:
         UserError: Of the type `error`: the file does not exist, is not UTF-8, or is larger than `limits.FILE_BYTES`.
             The message explains how to convert it.

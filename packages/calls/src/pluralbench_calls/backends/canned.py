@@ -23,11 +23,7 @@ class Replay(Backend):
 
 
 class Unanswered(PermanentError):
-    """Requests have no answer yet.
-
-    Attributes:
-        requests: The requests.
-    """
+    """Requests have no answer yet."""
 
     def __init__(self, requests: Sequence[Request]) -> None:
         super().__init__(f"{len(requests):,} requests have no answer yet.")

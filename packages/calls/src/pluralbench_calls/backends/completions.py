@@ -24,17 +24,7 @@ MAX_TOKENS = 100_000_000  # of one answer; a larger number is not plausible
 
 
 class CompletionReply(NamedTuple):
-    """The content of a completion.
-
-    Attributes:
-        outcome: Outcome of the request.
-        text: Raw text.
-        finish_reason: Finish reason from the server.
-        model: Model name from the server; None if it sends none.
-        tokens: Number of prompt tokens and of completion tokens; 0 if the server sends no plausible number.
-        cached_tokens: Number of the prompt tokens from the server's prefix cache; 0 likewise.
-        logprobs: Probabilities of the labels in the text; "" if the server sends none.
-    """
+    """The content of a completion, as `Answer` has it. A number of tokens that is not plausible is 0."""
 
     outcome: Outcome
     text: str
@@ -45,16 +35,7 @@ class CompletionReply(NamedTuple):
     logprobs: str = ""
 
     def answer(self, request: Request, refused: Collection[str], secrets: Sequence[str] = ()) -> Answer:
-        """Create the answer to a request.
-
-        Args:
-            request: The request.
-            refused: Parameters that the model refuses, without which the request was sent.
-            secrets: Further environment variables with secrets.
-
-        Raises:
-            PermanentError: The request asks for logprobs, and the reply has none.
-        """
+        """Create the answer to a request that was sent without the refused parameters, as `Answer.to` does."""
         return Answer.to(
             request,
             self.outcome,
@@ -99,14 +80,7 @@ def parse_completion(completion: Any) -> CompletionReply | None:
 
 
 class Rejection(NamedTuple):
-    """The rejection of a request by a server.
-
-    Attributes:
-        status: HTTP status.
-        message: The server's message.
-        param: Parameter that the server names; of any type.
-        code: Error code; of any type.
-    """
+    """The rejection of a request by a server, which may name a parameter and an error code of any type."""
 
     status: int
     message: str

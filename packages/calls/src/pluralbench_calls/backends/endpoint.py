@@ -169,9 +169,7 @@ class Endpoint:
     def failure(self, error: "openai.APIError", absent: str) -> CallsError:
         """Convert an error of the client: a `RequestFailed` if it may concern one request, else of all requests.
 
-        Args:
-            error: The error.
-            absent: Predicate of the message if the server does not have what was requested.
+        `absent` is the predicate of the message if the server does not have what was requested.
         """
         import openai
 

