@@ -27,7 +27,7 @@ from build_multilingual.pieces import split_pieces
 from build_multilingual.recipe import ConnectionTable, SourceTable, TranslatorTable
 from build_multilingual.translators.google import CODE_POINTS, MODEL, STRINGS, GoogleTranslator
 from pluralbench_calls import Answer, Ledger, Request
-from pluralbench_runs import rng_for, write_recipe
+from pluralbench_runs import BuildOptions, rng_for, write_recipe
 from pluralbench_schemas import LANGUAGES, Language
 
 from translating.english import pairs
@@ -115,7 +115,7 @@ def prepare(settings: Settings) -> Prepared:
     # Where the builder takes it from.
     import_module("build_multilingual.build").translator = lambda *_: made  # type: ignore[attr-defined]
     built = folder / "built"
-    manifest = build(recipe, built).manifest
+    manifest = build(recipe, BuildOptions(out=built)).manifest
     kept = {entry.config: entry.rows for entry in manifest.tables}
     if kept != dict.fromkeys(settings.languages, settings.rows):
         raise SystemExit(f"Simulated translations failed the checks, so rows were dropped: {kept}.")

@@ -11,7 +11,7 @@ from build_multilingual.audit import audit, audit_configs
 from build_multilingual.build import build
 from build_multilingual.recipe import RECIPES, MultilingualRecipe
 from pluralbench_release import AuditFailed
-from pluralbench_runs import read_recipe
+from pluralbench_runs import BuildOptions, read_recipe
 
 LONG = "Trocknen Sie die Pfanne sofort ab, und reiben Sie sie mit ein wenig Öl ein."
 
@@ -43,7 +43,7 @@ def test_a_limit_that_is_broken_names_the_config(tmp_path: Path) -> None:
     limits = {"max_mean_length_gap": 5.0}
     recipe = read_recipe(MultilingualRecipe, RECIPES / "sample.toml", {"audit": limits})
     with pytest.raises(AuditFailed, match=r"The audit of spa_Latn fails: max_mean_length_gap = 5 \(found "):
-        build(recipe, tmp_path / "out")
+        build(recipe, BuildOptions(out=tmp_path / "out"))
 
 
 def test_the_sample_tells_its_audit_on_the_card_and_in_its_statistics() -> None:

@@ -17,7 +17,7 @@ from pluralbench_release import (
     read_manifest,
     verify,
 )
-from pluralbench_runs import OutputError, RecipeError, check_recipe
+from pluralbench_runs import BuildOptions, OutputError, RecipeError, check_recipe
 from releases import contents_of, write_ledger
 
 Pairs = Callable[..., pl.DataFrame]
@@ -49,7 +49,7 @@ def calls(folder: Path, *frames: pl.DataFrame) -> Calls:
 def test_a_release_takes_its_place_whole(pairs: Pairs, tmp_path: Path) -> None:
     out = tmp_path / "out"
     for frame in (pairs("q1"), pairs("q1", "q2")):
-        with building(TinyRecipe(), out, BUILDER, fresh=False) as making:
+        with building(TinyRecipe(), BUILDER, BuildOptions(out=out)) as making:
             assert making.ledgers == ([out / LEDGER] if out.exists() else [])
             made = making.release(contents(frame), calls(making.work, frame))
         assert (made.manifest, made.figures["pairs"], made.new_calls) == (read_manifest(out), 6, 2)
@@ -62,10 +62,10 @@ def test_a_release_takes_its_place_whole(pairs: Pairs, tmp_path: Path) -> None:
 
 def test_a_build_that_fails_leaves_the_release_and_its_work(pairs: Pairs, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with building(TinyRecipe(), out, BUILDER, fresh=False) as making:
+    with building(TinyRecipe(), BUILDER, BuildOptions(out=out)) as making:
         making.release(contents(pairs("q1")), calls(making.work, pairs("q1")))
     before = read_manifest(out)
-    with building(TinyRecipe(), out, BUILDER, fresh=False) as making:
+    with building(TinyRecipe(), BUILDER, BuildOptions(out=out)) as making:
         nothing, made = contents(), calls(making.work)
         with pytest.raises(ReleaseError):
             making.release(nothing, made)
@@ -73,10 +73,10 @@ def test_a_build_that_fails_leaves_the_release_and_its_work(pairs: Pairs, tmp_pa
     assert (tmp_path / "out.work/ledger.parquet").is_file()
     with (
         pytest.raises(OutputError, match="seed"),
-        building(TinyRecipe(seed=7), out, BUILDER, fresh=False),
+        building(TinyRecipe(seed=7), BUILDER, BuildOptions(out=out)),
     ):
         pass
-    with building(TinyRecipe(seed=7), out, BUILDER, fresh=True) as making:
+    with building(TinyRecipe(seed=7), BUILDER, BuildOptions(out=out, fresh=True)) as making:
         assert making.ledgers == []
 
 

@@ -16,7 +16,7 @@ from pluralbench_calls.chat import check_endpoint
 from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
 from pluralbench_release.audit import check_audits
 from pluralbench_release.errors import BuildError
-from pluralbench_runs import ClusterConfig
+from pluralbench_runs import BuildOptions, ClusterConfig
 from pluralbench_schemas import RANKED_RESPONSES
 from pluralbench_tables import write_jsonl
 
@@ -39,42 +39,25 @@ PREFERENCE = "preference"
 PAIRS = "preference_pairs"
 
 
-def build(
-    recipe: ChineseRecipe,
-    out: Path,
-    *,
-    replay: Path | None = None,
-    reuse: Path | None = None,
-    retry_errors: bool = False,
-    fresh: bool = False,
-    cluster: ClusterConfig | None = None,
-) -> Built:
-    """Build a release from a recipe.
-
-    Args:
-        recipe: Sources, judge, reward model and strategies.
-        out: Directory of the release.
-        replay: Ledger (or release) that answers every call; nothing is sent.
-        reuse: Ledger (or release) whose answers are reused; only other calls are sent.
-        retry_errors: Send the calls again that the server rejected in an interrupted build.
-        fresh: Discard an interrupted build in `out` and replace a finished one.
-        cluster: Ray cluster on which the reward model scores. Default: this process.
+def build(recipe: ChineseRecipe, options: BuildOptions, *, cluster: ClusterConfig | None = None) -> Built:
+    """Build a release from a recipe; the reward model scores on the Ray cluster, if there is one.
 
     Raises:
         UserError: Bad input, configuration or replies, from this package or one below it.
         TableError: A table breaks its schema.
     """
+    replaying = options.replay is not None
     if recipe.reward is not None and recipe.unlabeled is not None and recipe.preference.distant:
-        reward = reward_model.with_base_digest(recipe.reward, replaying=replay is not None)
+        reward = reward_model.with_base_digest(recipe.reward, replaying=replaying)
         recipe = recipe.model_copy(update={"reward": reward})
     unlabeled = recipe.unlabeled
     sample = SAMPLE_LEDGER if unlabeled is not None and unlabeled.location == SAMPLE else None
-    with building(recipe, out, BUILDER, replay, reuse, sample, fresh=fresh) as workspace:
+    with building(recipe, BUILDER, options, sample) as workspace:
         loaded = _load_annotated(recipe)
         annotated = _split_by_config(loaded, recipe)
         resolved, dropped = _resolve_all(annotated)
-        with recording(workspace.work, workspace.ledgers, retry_errors=retry_errors) as calls:
-            judged = _judge_part(recipe, resolved, calls.ledger, workspace.work, cluster, replaying=replay is not None)
+        with recording(workspace.work, workspace.ledgers, retry_errors=options.retry_errors) as calls:
+            judged = _judge_part(recipe, resolved, calls.ledger, workspace.work, cluster, replaying=replaying)
             tables = _tables(resolved, judged, recipe)
 
         figures = figures_of(annotated, dropped, judged)
@@ -107,7 +90,7 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     moved = dict(zip((f"{name}.location" for name in tables), sources, strict=False))
     if (release / TAXONOMY).exists():
         moved["unlabeled.taxonomy"] = str(release / TAXONOMY)
-    build(read_release_recipe(ChineseRecipe, release, moved), out, replay=release / LEDGER)
+    build(read_release_recipe(ChineseRecipe, release, moved), BuildOptions(out=out, replay=release / LEDGER))
 
 
 def people(recipe: ChineseRecipe) -> tuple[dict[str, list[Row]], list[Row]]:

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, NoReturn
 
 from pluralbench_calls.chat import model_overrides, resolve_model_option
 from pluralbench_runs import (
+    BuildOptions,
     ClusterConfig,
     Program,
     RecipeError,
@@ -17,7 +18,7 @@ from pluralbench_runs import (
 from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Flag, Options
-from pluralbench_runs.recipe_options import BUILD_COMMON, BuildOptions, Overrides, RecipeOptions, check_one_source
+from pluralbench_runs.recipe_options import BUILD_COMMON, Overrides, RecipeOptions, check_one_source
 from pluralbench_runs.study_options import ReadOptions
 from pluralbench_schemas import TableError
 
@@ -72,10 +73,9 @@ def command(
             qwen3-0.6b --out dist/chinese
     """
     config = _load_recipe(recipe, overrides, own=None)
-    target = resolve_output_path(building.target(config.name))
     if recipe == "sample":
-        _sample_steps(config, target, fresh=building.fresh)
-    _build(config, target, **building.build_arguments, cluster=cluster)
+        _sample_steps(config, resolve_output_path(building.target(config.name)), fresh=building.fresh)
+    _build(config, building, cluster)
 
 
 def tasks(
@@ -101,7 +101,7 @@ def tasks(
 
     config = _load_recipe(recipe, _with_writers(overrides), own=overrides.get("prompts.location"))
     target = out or Path("dist") / f"{config.name}-tasks"
-    prepared = task_folders.make_tasks(config, target, **building.build_arguments)
+    prepared = task_folders.make_tasks(config, target, building)
     console_output.print_tasks(console, prepared, target)
 
 
@@ -215,18 +215,17 @@ def preference(
         own={"recorded": "invented-judge"},
     )
     config = _load_recipe(recipe, values, own=locations["annotated"] or locations["unlabeled"])
-    target = building.target(config.name)
     from build_chinese import ablation
     from build_chinese.build import people
 
     parts = people(config) if ablate else None
     if parts is not None:
         ablation.check(config, *parts)
-    _build(config, target, **building.build_arguments, cluster=cluster)
+    release = _build(config, building, cluster)
     if parts is not None:
         from pluralbench_release import print_table
 
-        path = ablation.ablate(target, config, *parts, fresh=building.fresh)
+        path = ablation.ablate(release, config, *parts, fresh=building.fresh)
         table, missing = ablation.table(path), ablation.not_trained(path)
         print_table(console, f"Ablation ({path})", table)
         for variant, reason in missing.items():
@@ -237,21 +236,16 @@ def preference(
             console.print(f"  {shell_command(*command)}")
 
 
-def _build(config: ChineseRecipe, target: Path, **options: Any) -> None:
+def _build(config: ChineseRecipe, building: BuildOptions, cluster: ClusterConfig) -> Path:
     from pluralbench_release import print_summary
 
     from build_chinese.build import build
     from build_chinese.figures import figures_tables
 
-    built = build(config, target, **options)
-    print_summary(
-        console,
-        target,
-        built.manifest,
-        built.new_calls,
-        figures_tables(built.figures),
-        next_commands=[shell_command("pluralbench", "score", "MODEL", "--benchmark", "chinese", "--data", target)],
-    )
+    built = build(config, building, cluster=cluster)
+    score = shell_command("pluralbench", "score", "MODEL", "--benchmark", "chinese", "--data", built.directory)
+    print_summary(console, built, figures_tables(built.figures), next_commands=[score])
+    return built.directory
 
 
 def _load_recipe(recipe: str | None, overrides: Overrides, *, own: str | None) -> ChineseRecipe:
@@ -266,7 +260,7 @@ def _sample_steps(config: ChineseRecipe, target: Path, *, fresh: bool) -> None:
 
     folder = target.with_name(f"{target.name}-tasks")
     annotated, ranked = (target.with_name(f"{target.name}-{name}.jsonl") for name in ("annotated", "ranked"))
-    prepared = task_folders.make_tasks(config, folder, fresh=fresh)
+    prepared = task_folders.make_tasks(config, folder, BuildOptions(fresh=fresh))
     console_output.print_tasks(console, prepared, folder)
     result = steps.annotate([steps.SAMPLE_ANNOTATIONS], *task_folders.read_tasks_folder(folder))
     console_output.print_annotated(console, result, annotated, steps.write_annotated(result, annotated))

@@ -10,7 +10,7 @@ from pluralbench_calls import recording
 from pluralbench_release import LEDGER, RECIPE, reusable_ledgers
 from pluralbench_release.errors import BuildError, SourceError
 from pluralbench_release.manifest import STATISTICS, json_text
-from pluralbench_runs import one_line, output_directory, read_recipe, write_recipe
+from pluralbench_runs import BuildOptions, one_line, output_directory, read_recipe, write_recipe
 from pluralbench_schemas import RESPONSE
 from pluralbench_studies import StudyError
 from pluralbench_tables import read_jsonl, write_jsonl
@@ -53,26 +53,13 @@ class PreparedTasks:
     responses: int
 
 
-def make_tasks(
-    recipe: ChineseRecipe,
-    out: Path,
-    *,
-    replay: Path | None = None,
-    reuse: Path | None = None,
-    retry_errors: bool = False,
-    fresh: bool = False,
-) -> PreparedTasks:
+def make_tasks(recipe: ChineseRecipe, out: Path, options: BuildOptions) -> PreparedTasks:
     """Write annotation tasks on the recipe's prompts to the folder `out`.
 
     The folder has `label_studio/` and `sheets/` (annotators use one of them), `prompts.jsonl` and `tasks.jsonl` (to
     read the annotations), `dropped.jsonl`, `key.jsonl` (answers of check items), and `provenance/` with
     `statistics.json` of the dropped responses. The annotators' files do not show which model wrote a response or which
     task is a check.
-
-    Args:
-        recipe: Prompts, writers, annotators and rules.
-        out: The folder.
-        replay: See `build.build`, also for the others.
 
     Raises:
         SourceError: A file of the recipe is missing or malformed.
@@ -81,13 +68,12 @@ def make_tasks(
         OutputError: `out` cannot be written.
         UserError: An error of `pluralbench_calls`.
     """
-    with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
-        ledgers = reusable_ledgers(out, replay, reuse, fresh=fresh)
-        with recording(output.work, ledgers, retry_errors=retry_errors) as calls:
+    with output_directory(out, recipe, recipe_file=RECIPE, fresh=options.fresh) as output:
+        with recording(output.work, reusable_ledgers(out, options), retry_errors=options.retry_errors) as calls:
             rows = prompts_of_recipe(recipe)
-            rows, unwritten = add_model_responses(rows, recipe, calls.ledger, replaying=replay is not None)
+            rows, unwritten = add_model_responses(rows, recipe, calls.ledger, replaying=options.replay is not None)
             prepared = prepare_tasks(recipe, rows, unwritten)
-        if (out / RECIPE).exists() and not fresh:
+        if (out / RECIPE).exists() and not options.fresh:
             calls.extract.unlink()
             return prepared  # do not overwrite existing tasks: annotators may have filled them in
         staged = output.staging()

@@ -14,7 +14,7 @@ from pluralbench_calls import Ledger, Replay, recording
 from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
 from pluralbench_release.audit import check_audits
 from pluralbench_release.errors import BuildError, SourceError
-from pluralbench_runs import ClusterConfig
+from pluralbench_runs import BuildOptions, ClusterConfig
 from pluralbench_runs.workers import ParallelMap, cluster_workers, workers
 from pluralbench_schemas import ENGLISH, LANGUAGES
 
@@ -39,28 +39,20 @@ MIN_TEXTS_FOR_WORKERS = 20_000
 
 def build(
     recipe: MultilingualRecipe,
-    out: Path,
+    options: BuildOptions,
     *,
-    replay: Path | None = None,
-    reuse: Path | None = None,
-    retry_errors: bool = False,
     export_review: Path | None = None,
     review_rows: int | None = None,
-    fresh: bool = False,
     processes: int = 1,
     cluster: ClusterConfig | None = None,
 ) -> Built:
-    """Build `recipe` into the release directory `out`.
+    """Build a release from a recipe.
 
     Args:
         recipe: Recipe of the build.
-        out: Release directory.
-        replay: Ledger or release from which every reply is taken; no request is sent.
-        reuse: Ledger or release with recorded replies; only the missing ones are requested.
-        retry_errors: Repeat requests that the translator refused in an interrupted build.
+        options: Directory of the release, and recorded calls.
         export_review: Folder for review sheets. Default: none are written.
         review_rows: Maximum number of rows per review sheet. Default: all.
-        fresh: Discard an interrupted build in `out`, and replace a finished one.
         processes: Number of worker processes that check translations and audit pairs in large builds; 1 uses this
             process. A script that asks for more needs `if __name__ == "__main__":`.
         cluster: Ray cluster to use instead of processes.
@@ -74,7 +66,7 @@ def build(
     if export_review is not None:
         check_folder(export_review)
     sample = SAMPLE_LEDGER if recipe.source is not None and recipe.source.location == "sample" else None
-    with building(recipe, out, BUILDER, replay, reuse, sample, fresh=fresh) as workspace:
+    with building(recipe, BUILDER, options, sample) as workspace:
         # Mistakes in the rated translations show before any paid request.
         pairs, rated_tables = _translation_pairs(recipe)
         english = source.load(recipe.source) if recipe.source and (recipe.languages or recipe.english) else None
@@ -83,8 +75,8 @@ def build(
         if cluster is not None and cluster.address is not None:
             pool = cluster_workers(cluster)
         # The workers end before the calls are written, since both need much memory.
-        with recording(workspace.work, workspace.ledgers, retry_errors=retry_errors) as calls, pool as each:
-            recorded = Replay() if replay is not None else None
+        with recording(workspace.work, workspace.ledgers, retry_errors=options.retry_errors) as calls, pool as each:
+            recorded = None if options.replay is None else Replay()
             translated, set_aside = _translate_rows(recipe, english, calls.ledger, recorded, each)
             if export_review is not None and english is not None:
                 write_review_sheets(
@@ -143,7 +135,7 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
             table.model_dump(exclude_none=True) | {"location": location}
             for table, location in zip(recipe.translation.rated, locations, strict=True)
         ]
-    build(read_release_recipe(MultilingualRecipe, release, moved), out, replay=release / LEDGER)
+    build(read_release_recipe(MultilingualRecipe, release, moved), BuildOptions(out=out, replay=release / LEDGER))
 
 
 def _pin_recipe(recipe: MultilingualRecipe) -> tuple[MultilingualRecipe, pl.DataFrame]:

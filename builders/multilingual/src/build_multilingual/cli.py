@@ -3,11 +3,20 @@
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-from pluralbench_runs import ClusterConfig, Program, RecipeError, did_you_mean, read_recipe, recipe_path, shell_command
+from pluralbench_runs import (
+    BuildOptions,
+    ClusterConfig,
+    Program,
+    RecipeError,
+    did_you_mean,
+    read_recipe,
+    recipe_path,
+    shell_command,
+)
 from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Flag, Options
-from pluralbench_runs.recipe_options import BUILD_COMMON, BuildOptions, Overrides, RecipeOptions
+from pluralbench_runs.recipe_options import BUILD_COMMON, Overrides, RecipeOptions
 from pluralbench_schemas import TableError
 from pydantic import Field
 
@@ -63,26 +72,24 @@ def command(
     from build_multilingual.figures import CARD_ONLY, figures_tables
 
     config = read_recipe(MultilingualRecipe, recipe_path(recipe, RECIPES), _split_table_options(overrides, recipe))
-    target = building.target(config.name)
-    result = build(
+    built = build(
         config,
-        target,
-        **building.build_arguments,
+        building,
         export_review=export_review,
         review_rows=review_rows,
         processes=processes or min(usable_cores(), MAX_PROCESSES),
         cluster=cluster,
     )
-    figures = figures_tables(result.figures)
+    figures = figures_tables(built.figures)
     sheets = [] if export_review is None else sorted(export_review.glob("*.csv"))
     print_summary(
         console,
-        target,
-        result.manifest,
-        result.new_calls,
+        built,
         {title: table for title, table in figures.items() if title not in CARD_ONLY},
         notes=[f"Review sheet: {sheet} (its key is in {sheet.parent / 'keys'})" for sheet in sheets],
-        next_commands=[shell_command("pluralbench", "score", "MODEL", "--benchmark", "multilingual", "--data", target)],
+        next_commands=[
+            shell_command("pluralbench", "score", "MODEL", "--benchmark", "multilingual", "--data", built.directory)
+        ],
     )
 
 

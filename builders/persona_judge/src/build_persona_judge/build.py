@@ -27,6 +27,7 @@ from pluralbench_release import (
 )
 from pluralbench_release.audit import check_audits
 from pluralbench_release.errors import BuildError, SourceError
+from pluralbench_runs import BuildOptions
 
 from build_persona_judge import pairing
 from build_persona_judge.card import card
@@ -67,17 +68,8 @@ class Task:
     source: Source
 
 
-def build(
-    recipe: PersonaJudgeRecipe, out: Path, *, replay: Path | None = None, reuse: Path | None = None, fresh: bool = False
-) -> Built:
+def build(recipe: PersonaJudgeRecipe, options: BuildOptions) -> Built:
     """Build a release from a recipe.
-
-    Args:
-        recipe: Sources, limits and retriever.
-        out: Directory of the release.
-        replay: Ledger (or release) that has every ranking; no model is loaded.
-        reuse: Ledger (or release) whose rankings are reused; only others are computed.
-        fresh: Discard an interrupted build in `out` and replace a finished one.
 
     Raises:
         UserError: Bad input or configuration, from this package or one below it.
@@ -87,13 +79,13 @@ def build(
     ranker = retriever(recipe.retriever)
     reddit = recipe.personal_reddit
     sample = SAMPLE_LEDGER if reddit is not None and reddit.location == SAMPLE else None
-    with building(recipe, out, BUILDER, replay, reuse, sample, fresh=fresh) as workspace:
+    with building(recipe, BUILDER, options, sample) as workspace:
         # Load before the ledger exists: a wrong path must leave nothing that the next build would have to match.
         tasks = _make_tasks(recipe)
         posts = None if reddit is None else personal_reddit.load(reddit)
         with recording(workspace.work, workspace.ledgers) as calls:
             if reddit is not None and posts is not None:
-                backend: Backend = ranker if replay is None else Replay()
+                backend: Backend = ranker if options.replay is None else Replay()
                 similarity = personal_reddit.persona_similarity(
                     posts.rows, posts.personas, calls.ledger, ranker, backend
                 )
@@ -134,7 +126,8 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
         raise SourceError(f"{len(sources)} sources are given, but the recipe has {len(recipe.sources)}.")
     locations = dict(zip((name for name, _ in recipe.sources), sources, strict=False))
     labels = str(release / LABELS) if (release / LABELS).exists() else None
-    build(_with_locations(recipe, locations).model_copy(update={"labels": labels}), out, replay=release / LEDGER)
+    recipe = _with_locations(recipe, locations).model_copy(update={"labels": labels})
+    build(recipe, BuildOptions(out=out, replay=release / LEDGER))
 
 
 def _with_locations(recipe: PersonaJudgeRecipe, locations: Mapping[str, str]) -> PersonaJudgeRecipe:

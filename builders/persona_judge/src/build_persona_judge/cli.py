@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NoReturn
 
-from pluralbench_runs import Program, RecipeError, read_recipe, recipe_path, shell_command, write_text
+from pluralbench_runs import BuildOptions, Program, RecipeError, read_recipe, recipe_path, shell_command, write_text
 from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Options
-from pluralbench_runs.recipe_options import BUILD_COMMON, BuildOptions, Overrides, RecipeOptions, check_one_source
+from pluralbench_runs.recipe_options import BUILD_COMMON, Overrides, RecipeOptions, check_one_source
 from pluralbench_runs.study_options import ReturnedFiles, StudyOptions, study_settings
 from pluralbench_schemas import TableError
 
@@ -56,9 +56,8 @@ def command(
     from build_persona_judge.figures import figures_tables
 
     config = _load_recipe(recipe, overrides)
-    target = building.target(config.name)
-    built = build(config, target, replay=building.replay, reuse=building.reuse, fresh=building.fresh)
-    print_summary(console, target, built.manifest, built.new_calls, figures_tables(built.figures))
+    built = build(config, building)
+    print_summary(console, built, figures_tables(built.figures))
 
 
 def _load_recipe(recipe: str | None, overrides: Overrides) -> PersonaJudgeRecipe:

@@ -12,6 +12,7 @@ from pluralbench_calls import Replay, recording
 from pluralbench_calls.retrieval import retriever
 from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
 from pluralbench_release.errors import BuildError
+from pluralbench_runs import BuildOptions
 
 from build_personalized.answers import add_answers, answer_backend
 from build_personalized.aspects import add_aspects
@@ -24,24 +25,8 @@ from build_personalized.sources import load, pin
 BUILDER = Builder("personalized", "build-personalized")
 
 
-def build(
-    recipe: PersonalizedRecipe,
-    out: Path,
-    *,
-    replay: Path | None = None,
-    reuse: Path | None = None,
-    retry_errors: bool = False,
-    fresh: bool = False,
-) -> Built:
-    """Build `recipe` into the release directory `out`.
-
-    Args:
-        recipe: Recipe of the build.
-        out: Release directory.
-        replay: Ledger or release from which every reply is taken; no request is sent.
-        reuse: Ledger or release with recorded replies; only the missing ones are requested.
-        retry_errors: Repeat requests that the server rejected in an interrupted build.
-        fresh: Discard an interrupted build in `out`, and replace a finished one.
+def build(recipe: PersonalizedRecipe, options: BuildOptions) -> Built:
+    """Build a release from a recipe.
 
     Raises:
         UserError: The recipe, a source, a call or the output directory has a problem; the message is for the user.
@@ -49,10 +34,10 @@ def build(
     """
     recipe = pin(recipe)
     ranker = retriever(recipe.retriever)
-    with building(recipe, out, BUILDER, replay, reuse, fresh=fresh) as workspace:
+    with building(recipe, BUILDER, options) as workspace:
         loaded = load(recipe.source, workspace.work)
-        with recording(workspace.work, workspace.ledgers, retry_errors=retry_errors) as calls:
-            recorded = Replay() if replay is not None else None
+        with recording(workspace.work, workspace.ledgers, retry_errors=options.retry_errors) as calls:
+            recorded = None if options.replay is None else Replay()
             writer, scorer = recorded or answer_backend(recipe, calls.ledger), recorded or ranker
 
             ranked = rank_profiles(loaded.questions, calls.ledger, ranker, scorer)
@@ -78,7 +63,7 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
         sources: Current locations of the sources, in the recipe's order. Default: those of the recipe.
     """
     moved = {"source.locations": list(sources) or None}
-    build(read_release_recipe(PersonalizedRecipe, release, moved), out, replay=release / LEDGER)
+    build(read_release_recipe(PersonalizedRecipe, release, moved), BuildOptions(out=out, replay=release / LEDGER))
 
 
 def tables(pairs: pl.DataFrame, recipe: PersonalizedRecipe) -> list[ReleaseTable]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, NoReturn
 
 from pluralbench_calls.chat import resolve_model_option
 from pluralbench_runs import (
+    BuildOptions,
     Program,
     RecipeError,
     check_recipe,
@@ -18,7 +19,7 @@ from pluralbench_runs import (
 from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Flag, Options
-from pluralbench_runs.recipe_options import BUILD_COMMON, BuildOptions, Overrides, RecipeOptions
+from pluralbench_runs.recipe_options import BUILD_COMMON, Overrides, RecipeOptions
 from pluralbench_runs.study_options import ReturnedFiles, StudyOptions, study_settings
 from pluralbench_schemas import TableError
 
@@ -88,10 +89,9 @@ def command(
     if locations is not None and not any(str(place).startswith("lamp-qa") for place in locations):
         overrides = {"source.evidence": "verbatim"} | dict(overrides)  # a recipe's value is of its own location
     config = read_recipe(PersonalizedRecipe, recipe_path(recipe, RECIPES), overrides)
-    target = building.target(config.name)
-    result = build(config, target, **building.build_arguments)
+    built = build(config, building)
     notes = ["", origin_note("answers", config.llm)]
-    print_summary(console, target, result.manifest, result.new_calls, figures_tables(result.figures), notes=notes)
+    print_summary(console, built, figures_tables(built.figures), notes=notes)
 
 
 def rank(
@@ -158,10 +158,9 @@ def training(
         overrides, "persona", "--persona-llm", LOCAL_PERSONAS, own={NO_MODEL: NO_MODEL, HAND_WRITTEN: HAND_WRITTEN}
     )
     config = read_recipe(TrainingRecipe, recipe_path(recipe or default, TRAINING_RECIPES), overrides)
-    target = building.target(config.name)
-    result = build(config, target, **building.build_arguments)
+    built = build(config, building)
     notes = ["", origin_note("personas", config.persona)]
-    print_summary(console, target, result.manifest, result.new_calls, figures_tables(result.figures), notes=notes)
+    print_summary(console, built, figures_tables(built.figures), notes=notes)
 
 
 def rate(

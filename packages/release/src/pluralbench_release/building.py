@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pluralbench_runs import Output, output_directory
+from pluralbench_runs import BuildOptions, Output, output_directory
 
 from pluralbench_release.manifest import LEDGER, Built
 from pluralbench_release.recipe import RECIPE, ReleaseRecipe
@@ -67,36 +67,31 @@ class Building:
             load_name=self.output.target.resolve().name,
         )
         self.output.publish(staged)
-        return Built(manifest, contents.statistics, calls.new)
+        return Built(self.output.target, manifest, contents.statistics, calls.new)
 
 
 @contextmanager
 def building(
-    recipe: ReleaseRecipe, out: Path, builder: Builder, *ledgers: Path | None, fresh: bool
+    recipe: ReleaseRecipe, builder: Builder, options: BuildOptions, sample: Path | None = None
 ) -> Iterator[Building]:
-    """Open the release directory `out` for a build; it changes only when `Building.release` is called.
+    """Open the release directory for a build; it changes only when `Building.release` is called.
 
     Args:
         recipe: Recipe of the build.
-        out: Release directory.
         builder: Builder of the release.
-        *ledgers: Ledger files or releases whose calls are reused; None is skipped.
-        fresh: Discard an interrupted build in `out`, and replace a finished one without reusing its calls.
+        options: Directory of the release, and ledgers whose calls are reused.
+        sample: Ledger of the builder's sample, if the build reads it.
 
     Raises:
         pluralbench_runs.OutputError: The directory belongs to another recipe or process, or is not a release.
     """
-    with output_directory(out, recipe, recipe_file=RECIPE, fresh=fresh) as output:
-        yield Building(recipe, builder, output, reusable_ledgers(out, *ledgers, fresh=fresh))
+    out = options.target(recipe.name)
+    with output_directory(out, recipe, recipe_file=RECIPE, fresh=options.fresh) as output:
+        yield Building(recipe, builder, output, reusable_ledgers(out, options, sample))
 
 
-def reusable_ledgers(out: Path, *locations: Path | None, fresh: bool) -> list[Path]:
-    """List the ledgers whose calls a build into `out` reuses.
-
-    Args:
-        out: Release directory; the ledger of a finished build there comes first.
-        *locations: Further ledger files or releases; None is skipped.
-        fresh: Skip the finished build in `out`.
-    """
-    finished = [out / LEDGER] if not fresh and (out / LEDGER).is_file() else []
+def reusable_ledgers(out: Path, options: BuildOptions, sample: Path | None = None) -> list[Path]:
+    """List the ledgers whose calls a build into `out` reuses: first that of a finished build there."""
+    finished = [out / LEDGER] if not options.fresh and (out / LEDGER).is_file() else []
+    locations = (options.replay, options.reuse, sample)
     return finished + [path / LEDGER if path.is_dir() else path for path in locations if path is not None]

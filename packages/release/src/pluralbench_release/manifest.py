@@ -114,8 +114,9 @@ def table_path(config: str, split: str) -> str:
 
 @dataclass(frozen=True)
 class Built:
-    """A finished build: its manifest, its figures (JSON), and its number of new calls."""
+    """A finished build: its directory, manifest, figures (JSON), and number of new calls."""
 
+    directory: Path
     manifest: Manifest
     figures: dict[str, Any]
     new_calls: int

@@ -1,7 +1,6 @@
 """Print finished releases on the terminal, for the commands of builders."""
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -11,14 +10,12 @@ from rich.table import Column
 from rich.table import Table as Grid
 
 from pluralbench_release.card import load_call
-from pluralbench_release.manifest import Manifest
+from pluralbench_release.manifest import Built
 
 
 def print_summary(
     console: Console,
-    target: Path,
-    manifest: Manifest,
-    new_calls: int,
+    built: Built,
     figures: Mapping[str, pl.DataFrame],
     *,
     notes: Sequence[str] = (),
@@ -28,16 +25,15 @@ def print_summary(
 
     Args:
         console: Console to print on.
-        target: Release directory.
-        manifest: Manifest of the release.
-        new_calls: Number of calls that were made in this build.
+        built: The release.
         figures: Small frames of strings, by title.
         notes: Further lines.
         next_commands: Shell commands to suggest in addition to those for every release.
     """
+    target, manifest = built.directory, built.manifest
     console.print(
         f"\n{target}: {manifest.name} {manifest.version}, {plural(manifest.ledger.calls, 'recorded call')}, "
-        f"{new_calls:,} of them new"
+        f"{built.new_calls:,} of them new"
     )
     grid = _grid("config", "split", "rows", "content digest")
     for table in manifest.tables:

@@ -43,6 +43,7 @@ from .recipe import (
     recipe_values,
     write_recipe,
 )
+from .recipe_options import BuildOptions
 from .regular_files import atomic_write, check_file, check_output, open_file, output_file, read_small, write_text
 from .secrets import environment_secrets, redact
 from .software import versions
@@ -52,6 +53,7 @@ __all__ = [
     "ADAPTER_FILE",
     "CONFIG_FILES",
     "MODULES_FILE",
+    "BuildOptions",
     "ClusterConfig",
     "ClusterError",
     "FolderName",

@@ -109,7 +109,7 @@ def is_list(info: FieldInfo) -> bool:
 
 
 class BuildOptions(FrozenModel):
-    """Options of builders that do not affect the content of a release."""
+    """How a builder builds a release: what does not affect its content."""
 
     out: Path | None = Field(None, description="Release directory (default: dist/NAME).")
     replay: Path | None = Field(None, description="Read all answers from this ledger or release, and send nothing.")
@@ -122,11 +122,6 @@ class BuildOptions(FrozenModel):
     def target(self, name: str) -> Path:
         """Return the directory of a release with this name."""
         return self.out or Path("dist") / name
-
-    @property
-    def build_arguments(self) -> dict[str, Any]:
-        """The arguments of a builder's function, without the directory."""
-        return {name: value for name, value in self if name != "out"}
 
 
 class RecipeOptions(NamedTuple):

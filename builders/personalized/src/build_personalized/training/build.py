@@ -11,6 +11,7 @@ import polars as pl
 from pluralbench_calls import recording
 from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, building, read_release_recipe
 from pluralbench_release.errors import BuildError
+from pluralbench_runs import BuildOptions
 
 from build_personalized.audit import check
 from build_personalized.build import nothing_left
@@ -40,31 +41,15 @@ COLUMNS = [
 ]
 
 
-def build(
-    recipe: TrainingRecipe,
-    out: Path,
-    *,
-    replay: Path | None = None,
-    reuse: Path | None = None,
-    retry_errors: bool = False,
-    fresh: bool = False,
-) -> Built:
-    """Build `recipe` into the release directory `out`.
-
-    Args:
-        recipe: Recipe of the build.
-        out: Release directory.
-        replay: Ledger or release from which every reply is taken; no request is sent.
-        reuse: Ledger or release with recorded replies; only the missing ones are requested.
-        retry_errors: Repeat requests that the server rejected in an interrupted build.
-        fresh: Discard an interrupted build in `out`, and replace a finished one.
+def build(recipe: TrainingRecipe, options: BuildOptions) -> Built:
+    """Build a release from a recipe.
 
     Raises:
         UserError: The recipe, a source, a call or the output directory has a problem; the message is for the user.
         TableError: Rows of a source or of the release break their schema.
     """
     recipe = pin(recipe)
-    with building(recipe, out, BUILDER, replay, reuse, fresh=fresh) as workspace:
+    with building(recipe, BUILDER, options) as workspace:
         loaded = load(recipe.source, recipe.seed, workspace.work)
         clean, contamination = leave_out(loaded, [read_benchmark(place) for place in recipe.against])
         with_profiles, too_few = add_profiles(
@@ -73,8 +58,8 @@ def build(
         selected = first_users(with_profiles, recipe.source.limit)
         # Fails before any request is sent if there are too few users for the splits.
         split_users(selected, recipe.splits, recipe.seed)
-        with recording(workspace.work, workspace.ledgers, retry_errors=retry_errors) as calls:
-            backend = persona_backend(recipe, replay=replay is not None)
+        with recording(workspace.work, workspace.ledgers, retry_errors=options.retry_errors) as calls:
+            backend = persona_backend(recipe, replay=options.replay is not None)
             with_personas, no_persona = add_personas(selected, clean.posts, recipe, calls.ledger, backend)
 
             drops = pl.concat([clean.drops, too_few, no_persona])
@@ -101,7 +86,7 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     recipe = read_release_recipe(TrainingRecipe, release)
     count = len(recipe.source.locations)
     moved = {"source.locations": list(sources[:count]) or None, "against": list(sources[count:]) or None}
-    build(read_release_recipe(TrainingRecipe, release, moved), out, replay=release / LEDGER)
+    build(read_release_recipe(TrainingRecipe, release, moved), BuildOptions(out=out, replay=release / LEDGER))
 
 
 def first_users(pairs: pl.DataFrame, limit: int | None) -> pl.DataFrame:
