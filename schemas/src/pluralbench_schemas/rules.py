@@ -13,12 +13,9 @@ CALL_KEY = r"\A[0-9a-f]{64}\z"
 
 
 class Rule(NamedTuple):
-    """A check of columns.
+    """A check of columns, named to complete the sentence "column `x` ...".
 
-    Attributes:
-        error: Name of the rule, which completes the sentence "column `x` ...".
-        columns: The columns.
-        holds: Maps the name of a column to an expression that is true for valid rows.
+    `holds` maps the name of a column to an expression that is true for valid rows.
     """
 
     error: str

@@ -21,13 +21,9 @@ RULES = {  # names of pandera's own checks; those of the schemas already have su
 
 
 def validate(frame: pl.DataFrame, schema: Schema, *, file: str, rows: int | None = None) -> pl.DataFrame:
-    """Check a frame against a schema, and return it.
+    """Check a frame against a schema, and return it. `file` is its name in errors, `rows` the required number of rows.
 
-    Args:
-        frame: The frame.
-        schema: The schema.
-        file: Name of the table in errors.
-        rows: The required number of rows. Default: at least one (pandera would accept none).
+    Default: at least one row (pandera would accept none).
 
     Raises:
         TableError: The frame violates the schema. The message names the first failure and counts all.

@@ -32,14 +32,7 @@ TEXTS = ("answer", "length")
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy with the backend that answers for it.
-
-    Attributes:
-        chat: Model name and sampling parameters, as recorded in the run.
-        backend: Backend that generates the answers.
-        limits: Limits on concurrency and rate of the calls.
-        record: The policy's entry in the run's result.
-    """
+    """A policy with its backend, its model and sampling as recorded, and its entry in the run's result."""
 
     chat: ChatModel
     backend: Backend
@@ -49,7 +42,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Thread:
-    """A conversation up to a user turn.
+    """A conversation up to a user turn, numbered from 0, of an item.
 
     Attributes:
         config: Config of the item.
@@ -125,13 +118,7 @@ def initial_threads(items: pl.DataFrame, groups: Sequence[Group]) -> list[Thread
 
 
 def next_thread(thread: Thread, answer: str, item: Group) -> Thread | None:
-    """Continue a conversation after the policy's answer; None if the user has no further turn.
-
-    Args:
-        thread: Conversation up to the answered turn.
-        answer: Answer of the policy.
-        item: The item with all user turns.
-    """
+    """Continue a conversation after the policy's answer; None if the item has no further user turn."""
     turns = user_turns(item)
     if thread.turn + 1 == len(turns):
         return None
@@ -161,17 +148,7 @@ def _thread(key: tuple[str, str, str], item: Group, turn: int, prompt: Sequence[
 
 
 def sample(policy: Policy, threads: Sequence[Thread], count: int, ledger: Ledger, *, seed: int) -> pl.DataFrame:
-    """Sample candidates for each conversation.
-
-    Args:
-        policy: Policy that answers.
-        threads: Conversations to answer.
-        count: Number of candidates per conversation.
-        ledger: Ledger of the calls; recorded answers are not requested again.
-        seed: Seed of the requests, if the policy takes seeds.
-
-    Returns:
-        A frame with the columns `CANDIDATES`, in the order of `threads`.
+    """Sample so many candidates by conversation; a frame with the columns `CANDIDATES`, in the order of `threads`.
 
     Raises:
         CallsError: An error that concerns every request.

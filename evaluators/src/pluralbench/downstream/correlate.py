@@ -29,12 +29,12 @@ from pluralbench.errors import DataError
 
 @dataclass(frozen=True)
 class Statistic:
-    """A rank statistic; a missing number is None.
+    """A rank statistic with its 95 % interval; a missing number is None.
 
     Attributes:
         value: Value of the statistic.
-        low: Lower bound of the 95 % interval.
-        high: Upper bound of the 95 % interval.
+        low: Lower bound.
+        high: Upper bound.
         without_noise: Estimate corrected for the noise of the items; None without per-item results.
         p_value: One-sided p-value of the permutation test for no association.
     """
@@ -227,7 +227,7 @@ def _with_matching_names(first: ScoreSeries, second: ScoreSeries) -> tuple[Score
 
 
 def _shared_models(sides: Sequence[ScoreSeries]) -> list[str]:
-    """Return the models that all sides have, in the order of the first. Raises `DataError` for fewer than two."""
+    """Return the models that all sides have, in the order of the first."""
     first, *others = sides
     names = [name for name in first.names if all(name in other.names for other in others)]
     if len(names) >= 2:
@@ -318,7 +318,6 @@ def _ties(side: ScoreSeries) -> Iterator[str]:
 def _baseline(
     name: str, side: ScoreSeries, benchmark: ScoreSeries, downstream: ScoreSeries, seed: int
 ) -> tuple[Baseline, list[str]]:
-    """Correlate a baseline on the models that it shares, and collect its warnings."""
     names = _shared_models([benchmark, side])
     ours, theirs, result = benchmark.of(names), side.of(names), downstream.of(names)
     warnings = [*side.warnings, *_unmatched([benchmark], names), *_unmatched([side], names), *_ties(theirs)]

@@ -195,7 +195,6 @@ def policy_tasks(loaded: LoadedBenchmark) -> list[Task]:
 def _optimize_policy(
     start: LocalModel, reward: Scorable, trained: LoadedBenchmark, config: OptimizeRunConfig, work: Path
 ) -> tuple[LocalModel, ModelRecord, dict[str, Any]]:
-    """Return the optimized policy, the record of its reward model, and the record of the training."""
     from pluralbench_policies import optimize as run
 
     model = reward_loader(reward, scoring_config(reward, config.scoring), "`optimize`")()

@@ -32,14 +32,7 @@ SCALES = {
 
 
 class JudgedCandidate(NamedTuple):
-    """A candidate to judge.
-
-    Attributes:
-        thread: Conversation that it answers.
-        sample: Number of the candidate.
-        text: Text of the candidate.
-        against: Text of the compared sample, for the measure `win`.
-    """
+    """A candidate to judge by its number and text, perhaps against the text of another sample (`win`)."""
 
     thread: Thread
     sample: int
@@ -48,13 +41,7 @@ class JudgedCandidate(NamedTuple):
 
 
 class OutcomeJudge(NamedTuple):
-    """The judge of outcomes.
-
-    Attributes:
-        outcome: Judge, measure and number of attempts.
-        judge: The judge model; None if words are counted (`rubric-overlap`).
-        aspects: Titles of the rubric aspects by config and id, for the measure `rubric`.
-    """
+    """The judge of outcomes: a model, or None if words are counted; with titles of rubric aspects by config and id."""
 
     outcome: OutcomeConfig
     judge: Judge | None
@@ -78,10 +65,7 @@ class OutcomeJudge(NamedTuple):
         return digest(dict(RUBRIC_PROMPTS if self.outcome.measure == "rubric" else PROMPTS))
 
     def check(self, ledger: Ledger | None = None) -> None:
-        """Check that the judge can be called, before work whose results it judges.
-
-        Args:
-            ledger: Ledger of the calls. A judge that has answered before is not asked.
+        """Check that the judge can be called, before what it judges, unless the ledger has an answer of it.
 
         Raises:
             CallsError: The endpoint cannot be reached, or the key is missing or not accepted.
@@ -90,15 +74,7 @@ class OutcomeJudge(NamedTuple):
             check_endpoint(self.judge.model, self.judge.connection, ledger)
 
     def values(self, candidates: Sequence[JudgedCandidate], ledger: Ledger, *, seed: int) -> pl.DataFrame:
-        """Judge candidates.
-
-        Args:
-            candidates: Candidates to judge.
-            ledger: Ledger of the judge's calls.
-            seed: Seed of the response order in comparisons.
-
-        Returns:
-            A frame with the columns `OUTCOMES`, in the order of `candidates`.
+        """Judge candidates; a frame with the columns `OUTCOMES`, in order. The seed is of the order in comparisons.
 
         Raises:
             CallsError: The judge cannot be called.
@@ -186,11 +162,7 @@ def outcome_judge(
 
 
 def aspect_titles(items: pl.DataFrame) -> dict[tuple[str, str], list[str]]:
-    """Return the titles of each item's rubric aspects, by config and id.
-
-    Raises:
-        DataError: An item has no aspects.
-    """
+    """Return the titles of each item's rubric aspects, by config and id. Raises `DataError` if an item has none."""
     titles = {}
     for config, item_id, aspects in items.select("config", "id", "aspects").iter_rows():
         if not aspects:

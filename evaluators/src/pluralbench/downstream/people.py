@@ -71,12 +71,7 @@ def export_sheets(
 ) -> str:
     """Write the sheets of a win-rate study, and return what the folder has (see `pluralbench_studies.write_study`).
 
-    Args:
-        run: Run of best-of-n.
-        folder: Directory of the study.
-        settings: Annotators, seed and limit.
-        data: Location of the prompts, if they have moved.
-        fresh: Start over, and replace the study in `folder`.
+    `data` is the location of the prompts, if they have moved.
 
     Raises:
         RunError: The run is not of best-of-n, or there is nothing to compare.
@@ -134,7 +129,6 @@ def _digest(pairs: pl.DataFrame) -> str:
 
 
 def _draw_prompts(pairs: pl.DataFrame, settings: WinRecipe) -> pl.DataFrame:
-    """Draw the prompts whose answers are compared."""
     parts = pairs.select("config", "id").unique().partition_by("config", as_dict=True)
     return pl.concat(
         draw_rows(own, settings.limit, settings.seed, "compared", str(config)) for (config,), own in parts.items()
@@ -165,19 +159,10 @@ def _user_context(run: Downstream, pairs: pl.DataFrame, data: str | None) -> pl.
 
 
 def write_ratings(run: Downstream, study: Study[WinRecipe], answers: Answers, out: Path) -> Downstream:
-    """Write a best-of-n run whose outcomes are the annotators' answers.
+    """Write a best-of-n run to `out` whose outcomes are the annotators' answers, from that of the sheets.
 
     The outcome of a pair is the mean over its annotators: 1 if the selected answer is better, else -1. A selected
     answer equal to the single sample is not shown to annotators and counts -1.
-
-    Args:
-        run: Run of best-of-n from which the sheets were made.
-        study: The win-rate study.
-        answers: Answers of the annotators.
-        out: Directory of the new run.
-
-    Returns:
-        The new run.
 
     Raises:
         RunError: The sheets were made from other answers than those of `run`.
@@ -220,12 +205,7 @@ def write_ratings(run: Downstream, study: Study[WinRecipe], answers: Answers, ou
 
 
 def _outcomes(pairs: pl.DataFrame, own: pl.DataFrame) -> pl.DataFrame:
-    """Return the outcome of each pair, with the columns `OUTCOMES`.
-
-    Args:
-        pairs: The pairs, as `answer_pairs` returns them.
-        own: The answer of each annotator, with the columns of the key.
-    """
+    """Return the outcome of each of the `answer_pairs` (`OUTCOMES`), from answers with the columns of the key."""
     won = pl.when(pl.col("answer") == pl.col("chosen")).then(1.0).otherwise(-1.0)
     values = own.group_by("config", "id", pl.col("sample").cast(pl.Int64)).agg(value=won.mean())
     identical = pl.col("text") == pl.col("against")

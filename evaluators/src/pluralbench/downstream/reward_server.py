@@ -247,7 +247,6 @@ def _check_fields(body: Mapping[str, Any], known: Sequence[str]) -> None:
 
 
 def _classified(body: Mapping[str, Any]) -> list[Conversation]:
-    """The conversations of a request to `/classify`."""
     if ("input" in body) == ("messages" in body):
         raise Refusal(HTTPStatus.BAD_REQUEST, "Give either `input` or `messages`.")
     if "messages" in body:
@@ -266,7 +265,7 @@ def _classified(body: Mapping[str, Any]) -> list[Conversation]:
 
 
 def _joined_parts(messages: Any) -> Any:
-    """Messages whose contents are texts instead of lists of parts of text, joined as vLLM joins them."""
+    """Join lists of parts of text in messages as vLLM joins them."""
     if not isinstance(messages, list):
         return messages
     joined = []

@@ -44,18 +44,9 @@ from pluralbench.results.run_files import LEDGER_FILE
 
 @dataclass(frozen=True)
 class RolloutSetup:
-    """Settings of a rollout.
+    """Settings of a rollout: the policy, the reward models by name, and the judge; None for no outcomes.
 
-    Attributes:
-        policy: Policy that answers.
-        models: Reward models by name.
-        scoring: Options of reward models in this process.
-        sampling: Number of candidates and sizes k of best-of-k.
-        judge: Judge of outcomes; None for no outcomes.
-        ledger: Ledger of all calls.
-        work: Working directory, for checkpointed scores.
-        seed: Seed of the candidates and of the response order in comparisons.
-        cluster: Ray cluster that runs the reward models. Default: this process.
+    `work` is for checkpointed scores. The seed is of the candidates and of the response order in comparisons.
     """
 
     policy: Policy
@@ -71,13 +62,7 @@ class RolloutSetup:
 
 @dataclass
 class RewardedCandidates:
-    """A reward model's record and its scores.
-
-    Attributes:
-        record: The reward model, as recorded in the run.
-        scored: Scores of the candidates, by turn.
-        comparisons: Frames with the columns `COMPARISONS`, by turn; none of a model that gives scores.
-    """
+    """A reward model's record, its scores by turn, and the pairs that it compared (`COMPARISONS`), if it does."""
 
     record: ModelRecord
     scored: list[Scored] = field(default_factory=list)
@@ -92,15 +77,7 @@ FRAMES = ("candidates", "rewards", "selected", "outcomes")
 
 
 class Rollout(NamedTuple):
-    """Frames of a rollout.
-
-    Attributes:
-        candidates: Frame with the columns `CANDIDATES`.
-        rewards: Frame with the columns `REWARDS`.
-        selected: Frame with the columns `SELECTED`.
-        outcomes: Frame with the columns `OUTCOMES`; None without a judge.
-        rewarded: Records and scores of the reward models, by name.
-    """
+    """Frames of a rollout with the columns of these names, outcomes with a judge, and the reward models by name."""
 
     candidates: pl.DataFrame
     rewards: pl.DataFrame
@@ -134,11 +111,7 @@ def default_model_name(model: Scorable) -> str:
 
 
 def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[str, Scorable]:
-    """Name the reward models of a sequence by the last part of their path.
-
-    Raises:
-        EvaluationError: Two models have the same name.
-    """
+    """Name the reward models of a sequence by the last part of their path. Raises `EvaluationError` if two match."""
     if isinstance(rewards, Mapping):
         return dict(rewards)
     by_name: dict[str, Scorable] = {}
@@ -160,12 +133,7 @@ def reused_ledger(work: Path, reuse: Path | None) -> Iterator[Ledger]:
 
 
 def rollout(setup: RolloutSetup, items: pl.DataFrame, groups: Sequence[Group]) -> Rollout:
-    """Run all turns of all conversations.
-
-    Args:
-        setup: Policy, reward models, judge and sampling.
-        items: Items of the benchmark.
-        groups: The items with their user context, in the order of `items`.
+    """Run all turns of all conversations of items, whose `groups` have their user context, in the same order.
 
     Raises:
         UserError: The policy, a reward model or the judge cannot be used.
@@ -272,7 +240,6 @@ def _score_candidates(
 
 
 def _rewards_of_pairs(groups: Sequence[Group], compared: Scored) -> Scored:
-    """Return the mean probabilities of candidates as their scores."""
     scores = [
         [] if place in compared.dropped else mean_probabilities(len(group.responses), compared.scores[place])
         for place, group in enumerate(groups)
@@ -283,7 +250,6 @@ def _rewards_of_pairs(groups: Sequence[Group], compared: Scored) -> Scored:
 def _comparisons(
     name: str, threads: Sequence[Thread], texts: Mapping[tuple[Any, ...], tuple[list[int], Any]], compared: Scored
 ) -> pl.DataFrame:
-    """Return the compared pairs of a model; a frame with the columns `COMPARISONS`."""
     rows = []
     for thread, values in zip(threads, compared.scores, strict=True):
         numbers = texts[thread.key][0]
@@ -298,10 +264,7 @@ def _comparisons(
 def _selected(
     setup: RolloutSetup, positions: Positions, candidates: pl.DataFrame, rewards: pl.DataFrame
 ) -> pl.DataFrame:
-    """Select the best of the first k candidates for each reward model; a frame with the columns `SELECTED`.
-
-    Without reward models, the model "" selects the first candidate.
-    """
+    """Select the best of the first k candidates for each reward model. Without one, the model "" selects the first."""
     n = setup.sampling.n
     if not setup.models:
         rewards = candidates.drop_nulls("text").select(
@@ -337,7 +300,6 @@ def _judgeable(threads: Sequence[Thread], sampled: pl.DataFrame, n: int, *, comp
 
 
 def _selected_answers(part: Rollout) -> dict[tuple[Any, ...], str]:
-    """Return the selected texts by reward model, k and conversation."""
     texts = {tuple(key): text for *key, text in part.candidates.select(*THREAD_KEY, "sample", "text").iter_rows()}
     chosen = part.selected.drop_nulls("sample").select("model", "k", *THREAD_KEY, "sample")
     return {row[:-1]: texts[row[2:]] for row in chosen.iter_rows()}

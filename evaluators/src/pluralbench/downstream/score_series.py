@@ -81,12 +81,7 @@ def downstream_series(run: Downstream, *, seed: int = 0) -> ScoreSeries:
 
 
 def optimized_series(runs: Sequence[Downstream], source: str, *, seed: int = 0) -> ScoreSeries:
-    """Return the outcome of the policy that was optimized against each reward model.
-
-    Args:
-        runs: Runs of `optimize`, one per reward model.
-        source: Name of the series.
-        seed: Seed of the resampled items.
+    """Return the outcome of the policy that was optimized against each reward model. `source` names the series.
 
     Raises:
         RunError: Two runs have the same reward model, a run has no outcomes, or the runs were judged differently.
@@ -153,8 +148,8 @@ def read_series(
         parameter: Name of the caller's parameter for `columns`, for error messages.
 
     Raises:
-        DataError: The table has no models or no scores, names a model twice, or has a score that is not finite; or
-            the runs are of different kinds.
+        DataError: The table has no models or no scores, names a model twice, or has a score that is not finite; or the
+            runs are of different kinds.
         RunError: The runs are of different benchmarks, two have the same model, or one has no overall number.
     """
     paths = _run_directories(location)
@@ -207,11 +202,7 @@ def _is_run(path: Path) -> bool:
 def runs_series(runs: Sequence[Run], source: str, *, names: Sequence[str] | None = None, seed: int = 0) -> ScoreSeries:
     """Return the overall numbers of runs of one benchmark, as measured and on resampled items.
 
-    Args:
-        runs: Runs of one benchmark, one per model.
-        source: Name of the series.
-        names: Names of the models, in the order of `runs`. Default: the names that the runs record.
-        seed: Seed of the resampled items.
+    `source` names the series, and `names` the models, by default as the runs record them.
 
     Raises:
         RunError: The runs are of different benchmarks, two have the same model, or one has no overall number.
@@ -283,7 +274,6 @@ def _table_series(frame: pl.DataFrame, where: str, columns: Sequence[str], param
 
 
 def _only_numeric(table: pl.DataFrame, where: str, parameter: str) -> list[str]:
-    """Return the only column with numbers. Raises `DataError` if there is none, or more than one."""
     # A column with at least one number counts as numeric; its other cells are reported one by one.
     numeric = [
         name for name in table.columns if name != MODEL and table[name].cast(pl.Float64, strict=False).count() > 0

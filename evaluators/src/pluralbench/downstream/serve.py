@@ -91,7 +91,6 @@ def _read_key(variable: str | None) -> str:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Take an address, at which nothing answers yet."""
     try:
         family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with ExitStack() as stack:

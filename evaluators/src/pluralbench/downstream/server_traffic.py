@@ -14,13 +14,9 @@ OTHER = "other"
 
 @dataclass
 class Traffic:
-    """Counts requests.
+    """Counts requests by page and status, their seconds from the headers to the reply, and scored conversations.
 
-    Attributes:
-        requests: Number of answered requests by page and status.
-        seconds: Their seconds from the headers to the reply.
-        conversations: Number of scored conversations.
-        open: Number of requests that are not answered yet.
+    `open` is the number of requests that are not answered yet.
     """
 
     requests: Counter[tuple[str, int]] = field(default_factory=Counter)

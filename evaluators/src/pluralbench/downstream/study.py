@@ -69,16 +69,10 @@ OWN = (
 
 @dataclass
 class Study:
-    """Results of a study.
+    """Results of a study, by benchmark and reward model; `best_of_n` is None if the recipe has none.
 
-    Attributes:
-        path: Directory of the study.
-        recipe: Recipe of the study.
-        runs: Benchmark runs, by benchmark and reward model.
-        best_of_n: Run of best-of-N; None if the recipe has none.
-        optimized: Runs of `optimize`, by reward model.
-        correlations: Correlations of the first benchmark with each downstream result (`best-of-n`, `optimization`);
-            the other benchmarks are the baselines.
+    `correlations` are of the first benchmark with each downstream result (`best-of-n`, `optimization`); the other
+    benchmarks are the baselines.
     """
 
     path: Path
@@ -129,12 +123,7 @@ def study_folder(recipe: str | Path | StudyRecipe, out: str | Path | None) -> Pa
 
 
 def study_ahead(recipe: str | Path, *, out: str | Path | None = None, fresh: bool = False) -> list[str]:
-    """Check the inputs of a study without running it, and return what is ahead, in lines.
-
-    Args:
-        recipe: See `run_study`.
-        out: See `run_study`.
-        fresh: See `run_study`.
+    """Check the inputs of a study without running it, and return what is ahead, in lines. Arguments as for `run_study`.
 
     Raises:
         UserError: The recipe or an input of a missing step cannot be used.
@@ -174,7 +163,6 @@ def load_study(path: Path) -> Study:
 
 @contextmanager
 def _locked_directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iterator[None]:
-    """Lock the study's directory for one process and one recipe. Raises `OutputError`."""
     recipe_file = target / STUDY_FILE
     if target.exists() and not target.is_dir():
         raise OutputError(f"{target} is a file; choose another output directory.")
@@ -294,7 +282,6 @@ class _StudySteps:
         return base_model_path(str(self._recipe.policy))
 
     def _model_path(self, model: Model) -> str:
-        """Return directory or name of a reward model."""
         return str(model.path) if model.train is None else str(self._target / MODELS / model.name)
 
     def _train(self, name: str, training: Training) -> None:
@@ -332,13 +319,9 @@ class _StudySteps:
 def preference_pairs(
     run: Downstream, prompts: Mapping[tuple[str, str], Sequence[Message]], limit: int, *, seed: int
 ) -> list[dict[str, Any]]:
-    """Draw preference pairs of candidates that the judge gives different values.
+    """Draw preference pairs of candidates that the judge gives different values, at most `limit` per prompt.
 
-    Args:
-        run: Run of best-of-n with outcomes.
-        prompts: Messages of each prompt by config and id; of conversations the first turn.
-        limit: Maximum number of pairs per prompt.
-        seed: Seed of the draw.
+    `prompts` are the messages of each prompt by config and id; of conversations the first turn.
 
     Returns:
         Rows with `id`, `cluster`, `prompt`, `chosen` and `rejected`.
@@ -372,7 +355,6 @@ def preference_pairs(
 
 
 def _correlations(study: Study) -> Iterator[tuple[str, Correlation]]:
-    """Correlate the first benchmark with each downstream result. Raises `DataError` for too few shared models."""
     seed = study.recipe.seed
     sides = {
         benchmark: runs_series(list(runs.values()), benchmark, names=list(runs), seed=seed)

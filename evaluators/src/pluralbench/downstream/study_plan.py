@@ -31,13 +31,10 @@ Kind = Literal["sample", "train", "score", "best-of-n", "optimize"]
 
 
 class Step(NamedTuple):
-    """A step of a study.
+    """A step of a study, whose result is in a folder of the study.
 
-    Attributes:
-        kind: What is done.
-        folder: Directory of the step's result, below that of the study.
-        model: The reward model; None for steps with all or none.
-        name: Name of the benchmark, the sample or the policy that was trained elsewhere.
+    It may be of a reward model, and has the name of a benchmark, of a sample, or of a policy that was trained
+    elsewhere.
     """
 
     kind: Kind
@@ -99,12 +96,7 @@ def study_steps(recipe: StudyRecipe) -> list[Step]:
 class Ahead:
     """The work of steps, at most: conversations of several turns may end early, and judged pairs may be fewer.
 
-    Attributes:
-        models: Number of models to train.
-        answers: Number of answers of the policy.
-        calls: Number of calls of the judge, without repetitions.
-        prompt_tokens: Tokens of the judge's prompts, estimated by their characters.
-        reply_tokens: Maximum number of tokens of the judge's replies.
+    Calls of the judge are without repetitions, and tokens of its prompts are estimated by their characters.
     """
 
     models: int = 0
@@ -115,13 +107,7 @@ class Ahead:
 
 
 def ahead_lines(recipe: StudyRecipe, steps: Sequence[Step], ahead: Ahead) -> Iterator[str]:
-    """Say what steps are ahead, in lines.
-
-    Args:
-        recipe: The study.
-        steps: The steps that are not done.
-        ahead: Their work.
-    """
+    """Say what steps are ahead, and their work, in lines."""
     yield f"Ahead: {plural(len(steps), 'step')}, {plural(ahead.models, 'model')} to train."
     if ahead.answers:
         yield f"At most {plural(ahead.answers, 'answer')} of the policy."
@@ -136,14 +122,7 @@ def ahead_lines(recipe: StudyRecipe, steps: Sequence[Step], ahead: Ahead) -> Ite
 
 
 def check_inputs(recipe: StudyRecipe, steps: Sequence[Step]) -> Ahead:
-    """Check what steps need before the first of them: data, models, libraries, the policy, and the judge.
-
-    Args:
-        recipe: The study.
-        steps: The steps that are not done.
-
-    Returns:
-        The work of the steps.
+    """Check what steps that are not done need: data, models, libraries, the policy, and the judge. Return their work.
 
     Raises:
         UserError: Something cannot be used; the message names the part of the study.
@@ -238,7 +217,6 @@ def _check_judge(recipe: StudyRecipe) -> None:
 
 
 def _check_training(recipe: StudyRecipe, trained: Sequence[Model]) -> None:
-    """Check that there are enough items for each model."""
     available: dict[Items, int] = {}
     for model in trained:
         training = model.train

@@ -19,14 +19,7 @@ def share_of(count: int, of: int) -> dict[str, float | None]:
     """Compute a share of independent cases with Wilson's 95 % interval (formulas of Newcombe 1998, method 3).
 
     It is that of scipy's `binomtest(count, of).proportion_ci(method="wilson")`, to the bit, whose import takes half as
-    long as building a sample.
-
-    Args:
-        count: Number of cases that count.
-        of: Number of all cases.
-
-    Returns:
-        `count`, `of`, `share`, `low` and `high`; the last three are None if there are no cases.
+    long as building a sample. `share`, `low` and `high` are None if there are no cases.
     """
     if not of:
         return {"count": 0, "of": 0, "share": None, "low": None, "high": None}
@@ -39,15 +32,9 @@ def share_of(count: int, of: int) -> dict[str, float | None]:
 
 
 def clustered_share(counts: Sequence[float], of: Sequence[float]) -> dict[str, float | None]:
-    """Compute a share of clustered cases with its 95 % interval (see `intervals`).
+    """Compute a share of clustered cases with its 95 % interval (see `intervals`), from numbers or credits by cluster.
 
-    Args:
-        counts: Number of cases that count, or their credits from 0 to 1, by cluster.
-        of: Number of all cases, by cluster.
-
-    Returns:
-        `share`, `low` and `high`. The bounds are None for fewer clusters than `intervals.MIN_CLUSTERS`; all three are
-        None if there are no cases.
+    The bounds are None for fewer clusters than `intervals.MIN_CLUSTERS`; `share` too if there are no cases.
     """
     if not sum(of):
         return {"share": None, "low": None, "high": None}

@@ -26,13 +26,7 @@ GRID, RIDGE = 200, 1e-3  # of estimates of functions of shares
 
 
 def count_votes(item: Ints, response: Ints, shape: tuple[int, int]) -> Array:
-    """Count votes by item and response.
-
-    Args:
-        item: Number of each vote's item. Shape (votes,).
-        response: Place of the response that it is for. Shape (votes,).
-        shape: Number of items, and of responses of an item at most.
-    """
+    """Count votes by item and response. `shape`: number of items, and of responses of an item at most."""
     counts = np.zeros(shape)
     np.add.at(counts, (item, response), 1.0)
     return counts
@@ -62,11 +56,7 @@ def vote_influence(counts: Array, agreement: Callable[[Array], Array]) -> Array:
 
     The jackknife: the sum with all votes less that without one. The values of an item's votes are shifted by the same
     number, so that their sum is that of the agreements; the sum without one of two votes does not exist, and they get
-    the first-order term instead.
-
-    Args:
-        counts: Votes by item and response.
-        agreement: `agreement_of_two` or `agreement_with_others`.
+    the first-order term instead. `agreement` is `agreement_of_two` or `agreement_with_others`.
     """
     number = counts.sum(1, keepdims=True)
     credit = agreement(counts)
@@ -112,10 +102,6 @@ def consensus_of(counts: Array, ties: Array) -> Ints:
 
     Votes are unanimous if all are for one response, clear if at least two thirds are, and else split. Votes for a tie
     count among all votes.
-
-    Args:
-        counts: Votes by item and response.
-        ties: Votes for a tie, by item.
     """
     most, number = counts.max(1), counts.sum(1) + ties
     places = np.where(most == number, 0, np.where(most * CLEAR[1] >= number * CLEAR[0], 1, 2))
@@ -123,11 +109,7 @@ def consensus_of(counts: Array, ties: Array) -> Ints:
 
 
 def margins_of(scores: Array) -> Array:
-    """Return the difference of the two highest scores of each item; NaN with fewer. Shape (items,).
-
-    Args:
-        scores: Scores by item and response; NaN for padding.
-    """
+    """Return the difference of the two highest scores of each item; NaN with fewer. Shape (items,)."""
     ordered = -np.sort(-scores, axis=1)  # NaN last
     return np.asarray(ordered[:, 0] - ordered[:, 1])
 
@@ -161,9 +143,6 @@ def folds_of(scores: Array, counts: Array, cluster: Ints) -> Ints:
     """Assign whole clusters of items to `FOLDS` folds by their scores and votes, whatever the names and the order.
 
     Responses count by their votes, then by their scores, so that which one comes first in the data makes no difference.
-
-    Returns:
-        The fold of each item. Shape (items,).
     """
     place = np.unique(cluster, return_inverse=True)[1].ravel()
     order = np.lexsort([scores, -counts], axis=1)  # responses without their places in the data
@@ -176,14 +155,9 @@ def folds_of(scores: Array, counts: Array, cluster: Ints) -> Ints:
 def predicted_shares(scores: Array, counts: Array, fold: Ints) -> tuple[Array, Array]:
     """Predict the share of the votes for each response from scores, by the Bradley-Terry model.
 
-    The shares are the softmax of scores times an inverse temperature, the same for all items. It is fitted to the
-    votes on the items of other folds by maximum likelihood, from 0 to `STEEPEST` per standard deviation of an item's
-    scores.
-
-    Args:
-        scores: Scores by item and response; NaN for padding.
-        counts: Votes by item and response.
-        fold: Fold of each item.
+    The shares are the softmax of scores times an inverse temperature, the same for all items. It is fitted to the votes
+    on the items of other folds by maximum likelihood, from 0 to `STEEPEST` per standard deviation of an item's scores,
+    which have NaN for padding.
 
     Returns:
         The shares, 0 for padding, and the inverse temperature of each item's fold.
@@ -197,10 +171,7 @@ def predicted_shares(scores: Array, counts: Array, fold: Ints) -> tuple[Array, A
 
 
 def fit_inverse_temperature(scores: Array, counts: Array) -> float:
-    """Fit the inverse temperature of `predicted_shares` to votes; 0 without any difference of scores.
-
-    The derivative of the log-likelihood falls with it, so it is found by bisection.
-    """
+    """Fit the inverse temperature of `predicted_shares` to votes; 0 without any difference of scores."""
     centered = scores - ratio(np.nansum(scores, 1), (~np.isnan(scores)).sum(1))[:, None]
     spread = float(np.sqrt(np.nanmean(centered**2))) if centered.size else 0.0
     if not spread > 0:
@@ -235,13 +206,10 @@ def divergence(shares: Array, observed: Array) -> Array:
 
 
 def entropies(counts: Array) -> Array:
-    """Estimate the entropy of the true shares of votes in nats, the smallest expected log loss of a vote.
+    """Estimate the entropy of the true shares of votes in nats, the smallest expected log loss of a vote, by item.
 
     See `_polynomials`. The largest error for a response is 0.10 nats with two votes, 0.05 with three, 0.03 with four,
-    and 0.01 with ten.
-
-    Args:
-        counts: Votes by item and response. Items with fewer than two votes have NaN. Shape (items,).
+    and 0.01 with ten. Items with fewer than two votes have NaN.
     """
     return _by_votes(counts, lambda own, votes, _: _entropy_terms(votes)[own])
 
@@ -252,11 +220,8 @@ def excess_divergence(shares: Array, counts: Array) -> Array:
     The divergence from the shares of few votes is larger even for the true shares, because votes scatter, and with very
     few votes it is smallest for shares that are too extreme. This estimate has no such floor: its expectation is 0 for
     the true shares, up to the error of `_polynomials`, and above 0 for others. That error is for a response at most
-    0.048 nats with two votes, 0.024 with three, 0.014 with four and 0.005 with ten.
-
-    Args:
-        shares: Predicted shares. Shape (items, responses).
-        counts: Votes by item and response. Items with fewer than two votes have NaN.
+    0.048 nats with two votes, 0.024 with three, 0.014 with four and 0.005 with ten. Items with fewer than two votes
+    have NaN.
     """
     place = np.arccos(1 - 2 * shares.clip(0, 1)) / np.pi * GRID  # on the grid of shares
     low = np.minimum(place.astype(np.int64), GRID - 1)
@@ -293,17 +258,11 @@ def _divergence_table(votes: int) -> Array:
 
 
 def _polynomials(votes: int, values: Array) -> Array:
-    """Find estimates of functions of an unknown share p from how many of the votes are for it.
+    """Find estimates of functions of an unknown share p by how many of the votes are for it: (votes + 1, functions).
 
     No estimate is unbiased for every p, but h(k) of k among n votes has the expectation of a polynomial of degree n in
     p. h is the one closest to the function on a grid, with a small penalty on its variance, and exact for p = 0 and 1.
-
-    Args:
-        votes: Number of votes.
-        values: The functions at each share of the grid. Shape (GRID + 1, functions).
-
-    Returns:
-        The estimates by number of votes. Shape (votes + 1, functions).
+    `values` has the functions at each share of the grid, of shape (GRID + 1, functions).
     """
     from scipy.special import gammaln, xlog1py, xlogy
 
@@ -343,11 +302,9 @@ def bins_of_shares(shares: Array) -> Ints:
 def alpha_of_votes(counts: Array, cluster: Ints, by_chance: Array | None = None) -> Estimate:
     """Compute Krippendorff's nominal alpha of votes with an interval over clusters; see `agreement`.
 
-    Args:
-        counts: Votes by item and answer; a tie can be an answer. Items with fewer than two votes are left out.
-        cluster: Cluster of each item.
-        by_chance: Votes by item and answer that give the agreement by chance, with the same sums by item, such as
-            even ones over responses whose order in the data means something. Default: the votes.
+    A tie can be an answer. Items with fewer than two votes are left out. `by_chance` has votes by item and answer that
+    give the agreement by chance, with the same sums by item, such as even ones over responses whose order in the data
+    means something. Default: the votes.
     """
     several = counts.sum(1) > 1
     by_chance = (counts if by_chance is None else by_chance)[several]

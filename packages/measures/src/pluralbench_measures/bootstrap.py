@@ -20,18 +20,17 @@ COUNTS_AT_ONCE = 20_000_000  # cluster counts in memory at a time
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its 95 % confidence interval.
+    """A value with its 95 % confidence interval; None is what is missing.
 
     Attributes:
-        value: The value; None if it is missing.
-        low: Lower bound; None if there is no interval.
-        high: Upper bound; None if there is no interval.
-        n: Number of decisions; None if it does not apply.
-        clusters: Number of clusters of these decisions; None if it does not apply.
-        method: How the interval is computed: "effective" or "t" (see `pluralbench_measures.intervals`),
-            "test inversion" (see `pluralbench_measures.rank_intervals`), "recovered" (see
-            `pluralbench_measures.independent`), "two-way" (see `pluralbench_measures.crossed`) or "bootstrap"; None if
-            there is none.
+        value: The value.
+        low: Lower bound.
+        high: Upper bound.
+        n: Number of decisions.
+        clusters: Number of clusters of these decisions.
+        method: How the interval is computed: "effective" or "t" (see `pluralbench_measures.intervals`), "test
+            inversion" (see `pluralbench_measures.rank_intervals`), "recovered" (see
+            `pluralbench_measures.independent`), "two-way" (see `pluralbench_measures.crossed`) or "bootstrap".
     """
 
     value: float | None
@@ -98,14 +97,10 @@ def sums_of(
     counts: Array | None = None,
     shape: tuple[int, int] | None = None,
 ) -> Sums:
-    """Sum decisions by cluster and cell.
+    """Sum decisions by cluster and cell, which are numbered from 0.
 
-    Args:
-        cell: Cell of each row, numbered from 0.
-        cluster: Cluster of each row, numbered from 0.
-        won: Number of right decisions in each row, such as 0 or 1; without `counts` also a credit from 0 to 1.
-        counts: Number of decisions in each row. Default: 1 each.
-        shape: Number of clusters and of cells. Default: the largest numbers that occur, plus one.
+    `won` has the number of right decisions in each row, such as 0 or 1; without `counts`, which default to 1, also a
+    credit from 0 to 1. `shape` has the numbers of clusters and cells; default: the largest that occur, plus one.
     """
     shape = shape or (int(cluster.max(initial=-1)) + 1, int(cell.max(initial=-1)) + 1)
     # A row of several decisions counts those that are right; a row of one may have a credit.
@@ -152,10 +147,7 @@ def mean_of(values: Sequence[Array]) -> Array:
 def bootstrap_estimate(values: Array, n: int | None = None, clusters: int | None = None) -> Estimate:
     """Estimate any statistic, such as a difference, with the percentile interval of its resamples.
 
-    Args:
-        values: The statistic of the data, then of each resample. Shape (1 + resamples,).
-        n: Number of decisions, for the result.
-        clusters: Number of clusters, for the result.
+    `values` has the statistic of the data, then of each resample. Shape (1 + resamples,).
     """
     resampled = values[1:][~np.isnan(values[1:])]
     if np.isnan(values[0]) or not len(resampled):

@@ -13,14 +13,9 @@ BINS = 5
 
 
 def bins_of(difference: Array, *, legacy: bool = False) -> NDArray[np.int64]:
-    """Assign each absolute difference of rewards to one of `BINS` equal bins between 0 and the largest.
+    """Assign each absolute difference of rewards to one of `BINS` equal bins between 0 and the largest. Shape (n,).
 
-    Args:
-        difference: Absolute differences of rewards. Shape (n,).
-        legacy: Put the largest difference in no bin (-1), as the authors' code does. Default: in the last bin.
-
-    Returns:
-        The bin of each difference. Shape (n,).
+    `legacy` puts the largest difference in no bin (-1), as the authors' code does, instead of in the last one.
     """
     if not len(difference):
         return np.zeros(0, dtype=np.int64)
@@ -32,12 +27,8 @@ def bins_of(difference: Array, *, legacy: bool = False) -> NDArray[np.int64]:
 def calibration_error(right: Array, counted: Array, difference: Array) -> Array:
     """Compute the expected calibration error of rewards as log-odds from sums by bin.
 
-    The error of a bin is |accuracy - sigmoid(mean difference)|, weighted by the bin's share of the pairs.
-
-    Args:
-        right: Number of right pairs. Shape (..., bins).
-        counted: Number of pairs. Shape (..., bins).
-        difference: Sum of absolute differences of rewards. Shape (..., bins).
+    The error of a bin is |accuracy - sigmoid(mean difference)|, weighted by the bin's share of the pairs. All sums have
+    the shape (..., bins).
 
     Returns:
         The error; NaN if there is no pair. Shape (...).

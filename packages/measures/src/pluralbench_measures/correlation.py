@@ -57,11 +57,9 @@ class PermutationTest:
 
 
 def rank_statistics(benchmark: Array, downstream: Array) -> dict[str, Array]:
-    """Compute all statistics of `NAMES` for many pairs of rankings at once.
+    """Compute all statistics of `NAMES` for many pairs of rankings at once, from scores of shape (rows, models).
 
-    Args:
-        benchmark: Scores, higher is better. Shape (rows, models).
-        downstream: Scores, higher is better. Shape (rows, models); one of the two may have a single row.
+    One of the two sides may have a single row. Higher scores are better.
 
     Returns:
         Values by statistic. Shape (rows,); NaN where a statistic is undefined, such as Spearman's if all scores of a
@@ -91,16 +89,11 @@ def rank_statistics(benchmark: Array, downstream: Array) -> dict[str, Array]:
 
 
 def permutation_test(benchmark: Array, downstream: Array, seed: int) -> PermutationTest:
-    """Test whether two rankings agree more than by chance, by each statistic of `NAMES`.
+    """Test whether two rankings agree more than by chance, by each statistic of `NAMES`. Shape (models,).
 
     Up to nine models the test enumerates all n! orders. Above, it draws `PERMUTATIONS` of them; p is then never 0
-    (Phipson and Smyth, 2010). The test is one-sided: that a benchmark predicts results is a claim in one direction,
-    and NDCG and RBO measure the top of the ranking only.
-
-    Args:
-        benchmark: Scores, higher is better. Shape (models,).
-        downstream: Scores, higher is better. Shape (models,).
-        seed: Seed of the drawn orders.
+    (Phipson and Smyth, 2010). The test is one-sided: that a benchmark predicts results is a claim in one direction, and
+    NDCG and RBO measure the top of the ranking only.
     """
     models = len(benchmark)
     order = np.lexsort([downstream, benchmark])  # so that the drawn orders do not depend on that of the models

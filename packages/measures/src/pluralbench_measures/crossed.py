@@ -36,12 +36,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Votes:
-    """Prompt and person of votes.
-
-    Attributes:
-        prompt: Number of each vote's prompt, or of the cluster of its prompt. Shape (votes,).
-        person: Number of each vote's person, `UNKNOWN` if not known. Shape (votes,).
-    """
+    """Prompt, or its cluster, and person of votes by number; a person may be `UNKNOWN`. Shape (votes,)."""
 
     prompt: Ints
     person: Ints
@@ -67,13 +62,8 @@ def variance_of_pairs(interaction: Array, item: Ints, response: Ints, person: In
 
     The influences of single votes are its first-order terms. Where people agree as little as they can, these are about
     0, and which people are drawn matters by pairs alone. As in a two-way variance, squares of single items are
-    subtracted, since they are part of the variance over votes.
-
-    Args:
-        interaction: What two votes on an item add together, of shape (items, responses, responses).
-        item: Item of each vote. Shape (votes,).
-        response: Response that it is for. Shape (votes,).
-        person: Its person. Shape (votes,).
+    subtracted, since they are part of the variance over votes. `interaction` is what two votes on an item add together,
+    of shape (items, responses, responses).
     """
     known = np.flatnonzero(person != UNKNOWN)
     known = known[np.argsort(item[known], kind="stable")]
@@ -96,12 +86,8 @@ def variance_of_pairs(interaction: Array, item: Ints, response: Ints, person: In
 def share_of_votes(credit: Array, votes: Votes, influence: Array | None = None, pairs: float = 0.0) -> Estimate:
     """Estimate a mean of credits from 0 to 1 over votes, each with the same weight.
 
-    Args:
-        credit: Credit of each vote. Shape (votes,).
-        votes: Their prompts and people.
-        influence: What each vote adds to the sum of credits, if it also changes the credits of others. Default: its
-            own credit. Shape (votes,).
-        pairs: What `variance_of_pairs` adds to the variance of the sum over people.
+    `influence` is what each vote adds to the sum of credits, if it also changes the credits of others, and `pairs` what
+    `variance_of_pairs` adds to the variance of the sum over people.
     """
     sums, own = _sums(credit, votes), credit if influence is None else influence
     linearized = linearize(sums)
@@ -122,12 +108,7 @@ def ratio_of_votes(
 ) -> Estimate:
     """Estimate the ratio of two means over the same votes, such as of a model's agreement to that of people.
 
-    Args:
-        first: Credits above the line. Shape (votes,).
-        second: Credits below the line. Shape (votes,).
-        votes: Their prompts and people.
-        influence: As in `share_of_votes`, of the credits below the line.
-        pairs: Likewise.
+    `influence` and `pairs` are those of the credits below the line, as in `share_of_votes`.
     """
     tables = [_sums(credit, votes) for credit in (first, second)]
     linearized = linearize(*tables)
@@ -140,9 +121,7 @@ def ratio_of_votes(
 
 
 def difference_of_votes(credit: Array, others: Array, votes: Votes) -> Estimate:
-    """Estimate the difference of two mean credits over the same votes, such as of two models: the second less the
-    first.
-    """
+    """Estimate the difference of two mean credits over the same votes, such as two models': second less first."""
     tables = [_sums(values, votes) for values in (credit, others)]
     linearized = linearize(*tables)
     before, after = (source.pooled([0]) for source in linearized.sources)
@@ -159,12 +138,8 @@ def two_way(
 ) -> Estimate:
     """Widen an interval over prompts to one over prompts and people, if intervals of these votes are over people.
 
-    Args:
-        estimate: The value with its interval over prompts.
-        influence: Influence of each vote on the value, up to a common factor. Its sum is 0. Shape (votes,).
-        votes: The votes.
-        within: Limits of the bounds.
-        pairs: Variance by `variance_of_pairs`, in the unit of the squared influence.
+    `influence` is that of each vote on the value, up to a common factor, and sums to 0. `pairs` is the variance by
+    `variance_of_pairs`, in the unit of the squared influence. Bounds stay `within` these limits.
     """
     if estimate.low is None or not votes.crossed:
         return estimate
@@ -246,12 +221,8 @@ class Groups:
 def group_accuracies(credit: Array, group: Ints, votes: Votes, stratum: Ints, seed: int = 0) -> Groups:
     """Estimate how well groups of people are served.
 
-    Args:
-        credit: Credit of each vote. Shape (votes,).
-        group: Number of the group of each vote's person. Shape (votes,).
-        votes: The votes. People who are not known have groups, but take no part in a gap.
-        stratum: Number of what each vote's person is compared within, such as a language. Shape (votes,).
-        seed: Seed of the permutations.
+    People who are not known have groups, but take no part in a gap. A stratum, such as a language, is what each vote's
+    person is compared within. The seed is that of the permutations.
     """
     numbers = np.unique(group).tolist()
     accuracies = {one: share_of_votes(credit[group == one], votes.of(group == one)) for one in numbers}
@@ -301,12 +272,6 @@ def gap_difference(first: Array, second: Array, group: Ints, votes: Votes) -> tu
     """Estimate the difference of the gaps of two models on the same votes, the second's less the first's.
 
     The interval is for the groups that are the best and the worst served ones in the data, by each model.
-
-    Args:
-        first: Credit of each vote by the first model. Shape (votes,).
-        second: Credit of each vote by the second model. Shape (votes,).
-        group: Number of the group of each vote's person. Shape (votes,).
-        votes: The votes.
 
     Returns:
         The gap of each model and their difference; None with fewer than two groups of `MIN_PEOPLE` people.

@@ -22,17 +22,9 @@ NODES = 200  # of the integral over the estimated variance
 
 @dataclass(frozen=True)
 class PairedTest:
-    """A test of independent paired differences.
+    """A test of independent paired differences, with the interval of 1 - 2 alpha (equivalence) or 1 - alpha.
 
     `sd`, `low`, `high` and `p_value` are None if there are fewer than two differences or all are equal.
-
-    Attributes:
-        n: Number of differences.
-        mean: Mean difference; None if there are no differences.
-        sd: Standard deviation of the differences.
-        low: Lower bound of the interval of 1 - 2 alpha (equivalence) or 1 - alpha (difference).
-        high: Upper bound of that interval.
-        p_value: P-value of the test.
     """
 
     n: int
@@ -81,12 +73,7 @@ def equivalence_power(
 ) -> float:
     """Compute the power of the equivalence test.
 
-    Args:
-        standard_error: True standard error of the mean difference, such as sd / sqrt(n) of n pairs.
-        degrees: Degrees of freedom, such as n - 1.
-        margin: Equivalence margin.
-        difference: True difference.
-        alpha: Level of the test.
+    `standard_error` is that of the mean difference, such as sd / sqrt(n) of n pairs, with n - 1 `degrees` of freedom.
     """
     from scipy.special import gammainc, gammaincinv, ndtr, stdtrit
 
@@ -120,10 +107,7 @@ def difference_power(standard_error: float, degrees: float, difference: float, a
 def paired_sd(between: float, within: float, raters: int) -> float:
     """Compute the standard deviation of differences that are each a mean over raters.
 
-    Args:
-        between: Standard deviation of the pairs' true differences.
-        within: Standard deviation of one rater's difference around the true one.
-        raters: Number of raters of each pair.
+    It is made of those of the pairs' true differences (`between`) and of one rater's around the true one (`within`).
     """
     return sqrt(between**2 + within**2 / raters)
 
@@ -133,15 +117,8 @@ def pairs_for_equivalence(
 ) -> int | None:
     """Compute the smallest number of pairs that shows equivalence with probability `power`.
 
-    Args:
-        sd: Standard deviation of the differences.
-        margin: Equivalence margin.
-        difference: True difference.
-        power: Required power.
-        alpha: Level of the test.
-
-    Returns:
-        The number of pairs; None if it exceeds `MOST_PAIRS` or the true difference is not within the margin.
+    `sd` is the standard deviation of the differences, and `difference` the true one. None: the number exceeds
+    `MOST_PAIRS`, or the true difference is not within the margin.
     """
     if abs(difference) >= margin:
         return None

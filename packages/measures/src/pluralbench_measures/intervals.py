@@ -205,11 +205,7 @@ def _table_influence(
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
     """Sum the influence of clusters on a statistic over strata, whose cells are consecutive from `starts` on.
 
-    Args:
-        sums: The table.
-        cells: Cells of all strata.
-        starts: Index of each stratum's first cell in `cells`.
-        slopes: Derivatives by the relative change of `won` and of `counts`. Shape (2, cells).
+    `slopes` has the derivatives by the relative change of `won` and of `counts`, of shape (2, cells).
 
     Returns:
         By cluster and stratum, the influence and the share in the stratum's decisions. By stratum, its weight in the

@@ -35,12 +35,7 @@ def exchanges(clusters: int, seed: int, permutations: int = PERMUTATIONS) -> Ite
 def p_value(differences: Array) -> float | None:
     """Compute a two-sided p-value: the share of exchanges with an absolute difference at least as large.
 
-    Args:
-        differences: The difference of the data, then of each exchange. One exchange equals the data, so p is never 0.
-            Shape (1 + exchanges,).
-
-    Returns:
-        The p-value; None if the difference is missing.
+    The first of the `differences` is that of the data. One exchange equals it, so p is never 0. None if it is missing.
     """
     if np.isnan(differences[0]):
         return None

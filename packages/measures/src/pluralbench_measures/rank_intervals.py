@@ -58,10 +58,6 @@ class StatisticDistributions:
     """Distributions of the statistics over draws of models from Gaussian copulas, on a grid of correlations.
 
     All correlations share their draws. Each distribution is computed at its first use.
-
-    Args:
-        models: Number of models in a draw.
-        seed: Seed of the draws.
     """
 
     def __init__(self, models: int, seed: int = 0) -> None:
@@ -80,13 +76,7 @@ class StatisticDistributions:
         return self._cache[index]
 
     def correlation(self, name: str, value: float, above: float) -> float:
-        """Return the copula's correlation at which larger values than this one, with half the ties, have a probability.
-
-        Args:
-            name: Name of the statistic, of `NAMES`.
-            value: Value of the statistic.
-            above: The probability.
-        """
+        """Return the copula's correlation at which larger values, with half the ties, have a probability."""
         index = bisect_left(
             range(len(_GRID)), above, lo=1, hi=len(_GRID) - 1, key=lambda n: self._above(name, value, n)
         )
@@ -119,11 +109,8 @@ def statistic_distributions(models: int, seed: int = 0) -> StatisticDistribution
 def reliability(resampled: Array) -> float:
     """Compute the share of the variance between models that is not noise of the items.
 
-    A change that all models share is not noise, because it changes no rank.
-
-    Args:
-        resampled: Scores of the models on the data, then on resampled items, the same ones for all models. Shape
-            (1 + resamples, models).
+    A change that all models share is not noise, because it changes no rank. `resampled` has the scores of the models on
+    the data, then on resampled items, the same ones for all models. Shape (1 + resamples, models).
 
     Returns:
         The reliability, at most 1; 0 or less if noise explains all of the variance.
@@ -141,15 +128,10 @@ def min_models(name: str, *, difference: bool = False) -> int:
 
 
 def interval(name: str, value: float, models: int, reliability_product: float = 1.0, seed: int = 0) -> Estimate:
-    """Compute the interval of a rank statistic.
+    """Compute the interval of a rank statistic of `NAMES`.
 
-    Args:
-        name: Name of the statistic, of `NAMES`.
-        value: Value of the statistic.
-        models: Number of models.
-        reliability_product: Product of both sides' reliabilities (see `reliability`). At 1 the interval is that of the
-            scores with the noise of their items.
-        seed: Seed of the draws.
+    `reliability_product` is that of both sides (see `reliability`). At 1 the interval is that of the scores with the
+    noise of their items.
 
     Returns:
         The value with its interval; without one for fewer than `min_models` models, or if nothing is reliable.
@@ -163,19 +145,11 @@ def interval(name: str, value: float, models: int, reliability_product: float = 
 def interval_from_null(
     name: str, value: float, models: int, above: float = 0.5, reliability_product: float = 1.0, seed: int = 0
 ) -> float:
-    """Compute one bound of a statistic by test inversion.
-
-    Args:
-        name: Name of the statistic, of `NAMES`.
-        value: Observed value of the statistic.
-        models: Number of models.
-        above: Probability of a larger value at the bound. The default, 0.5, gives a median-unbiased estimate.
-        reliability_product: Product of both sides' reliabilities, as in `interval`.
-        seed: Seed of the draws.
+    """Compute one bound of a statistic by test inversion; see `interval`.
 
     Returns:
         The expected value of the statistic under the correlation at which a value above the observed one has the
-        probability `above`.
+        probability `above`. The default, 0.5, gives a median-unbiased estimate.
     """
     distributions = statistic_distributions(models, seed)
     correlation = distributions.correlation(name, value, above) / sqrt(reliability_product)
@@ -194,15 +168,8 @@ def differences(
     The interval combines those of both benchmarks with the correlation of the two statistics over draws of models from
     the copula of all three sides (Zou 2007, Psychological Methods 12:399). There is none for fewer than ten models. For
     very similar benchmarks it is conservative. The p-value is from exchanging the two benchmarks' ranks model by model,
-    in all ways if these are few.
-
-    Args:
-        first: Scores in the first benchmark. Shape (models,).
-        second: Scores of the same models in the second benchmark. Shape (models,).
-        downstream: Scores of the same models downstream. Shape (models,).
-        reliability_products: For each benchmark, the product of its reliability and the downstream result's, as in
-            `interval`.
-        seed: Seed of draws and exchanges.
+    in all ways if these are few. All scores have the shape (models,). `reliability_products` are of each benchmark and
+    the downstream result, as in `interval`.
     """
     first_values, second_values = rank_statistics(first, downstream), rank_statistics(second, downstream)
     exchanged = _exchanged_differences(first, second, downstream, seed)
@@ -269,13 +236,10 @@ def _statistic_correlations(sides: Sequence[Array], seed: int) -> dict[str, floa
 
 
 def models_to_detect(spearman: float) -> int | None:
-    """Compute the number of models for a Spearman correlation to be significant with 80 % power.
+    """Compute the number of models for a Spearman correlation to be significant with 80 % power; None if not above 0.
 
     The one-sided test at 5 % uses Fisher's z with the variance 1.06 / (n - 3) of ranks (Fieller, Hartley and Pearson
     1957, Biometrika 44:470).
-
-    Returns:
-        The number of models; None for a correlation of 0 or less.
     """
     if spearman <= 0:
         return None
@@ -284,18 +248,10 @@ def models_to_detect(spearman: float) -> int | None:
 
 
 def models_to_distinguish(first: float, second: float, between: float) -> int | None:
-    """Compute the number of models that shows a difference of two Spearman correlations with 80 % power.
+    """Compute the number of models that shows a difference of two Spearman correlations with 80 % power; None if equal.
 
     The two-sided test at 5 % is that of Meng, Rosenthal and Rubin (1992), Psychological Bulletin 111:172, equation 1,
-    with the variance of ranks as in `models_to_detect`.
-
-    Args:
-        first: Correlation of the first benchmark with the downstream result.
-        second: Correlation of the second benchmark with the downstream result.
-        between: Correlation of the two benchmarks.
-
-    Returns:
-        The number of models; None if the two correlations are equal.
+    with the variance of ranks as in `models_to_detect`. `between` is the correlation of the two benchmarks.
     """
     r1, r2, r12 = (float(np.clip(value, -NEARLY_ONE, NEARLY_ONE)) for value in (first, second, between))
     if r1 == r2:

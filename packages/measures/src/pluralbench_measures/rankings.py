@@ -99,14 +99,10 @@ def by_prompt(pairs: pl.DataFrame, keys: Sequence[str], *, legacy: bool = False)
 
 
 def category_mean(right: Array, counted: Array) -> Array:
-    """Compute the unweighted mean over categories of right / counted.
-
-    Args:
-        right: Number of right pairs or prompts. Shape (..., categories).
-        counted: Number of pairs or prompts. Shape (..., categories). Categories with 0 are left out.
+    """Compute the unweighted mean over categories of right / counted, of shape (..., categories).
 
     Returns:
-        The mean; NaN if all categories are left out. Shape (...).
+        The mean without categories of count 0; NaN if all are. Shape (...).
     """
     return ratio(ratio(right, counted, 0.0).sum(-1), (counted > 0).sum(-1))
 

@@ -35,17 +35,14 @@ def pair_figures(
         rejected: Rejected text of each pair.
         references: Text of each pair that a leak would repeat, such as the titles of a rubric or the values of a
             persona. Default: no figures of overlap.
-        owners: Owner of each chosen text, such as a user; two texts of one owner are not near-duplicates. Default:
-            each text has its own.
+        owners: Owner of each chosen text, such as a user; two texts of one owner are not near-duplicates. Default: each
+            text has its own.
         length: Length of a text for the means: in words or, for scripts without spaces, in characters.
 
     Returns:
-        - `pairs`: the number of pairs.
-        - `length`: `chosen_mean`, `rejected_mean` and `mean_gap`.
-        - `longer`: wins of the scorer that prefers the text with more characters (see `wins`).
-        - `overlap`: `chosen_mean`, `rejected_mean` and `mean_gap` of the share of the reference that a side repeats.
-        - `more_overlap`: wins of the scorer that prefers the side that repeats more.
-        - `near_duplicates`: pairs of `chosen` texts, and pairs whose two `sides` are nearly equal.
+        `pairs`, `length` and, with references, `overlap` (the mean share of the reference that a side repeats), each
+        with `chosen_mean`, `rejected_mean` and `mean_gap`; `longer` and `more_overlap`, the wins of scorers that prefer
+        the text with more characters or overlap (see `wins`); and `near_duplicates` of `chosen` texts and of `sides`.
     """
     count = len(chosen)
     words = split_words([*chosen, *rejected, *(references or ())])
@@ -109,10 +106,7 @@ def wins_text(counts: dict[str, Any]) -> str:
 
 
 def limit_values(figures: Mapping[str, Any]) -> dict[str, float]:
-    """Compute the value that each limit bounds from the result of `pair_figures`.
-
-    Shares and gaps are limited in both directions.
-    """
+    """Compute the value that each limit bounds from the result of `pair_figures`. Each bounds both directions."""
     values = {
         "max_chosen_longer": _larger_share(figures["longer"]),
         "max_mean_length_gap": abs(figures["length"]["mean_gap"]),
@@ -126,12 +120,7 @@ def limit_values(figures: Mapping[str, Any]) -> dict[str, float]:
 
 
 def check_limits(values: Mapping[str, float], limits: PairLimits, what: str = "The audit") -> None:
-    """Check audit values against the limits of a recipe.
-
-    Args:
-        values: Values by name of the limit (see `limit_values`).
-        limits: The limits.
-        what: Subject of the error message.
+    """Check audit values by name of the limit (see `limit_values`) against the limits of a recipe.
 
     Raises:
         AuditFailed: At least one limit is exceeded; the message names all of them.
@@ -153,12 +142,9 @@ def check_limits(values: Mapping[str, float], limits: PairLimits, what: str = "T
 
 
 def check_audits(audits: Mapping[str, Mapping[str, Any]], limits: PairLimits, **others: float) -> None:
-    """Check the figures of several sets of pairs against the limits of a recipe.
+    """Check results of `pair_figures`, by the name of their set, against the limits of a recipe.
 
-    Args:
-        audits: Results of `pair_figures`, by the name of the set.
-        limits: The limits.
-        others: Values of further limits, equal for all sets.
+    `others` are values of further limits, equal for all sets.
 
     Raises:
         AuditFailed: A set exceeds limits; the message names all limits of the first such set.
@@ -172,17 +158,13 @@ def surface_table(
 ) -> pl.DataFrame:
     """Format how often the scorers win that prefer the longer text, or the one that repeats more of the reference.
 
-    Args:
-        names: Names of the first columns.
-        audits: Values of the first columns, and the result of `pair_figures` with references.
-        reference: What a text may repeat, such as "prompt".
+    `audits` has the values of the first columns, whose `names` are given, and the result of `pair_figures`.
     """
     rows = [(*place, wins_text(figures["longer"]), wins_text(figures["more_overlap"])) for place, figures in audits]
     return text_table([*names, "more characters", f"more of the {reference}"], rows)
 
 
 def _larger_share(wins: Mapping[str, Any]) -> float:
-    """The larger share among wins and losses; one half if all pairs are tied."""
     decided: int = wins["wins"] + wins["losses"]
     share: float = wins["wins"] / decided if decided else 0.5
     return max(share, 1 - share)

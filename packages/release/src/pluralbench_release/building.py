@@ -14,12 +14,7 @@ from pluralbench_release.write import Builder, Contents, write
 
 
 class Recorded(Protocol):
-    """The recorded calls of a finished build, as `pluralbench_calls.recording` has them.
-
-    Attributes:
-        extract: Parquet file of the calls that the rows depend on.
-        new: Number of calls that were made in this build.
-    """
+    """The recorded calls of a finished build, as `pluralbench_calls.recording` has them."""
 
     extract: Path
     new: int
@@ -27,14 +22,7 @@ class Recorded(Protocol):
 
 @dataclass(frozen=True)
 class Building:
-    """A build in progress.
-
-    Attributes:
-        recipe: Recipe of the build.
-        builder: Builder of the release.
-        output: Output directory.
-        ledgers: Ledgers with calls that the build reuses.
-    """
+    """A build in progress, which may reuse the calls of the `ledgers`."""
 
     recipe: ReleaseRecipe
     builder: Builder
@@ -48,10 +36,6 @@ class Building:
 
     def release(self, contents: Contents, calls: Recorded) -> Built:
         """Write the release and replace an older one.
-
-        Args:
-            contents: Tables, sources, statistics and card.
-            calls: The recorded calls of the build.
 
         Raises:
             pluralbench_schemas.TableError: Rows break their schema.

@@ -71,12 +71,7 @@ class Card(Entry):
     papers: tuple[str, ...] = ()
 
     def of(self, origins: Set[str], own: str) -> Self:
-        """Adapt the card to the origins of its data; only the data of the paper keep its title and citation.
-
-        Args:
-            origins: "paper", "sample" or another word for each source.
-            own: Title for data of other origins.
-        """
+        """Adapt the card to the origins of its data; only the data of the paper keep its title and citation."""
         if origins == {"paper"}:
             return self
         title = f"{self.pretty_name} (sample)" if origins == {"sample"} else own
@@ -85,13 +80,10 @@ class Card(Entry):
 
 
 def card_from(path: Path, tables: Mapping[str, pl.DataFrame | str], **values: Any) -> Card:
-    """Read the builder's part of a card.
+    """Read the builder's part of a card from a TOML file with the fields of `Card`.
 
-    Args:
-        path: TOML file with the fields of `Card`. The summary and the bodies of its sections are Jinja
-            templates of Markdown, with the functions `plural` and `public_location`.
-        tables: Figures by title. They become sections after the first one of the file.
-        values: Values of the templates.
+    The summary and the bodies of its sections are Jinja templates of Markdown, with the functions `plural` and
+    `public_location` and these `values`. `tables` are figures by title, sections after the first one of the file.
     """
     from jinja2 import Environment, StrictUndefined
 
@@ -125,15 +117,7 @@ def card_configs(tables: list[TableEntry]) -> list[dict[str, Any]]:
 def write_card(
     directory: Path, card: Card, manifest: Manifest, tables: Sequence[ReleaseTable], *, load_name: str
 ) -> None:
-    """Write `README.md` for the tables of a release.
-
-    Args:
-        directory: Release directory.
-        card: The builder's part of the card.
-        manifest: Manifest of the release.
-        tables: Tables of the release.
-        load_name: Name by which the example of the card loads the dataset.
-    """
+    """Write `README.md` for the tables of a release, whose example loads the dataset by `load_name`."""
     from huggingface_hub import DatasetCard, DatasetCardData
 
     rows = sum(table.rows for table in manifest.tables)
@@ -173,11 +157,7 @@ def _source_datasets(sources: Sequence[Source]) -> list[str]:
 
 
 def read_card(directory: Path) -> "CardData":
-    """Read the YAML of a dataset card.
-
-    Raises:
-        ReleaseError: The card is missing or cannot be read.
-    """
+    """Read the YAML of a dataset card. Raises `ReleaseError` without a readable one."""
     try:
         text = read_text(directory / CARD, CARD)
     except FileNotFoundError:
@@ -200,11 +180,7 @@ def parse_card_yaml(text: str) -> "CardData":
 
 
 def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:
-    """Read the files that a card names, by config and split.
-
-    Raises:
-        ReleaseError: The card has no readable YAML.
-    """
+    """Read the files that a card names, by config and split. Raises as `read_card`."""
     try:
         rows = [
             (config["config_name"], file["split"], file["path"])
@@ -217,7 +193,6 @@ def read_card_configs(directory: Path) -> dict[tuple[str, str], str]:
 
 
 def _type_text(kind: pl.DataType) -> str:
-    """Name a type in the words of the Hub's viewer, such as "list of {id: string}"."""
     if isinstance(kind, pl.List):
         return f"list of {_type_text(kind.inner)}"  # type: ignore[arg-type] # never a class in a frame's schema
     if isinstance(kind, pl.Struct):
@@ -226,12 +201,7 @@ def _type_text(kind: pl.DataType) -> str:
 
 
 def load_call(location: str, table: TableEntry) -> str:
-    """Format the Python call that loads a table of a release.
-
-    Args:
-        location: Path of the release, or its ORG/NAME on the Hub.
-        table: The table.
-    """
+    """Format the Python call that loads a table of the release at a path, or at its ORG/NAME on the Hub."""
     path, config, split = (json.dumps(part, ensure_ascii=False) for part in (location, table.config, table.split))
     return f"load_dataset({path}, {config}, split={split})"
 
@@ -253,10 +223,7 @@ def markdown_table(frame: pl.DataFrame) -> str:
 
 
 def as_published(card: str, repository: str, version: str) -> str:
-    """Set the repository (ORG/NAME) and the version in the example and the BibTeX entry of a card.
-
-    Passages that were edited away stay away.
-    """
+    """Set the repository and the version in the example and the BibTeX entry of a card, unless edited away."""
     card = NOTE.sub(version, VERSION.sub(f"Version {version}", card, count=1), count=1)
     card = EXAMPLE.sub(lambda match: f'{match[1]}"{repository}"', card, count=1)
     address = rf"\url{{https://huggingface.co/datasets/{repository}}}, "

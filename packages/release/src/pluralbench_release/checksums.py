@@ -49,15 +49,7 @@ def release_digest(directory: Path) -> str:
 
 
 def read_checksums(directory: Path, files: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Read `SHA256SUMS`.
-
-    Args:
-        directory: Release directory.
-        files: Paths that it must list.
-
-    Returns:
-        Digests by path, and one sentence for each problem of the file.
-    """
+    """Read `SHA256SUMS`, which must list `files`: digests by path, and one sentence for each problem."""
     if not (directory / SUMS).exists():
         return {}, [f"{SUMS} is missing, so the manifest and the card are unprotected; rebuild the release to add it."]
     try:
@@ -76,10 +68,7 @@ def read_checksums(directory: Path, files: Sequence[str]) -> tuple[dict[str, str
 
 
 def pin_problems(directory: Path, digest: str) -> list[str]:
-    """Compare the release digest with an expected one.
-
-    Returns:
-        One sentence if they differ.
+    """Compare the release digest with an expected one; one sentence if they differ.
 
     Raises:
         ReleaseError: `digest` is not a SHA-256.

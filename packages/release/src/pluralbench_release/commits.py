@@ -27,12 +27,7 @@ class StaleParent(ReleaseError):
 
 @dataclass(frozen=True)
 class Remote:
-    """An existing repository on the Hub.
-
-    Attributes:
-        name: ORG/NAME.
-        kind: "dataset" or "model".
-    """
+    """An existing repository on the Hub, `ORG/NAME`."""
 
     name: str
     kind: Kind = "dataset"
@@ -54,13 +49,7 @@ class Head:
 
 
 def open_remote(name: str, *, kind: Kind = "dataset", create: bool = False, private: bool = False) -> Remote:
-    """Open a repository on the Hub for writing.
-
-    Args:
-        name: ORG/NAME.
-        kind: "dataset" or "model".
-        create: Create the repository if it does not exist.
-        private: Create it as a private repository.
+    """Open a repository on the Hub, `ORG/NAME`, for writing. With `create` it need not exist.
 
     Raises:
         ReleaseError: The name is not ORG/NAME, there is no token, the repository does not exist and `create` is False,
@@ -147,16 +136,7 @@ def commit(
     description: str = "",
     branch: str | None = None,
 ) -> str:
-    """Commit files to a branch.
-
-    Args:
-        remote: The repository.
-        parent: The commit at which the branch must be.
-        files: Contents by path.
-        deleted: Paths to delete.
-        title: First line of the commit message.
-        description: Body of the commit message.
-        branch: The branch, such as that of a pull request. Default: the main branch.
+    """Commit files to a branch, by default the main one, which must be at the commit `parent`.
 
     Returns:
         The id of the commit; that of `parent` if nothing changes.
@@ -198,13 +178,8 @@ class Proposal:
 def propose(remote: Remote, path: str, text: Callable[[str | None], str], *, title: str) -> Proposal:
     """Propose a text file in a pull request, for which no write access is needed.
 
-    An open pull request of this account with the same title is updated.
-
-    Args:
-        remote: The repository.
-        path: Path of the file.
-        text: Function from the current text, None without one, to the proposed text.
-        title: Title of the pull request.
+    An open pull request of this account with the same title is updated. `text` maps the current text, None without one,
+    to the proposed text.
 
     Raises:
         ReleaseError: The Hub answers with an error.

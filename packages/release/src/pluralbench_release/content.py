@@ -45,10 +45,7 @@ class ReleaseTable:
 
 
 def _canonical_rows(frame: pl.DataFrame) -> Iterator[tuple[pl.Series, bytes]]:
-    """Yield the ids and the canonical JSON of some rows at a time, a line each, sorted by id: strings by code point.
-
-    Raises `ReleaseError` for a value without a JSON form, such as a date or NaN.
-    """
+    """Yield the ids and the canonical JSON of some rows at a time, a line each, sorted by id: strings by code point."""
     frame = frame.rechunk()  # slicing a column of several chunks costs as much as the whole column
     order = frame["id"].arg_sort()
     kind = _with_sorted_keys(pl.Struct(frame.schema))
@@ -80,7 +77,6 @@ def _with_sorted_keys(kind: Any) -> Any:
 
 
 def _is_exact(values: pl.Series) -> bool:
-    """Whether JSON represents all whole numbers in a column."""
     if isinstance(values.dtype, pl.List):
         return _is_exact(values.explode())
     if isinstance(values.dtype, pl.Struct):
@@ -119,12 +115,7 @@ def _digest(parts: Iterable[bytes]) -> str:
 
 
 def read_table(path: Path, name: str, columns: Sequence[str] | None = None) -> pl.DataFrame:
-    """Read a Parquet file of a release.
-
-    Args:
-        path: The file.
-        name: Name of the file in errors.
-        columns: Columns to read. Default: all.
+    """Read a Parquet file of a release, which errors call `name`.
 
     Raises:
         ReleaseError: The file is not Parquet or lacks a column.
@@ -136,15 +127,7 @@ def read_table(path: Path, name: str, columns: Sequence[str] | None = None) -> p
 
 
 def read_rows(path: Path, name: str) -> pl.DataFrame:
-    """Read a table of a release.
-
-    Args:
-        path: The file.
-        name: Name of the file in errors.
-
-    Raises:
-        ReleaseError: The file is not Parquet, or a row has no id.
-    """
+    """Read a table of a release as `read_table` does, whose rows have ids."""
     frame = read_table(path, name)
     if frame.schema.get("id") not in {pl.String, pl.Int64} or frame["id"].null_count():
         raise ReleaseError(f"{name} has rows without an `id`.")

@@ -62,14 +62,9 @@ def _verified_tables(directory: Path) -> dict[tuple[str, str], pl.DataFrame]:
 
 
 def table_diff(pair: tuple[str, str], a: pl.DataFrame | None, b: pl.DataFrame | None) -> TableDiff:
-    """Compare two versions of a table.
+    """Compare two versions of a table, None if one lacks it.
 
     A column that only one version has differs in every row.
-
-    Args:
-        pair: Config and split of the table.
-        a: Rows of the older version; None if it lacks the table.
-        b: Rows of the newer version; None if it lacks the table.
     """
     rows_a = {} if a is None else {str(row["id"]): row for row in a.iter_rows(named=True)}
     rows_b = {} if b is None else {str(row["id"]): row for row in b.iter_rows(named=True)}
@@ -89,5 +84,4 @@ def table_diff(pair: tuple[str, str], a: pl.DataFrame | None, b: pl.DataFrame | 
 
 
 def _value(row: Mapping[str, Any], column: str) -> bytes | None:
-    """A value as canonical JSON; None if the row lacks the column."""
     return canonical_json([row[column]]) if column in row else None

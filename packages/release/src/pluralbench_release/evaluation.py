@@ -21,13 +21,7 @@ OVERALL = "overall"
 
 
 def evaluation_text(name: str, description: str, scored: Sequence[ReleaseTable]) -> str:
-    """Format `eval.yaml`: a task for the overall number, and one for each scored table.
-
-    Args:
-        name: Name of the benchmark.
-        description: A paragraph.
-        scored: Tables whose numbers enter the overall number.
-    """
+    """Format `eval.yaml`: a task for the overall number, and one for each table that enters it."""
     splits = {table.split for table in scored}
     overall = {"id": OVERALL} | ({"split": splits.pop()} if len(splits) == 1 else {})
     tasks = [overall, *({"id": table.config, "config": table.config, "split": table.split} for table in scored)]

@@ -15,13 +15,10 @@ from pluralbench_release.tables import HUB_REPOSITORY, pinned
 
 @contextmanager
 def release_at(location: str | Path) -> Iterator[Path]:
-    """Provide the directory of a local release, or a temporary copy of a release on the Hub.
+    """Provide the directory of a local release, or a temporary copy of one on the Hub, `ORG/NAME[@REVISION]`.
 
     A copy has only the files that the release lists. It uses the Hub's cache and is deleted when the context ends. A
     local directory takes precedence over a repository of the same name.
-
-    Args:
-        location: Directory, `ORG/NAME` (its newest commit) or `ORG/NAME@REVISION`.
 
     Raises:
         ReleaseError: The Hub does not have the dataset or revision, or it is not a release.

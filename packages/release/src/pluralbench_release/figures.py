@@ -27,14 +27,7 @@ def count_by(frame: pl.DataFrame, *columns: str) -> list[dict[str, Any]]:
 
 
 def share_text(share: Mapping[str, Any], decimals: int = 0, *, of: bool = True) -> str:
-    """Format a share with its interval in percent: "75% [69, 80] of 248".
-
-    Args:
-        share: `share`, `low`, `high` and `of`, as of `pluralbench_measures.agreement.share_of`. Without a share the
-            result is "none".
-        decimals: Number of decimals of the share.
-        of: Add the number of cases.
-    """
+    """Format a share of `pluralbench_measures.agreement.share_of` in percent: "75% [69, 80] of 248", or "none"."""
     if share["share"] is None:
         return "none"
     bounds = "" if share["low"] is None else f" [{100 * share['low']:.0f}, {100 * share['high']:.0f}]"

@@ -23,11 +23,7 @@ def directory_contents(directory: Path) -> tuple[list[str], list[str]]:
 
 
 def existing_file(directory: Path, path: str) -> Path:
-    """Return a file of a release directory.
-
-    Raises:
-        ReleaseError: The path does not exist, or is a link or a folder.
-    """
+    """Return a file of a release directory. Raises `ReleaseError` if it does not exist, or is a link or a folder."""
     file = directory / path
     if file.is_symlink():
         raise ReleaseError(f"{file} is a link; replace it with the file itself.")
@@ -37,15 +33,7 @@ def existing_file(directory: Path, path: str) -> Path:
 
 
 def read_text(file: Path, name: str | None = None) -> str:
-    """Read the text of a manifest, card or list of digests.
-
-    Args:
-        file: The file.
-        name: Name of the file in errors. Default: its path.
-
-    Raises:
-        ReleaseError: The file is not UTF-8.
-    """
+    """Read the text of a manifest, card or list of digests. Raises `ReleaseError` for one that is not UTF-8."""
     try:
         return file.read_bytes().decode()
     except UnicodeDecodeError as error:

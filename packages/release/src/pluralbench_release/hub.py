@@ -25,14 +25,7 @@ OFFLINE_FIX = "use a local copy, or try again online"
 
 @dataclass(frozen=True)
 class Repository:
-    """A dataset at a commit.
-
-    Attributes:
-        repo: ORG/NAME.
-        commit: Commit id.
-        card: YAML of its card.
-        configs: Names of its configs.
-    """
+    """A dataset, `ORG/NAME`, at a commit, with the YAML of its card and the names of its configs."""
 
     repo: str
     commit: str
@@ -44,11 +37,7 @@ class Repository:
 
 
 def commit_of(repo: str, revision: str | None) -> str:
-    """Look up the current commit of a revision of a Hub dataset.
-
-    Args:
-        repo: ORG/NAME.
-        revision: Branch, tag or beginning of a commit. None: the main branch.
+    """Look up the current commit of a branch, a tag or the beginning of a commit; None is the main branch.
 
     Raises:
         TablesError: The dataset or the revision does not exist, or the Hub cannot be reached or serves another commit.
@@ -126,7 +115,6 @@ def _builder(repository: Repository, config: str) -> "DatasetBuilder":
 
 
 def _card(repo: str, commit: str) -> "CardData":
-    """The YAML of a dataset card."""
     from huggingface_hub import CardData
 
     card = file_at(repo, commit, CARD)
@@ -177,10 +165,7 @@ def _tags(repo: str) -> str:
 def translate_read_errors(repo: str, revision: str | None, template: str = "") -> Iterator[None]:
     """Convert the errors of the Hub's clients to `TablesError`.
 
-    Args:
-        repo: ORG/NAME.
-        revision: Revision that is read.
-        template: Message for other errors, with `{}` for the reason. Default: the revision cannot be loaded.
+    `template` is the message for other errors, with `{}` for the reason. Default: the revision cannot be loaded.
     """
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 

@@ -20,13 +20,7 @@ LONGEST_SECRET = 2**16  # bytes by which chunks overlap
 def leaks(directory: Path, files: Sequence[str], recipe: Mapping[str, Any]) -> list[str]:
     """Search files for secrets of this environment (`pluralbench_runs.secrets`), also in compressed Parquet.
 
-    Args:
-        directory: Release directory.
-        files: Paths of the files to search.
-        recipe: Recipe, whose `api_key_env` keys name further variables.
-
-    Returns:
-        One sentence per file that contains a secret.
+    The keys `api_key_env` of the recipe name further variables. Returns one sentence per file that contains a secret.
     """
     names = {text for path, text in leaves(recipe) if path[-1:] == (KEY_VARIABLE,) and isinstance(text, str)}
     variables = sorted(names)
@@ -57,7 +51,6 @@ def _texts(directory: Path, path: str) -> Iterator[str]:
 
 
 def _strings(column: pl.Series) -> Iterator[str]:
-    """Yield the strings of a column, also nested ones, joined by line breaks."""
     kind = column.dtype
     if isinstance(kind, pl.List | pl.Array):
         yield from _strings(column.explode())

@@ -29,9 +29,6 @@ def license_yaml(sources: Iterable[Source]) -> dict[str, Any]:
 
     A license that the Hub does not know is `other`, with its name in `license_name`. `license_link` is the deed of a
     Creative Commons license, or the Hub's page of the source that states the license; it is absent for other files.
-
-    Args:
-        sources: Sources of the rows.
     """
     known: set[str] = set()
     others: dict[str, str | None] = {}

@@ -35,22 +35,14 @@ def markdown_code(text: str) -> str:
 
 @dataclass(frozen=True)
 class Part:
-    """A second-level heading with the text below it.
-
-    Attributes:
-        title: The heading; None for the text above the first one.
-        text: The unchanged text, including the heading.
-    """
+    """A second-level heading with the text below it, including the heading; None for the text above the first one."""
 
     title: str | None
     text: str
 
 
 def parts(text: str) -> list[Part]:
-    """Split a text before each second-level heading that is not in a code block.
-
-    The texts of the parts join to the original text.
-    """
+    """Split a text before each second-level heading that is not in a code block. The parts join to the text."""
     lines = LINES.split(text)
     from markdown_it import MarkdownIt
 

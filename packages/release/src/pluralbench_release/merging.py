@@ -29,11 +29,7 @@ def merge_cards(card: str, current: str | None, published: str | None) -> str:
     """Merge the card of a release with the handwritten parts of the card on the Hub.
 
     Handwritten sections of the release's own card are kept too, unless the Hub has a section with the same heading.
-
-    Args:
-        card: Card of the release.
-        current: Current card on the Hub; None if there is none.
-        published: Card of the last published version; None before the first one.
+    `published` is the card of the last published version; None before the first one.
 
     Raises:
         ReleaseError: The YAML of a card cannot be read.

@@ -145,7 +145,7 @@ def publish(
 def _plan_version(
     directory: Path, remote: Remote, manifest: Manifest, wanted: Version | None, last: Version | None
 ) -> tuple[Version, list[str]]:
-    """The version and its changelog. Raises `ReleaseError` if the wanted version is too low for the changes."""
+    """The version and its changelog."""
     if last is None:
         version = wanted or parse_version(manifest.version)
         if version is None:
@@ -204,16 +204,7 @@ def _publish(
 def _prepare(
     directory: Path, remote: Remote, version: Version, current: str | None, published: str | None, changelog: str
 ) -> _Prepared:
-    """Prepare the files of a version.
-
-    Args:
-        directory: Release directory.
-        remote: The repository.
-        version: The version.
-        current: Current card on the Hub.
-        published: Card of the last version.
-        changelog: Text of the new changelog.
-    """
+    """Prepare the files of a version, from the `current` card on the Hub and that of the last version."""
     card = as_published((directory / CARD).read_text(encoding="utf-8"), remote.name, str(version))
     changed = {CARD: merge_cards(card, current, published).encode(), CHANGELOG: changelog.encode()}
     old = read_manifest(directory)
@@ -235,12 +226,10 @@ def _as_published(directory: Path, remote: Remote, version: Version) -> _Prepare
 
 
 def _digest_at(remote: Remote, version: Version) -> str:
-    """The release digest of a published version."""
     return hashlib.sha256((text_at(remote, version.tag, SUMS) or "").encode()).hexdigest()
 
 
 def _release_files_at(remote: Remote, head: Head) -> list[str]:
-    """The files of the release on the main branch; empty if it has none."""
     text = text_at(remote, head.commit, MANIFEST)
     return [] if text is None else [*release_files(parse_manifest(text, f"{MANIFEST} of {remote.name}")), SUMS]
 

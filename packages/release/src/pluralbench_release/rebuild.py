@@ -24,13 +24,7 @@ BUILDERS = "pluralbench.builders"
 
 @dataclass(frozen=True)
 class Rebuild:
-    """The plan of a rebuild.
-
-    Attributes:
-        recorded: Builder of the release.
-        installed: Version of the installed builder, which runs.
-        entry: Entry point of the installed builder.
-    """
+    """The plan of a rebuild: the recorded builder, and the version and entry point of the installed one, which runs."""
 
     recorded: BuilderEntry
     installed: str
@@ -54,15 +48,9 @@ def rebuild_of(directory: Path) -> Rebuild:
 
 
 def rebuild(directory: Path, out: Path, *, sources: Sequence[str] = ()) -> list[TableDiff]:
-    """Rebuild a release without asking a model, and compare the result with it.
+    """Rebuild a release without asking a model, and compare the result with it, table by table.
 
-    Args:
-        directory: Release directory.
-        out: Directory for the rebuilt release.
-        sources: Current locations of the sources, in the order of the manifest. Default: as in the recipe.
-
-    Returns:
-        The differences of each table.
+    `sources` has the current locations of the sources, in the order of the manifest. Default: as in the recipe.
 
     Raises:
         ReleaseError: See `rebuild_of`; or a source is not at its location in the recipe.
@@ -101,6 +89,5 @@ def _check_inputs(directory: Path, manifest: Manifest) -> None:
 
 
 def _has_moved(source: Source) -> bool:
-    """Whether a source consists of local files that are not at the location in the manifest."""
     path = source.location.rpartition(":")[2]
     return source.revision is None and source.location != "sample" and not os.path.lexists(path)

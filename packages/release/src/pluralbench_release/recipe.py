@@ -47,10 +47,7 @@ R = TypeVar("R", bound=ReleaseRecipe)
 def read_release_recipe(model: type[R], release: Path, overrides: Mapping[str, object] | None = None) -> R:
     """Read the recipe that a release was built from, also where an earlier version wrote it.
 
-    Args:
-        model: The class of the recipe.
-        release: The directory of the release.
-        overrides: Values by dotted key that replace the recipe's.
+    `overrides` are values by dotted key that replace the recipe's.
 
     Raises:
         RecipeError: The release has no recipe of this class.

@@ -40,13 +40,7 @@ def _normalized_words(text: str) -> list[str]:
 
 
 class Words(NamedTuple):
-    """The words of texts.
-
-    Attributes:
-        vocabulary: The distinct words.
-        numbers: Place in the vocabulary of each word, text after text.
-        sizes: Number of words of each text.
-    """
+    """The words of texts: the distinct ones, the place of each word among these, text after text, and words by text."""
 
     vocabulary: Sequence[str]
     numbers: Numbers
@@ -104,13 +98,7 @@ def _stop_words() -> frozenset[str]:
 def overlaps(words: Words, references: range, *sides: range) -> list[list[float]]:
     """Compute the shares of the content words of references that texts repeat; 0 for a reference without any.
 
-    Args:
-        words: Words of all texts.
-        references: Places of the references among the texts.
-        *sides: Places of texts, one for each reference.
-
-    Returns:
-        The shares of each side.
+    `references` and `sides` are places of texts in `words`. Returns the shares of each side.
     """
     content = _split_further(words, content_words)
     own, *others = (_distinct(select_texts(content, texts)) for texts in (references, *sides))
@@ -140,9 +128,7 @@ def nearly_equal(first: str, second: str) -> bool:
 def near_duplicates(texts: Sequence[str], owners: Sequence[str] | None = None) -> int:
     """Count the pairs of texts that share about four fifths of their three-word sequences (MinHash, fixed seed).
 
-    Args:
-        texts: The texts.
-        owners: Owner of each text; pairs of one owner's texts do not count. Default: each text has its own.
+    Pairs of texts of one owner do not count. Default: each text has its own.
     """
     return count_near(split_words(texts), owners)
 
@@ -170,7 +156,6 @@ def _pairs(total: int) -> int:
 
 
 def _pairs_across_owners(first: Counter[str], second: Counter[str]) -> int:
-    """The number of pairs of one text of each group with different owners."""
     same = sum(number * second[owner] for owner, number in first.items())
     return first.total() * second.total() - same
 
@@ -180,13 +165,8 @@ def near_texts(
 ) -> list[list[int]]:
     """List for each text the indices of its near-duplicates in `others` (see `near_duplicates`).
 
-    Texts without words have none.
-
-    Args:
-        texts: The texts.
-        others: Texts to compare them with.
-        bands: Number of bands of MinHash and of rows per band. More bands of fewer rows find less similar texts too.
-        seed: Seed of the permutations.
+    Texts without words have none. `bands` has the number of bands of MinHash and of rows per band; more bands of fewer
+    rows find less similar texts too.
     """
     words = split_words(texts)
     matches = _matches(_band_keys(words, bands, seed), _band_keys(split_words(others), bands, seed))

@@ -21,15 +21,7 @@ def print_summary(
     notes: Sequence[str] = (),
     next_commands: Sequence[str] = (),
 ) -> None:
-    """Print a summary of a release: tables, digests, figures, notes and suggested commands.
-
-    Args:
-        console: Console to print on.
-        built: The release.
-        figures: Small frames of strings, by title.
-        notes: Further lines.
-        next_commands: Shell commands to suggest in addition to those for every release.
-    """
+    """Print a summary of a release: tables, digests, figures by title, notes and suggested commands."""
     target, manifest = built.directory, built.manifest
     console.print(
         f"\n{target}: {manifest.name} {manifest.version}, {plural(manifest.ledger.calls, 'recorded call')}, "

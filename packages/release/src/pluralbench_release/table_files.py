@@ -34,14 +34,9 @@ def stem_of(path: Path) -> str:
 
 
 def find_tables(directory: Path, split: str) -> dict[str, dict[str, list[Path]]]:
-    """Map the table files of a directory to configs and splits.
+    """Map the table files of a directory, at any depth, to configs and splits; without `provenance` and hidden folders.
 
-    Args:
-        directory: Directory to search at any depth, without `provenance` and hidden folders.
-        split: Split of the caller, which is recognized even if it is not one of `SPLITS`.
-
-    Returns:
-        Files by config and split, sorted by name.
+    `split` is recognized even if it is not one of `SPLITS`. Files are sorted by name.
 
     Raises:
         TablesError: The directory has more than `MAX_FILES` files.
@@ -62,7 +57,6 @@ def find_tables(directory: Path, split: str) -> dict[str, dict[str, list[Path]]]
 
 
 def _config_and_split(folders: Sequence[str], stem: str, split: str) -> tuple[str, str]:
-    """The config and the split of a file, from its folders and its name without the suffix."""
     if folders:
         config = "default" if folders == ["data"] else folders[-1]
         return config, split if _is_of(stem, split) else stem.partition("-")[0]
@@ -101,12 +95,7 @@ def check_parts(files: Sequence[Path], config: str, split: str, directory: Path)
 def read_files(
     paths: Sequence[Path], dialect: Dialect = SPREADSHEET, needed: Callable[[str], object] | None = None
 ) -> pl.DataFrame:
-    """Read files with the same suffix and columns in sequence.
-
-    Args:
-        paths: The files.
-        dialect: Dialect of CSV and TSV.
-        needed: Whether a column is needed; see `read_parquet` and `frame_from_rows`.
+    """Read files with the same suffix and columns in sequence; for `needed` see `read_parquet` and `frame_from_rows`.
 
     Raises:
         TablesError: A file cannot be read, or the columns or types of the files differ.
@@ -141,11 +130,7 @@ def read_files(
 
 
 def concat_tables(parts: Mapping[str, pl.DataFrame], where: str) -> pl.DataFrame:
-    """Concatenate splits or configs; columns that one of them lacks become null.
-
-    Args:
-        parts: Rows by split or config.
-        where: Location in errors.
+    """Concatenate splits or configs by name; columns that one of them lacks become null.
 
     Raises:
         TablesError: They have columns of different types.

@@ -139,10 +139,7 @@ def read_tables(
 
 
 def manifest_at(location: str) -> Manifest | None:
-    """Read the manifest of the release at a location of `read_tables`, or of the release that contains it.
-
-    Returns:
-        The manifest; None if the location does not belong to a release.
+    """Read the manifest of the release at, or around, a location of `read_tables`; None if it does not belong to one.
 
     Raises:
         ReleaseError: The manifest is damaged.
@@ -229,7 +226,6 @@ def _read_directory(
 
 
 def _select_split(splits: dict[str, list[Path]], split: str) -> dict[str, list[Path]]:
-    """The files of a split, or of all splits, in reading order."""
     if split in splits or split != ALL:
         return {split: splits[split]} if split in splits else {}
     order = [*(name for name in SPLITS if name in splits), *sorted(splits.keys() - set(SPLITS))]
@@ -251,7 +247,6 @@ def _read_file(path: Path, location: str, configs: Sequence[str] | None, read: C
 
 
 def _select_configs(available: Iterable[str], wanted: Sequence[str] | None, location: str) -> list[str]:
-    """The configs to read, in the order of the source."""
     names = list(available)
     for config in wanted or []:
         if config not in names:

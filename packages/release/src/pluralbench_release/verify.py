@@ -36,11 +36,7 @@ def verify(directory: Path, *, digest: str | None = None) -> list[str]:
     Checks the bytes of each file by `SHA256SUMS` and the manifest; missing files, foreign files (except those of git
     and the Hub's client, see `files.IGNORED`) and links; row counts, schemas and content digests (with the first
     differing row); the calls that rows name; the recipe, the card and `eval.yaml` against the manifest; and secrets of
-    this environment.
-
-    Args:
-        directory: Release directory.
-        digest: Required release digest, 64 hexadecimal digits. Default: any.
+    this environment. `digest` is a required release digest.
 
     Returns:
         One sentence per problem; an empty list if there is none.
@@ -87,7 +83,6 @@ def verify(directory: Path, *, digest: str | None = None) -> list[str]:
 
 
 def _provenance_problems(directory: Path, manifest: Manifest, mismatches: Mapping[str, str]) -> list[str]:
-    """Problems of the files that are not tables."""
     tables = {table.path for table in manifest.tables}
     problems = [
         f"{path} does not match {records}." for path, records in mismatches.items() if records and path not in tables
@@ -103,7 +98,6 @@ def _provenance_problems(directory: Path, manifest: Manifest, mismatches: Mappin
 
 
 def _read_recipe(directory: Path) -> object:
-    """The recipe; None if it is not TOML."""
     try:
         return parse_toml(read_text(directory / RECIPE))
     except (ReleaseError, ValueError):
@@ -111,7 +105,6 @@ def _read_recipe(directory: Path) -> object:
 
 
 def _ledger_keys(directory: Path, manifest: Manifest) -> set[str]:
-    """The keys of the recorded calls. Raises `ReleaseError` for an invalid ledger or another number of calls."""
     keys: set[str] = set()
     calls = 0
     try:
@@ -128,14 +121,7 @@ def _ledger_keys(directory: Path, manifest: Manifest) -> set[str]:
 
 
 def _table_problems(directory: Path, entry: TableEntry, ledger: set[str] | None, mismatch: str) -> list[str]:
-    """Problems of one table.
-
-    Args:
-        directory: Release directory.
-        entry: The table in the manifest.
-        ledger: Keys of the recorded calls; None if the ledger is damaged.
-        mismatch: The records that have other digests of the file, joined by "and".
-    """
+    """Problems of one table. `mismatch`: the records that have other digests of the file, joined by "and"."""
     try:
         frame = read_rows(directory / entry.path, entry.path)
         content, rows = digests(frame)

@@ -85,13 +85,7 @@ def change_lines(differences: Sequence[TableDiff], before: Version) -> list[str]
 
 
 def with_entry(changelog: str | None, version: Version, lines: Sequence[str]) -> str:
-    """Put the entry of a version on top of a changelog, replacing an older entry of the same version.
-
-    Args:
-        changelog: Text of the changelog; None if there is none.
-        version: The version.
-        lines: Lines of the entry.
-    """
+    """Put the entry of a version on top of a changelog, replacing an older entry of the same version."""
     _, *entries = parts(changelog or TITLE)
     others = "".join(f"{entry.text.rstrip()}\n\n" for entry in entries if entry.title != str(version))
     items = "".join(f"- {line}\n" for line in lines)

@@ -41,12 +41,7 @@ FILES = (RECIPE, LEDGER, STATISTICS, ROW_DIGESTS)
 
 @dataclass(frozen=True)
 class Builder:
-    """The builder of a release.
-
-    Attributes:
-        name: Entry point (group `pluralbench.builders`) of the function that rebuilds a release.
-        distribution: Distribution that installs it.
-    """
+    """The builder of a release, by its entry point (group `pluralbench.builders`) and its distribution."""
 
     name: str
     distribution: str
@@ -82,23 +77,14 @@ def write(
     ledger: Path,
     load_name: str | None = None,
 ) -> Manifest:
-    """Write a release.
+    """Write a release to an empty directory, with a copy of the Parquet file of its calls, and return its manifest.
 
-    Args:
-        directory: An empty directory.
-        contents: Contents of the release.
-        recipe: Recipe of the release.
-        builder: Builder of the release.
-        ledger: Parquet file of the recorded calls that the rows depend on, which is copied.
-        load_name: Name by which the card's example loads the release. Default: the name of the directory.
-
-    Returns:
-        The manifest of the release.
+    The card's example loads the release by `load_name`. Default: the name of the directory.
 
     Raises:
         pluralbench_schemas.TableError: Rows break their schema.
-        ReleaseError: There are no tables, two tables or files have the same path, or two scored tables have one
-            config or the name of the overall number.
+        ReleaseError: There are no tables, two tables or files have the same path, or two scored tables have one config
+            or the name of the overall number.
         pluralbench_runs.UserError: The name of a config, split, record or file cannot be part of a path.
     """
     recorded = {f"provenance/{name}.parquet": frame for name, frame in contents.records.items()}

@@ -17,12 +17,7 @@ MAJORITY = "majority"
 
 
 def agreement(answers: pl.DataFrame, scale: Sequence[object], *, cluster: str = "item") -> dict[str, Any]:
-    """Measure the agreement of annotators. Outcomes of discussions are left out.
-
-    Args:
-        answers: The answers.
-        scale: All possible answers, in order.
-        cluster: Column of the clusters for intervals.
+    """Measure the agreement of annotators on a scale of all possible answers, in order, without those of discussions.
 
     Returns:
         Plain JSON values. `pairs`: `units` that more than one annotator answered, `compared` pairs of answers, those
@@ -58,11 +53,7 @@ def answer_pairs(answers: pl.DataFrame) -> pl.DataFrame:
 
 
 def consensus(answers: pl.DataFrame, known: pl.DataFrame | None = None) -> pl.DataFrame:
-    """Determine one answer to each question.
-
-    Args:
-        answers: The answers.
-        known: Known answers, without `annotator`. Default: none.
+    """Determine one answer to each question. `known` has known answers, without `annotator`.
 
     Returns:
         The key columns, `annotators` (their number), `agreed`, `by` and `answer`. `by` is `one annotator`; `agreement`,
@@ -97,12 +88,10 @@ def consensus(answers: pl.DataFrame, known: pl.DataFrame | None = None) -> pl.Da
 
 
 def consensus_counts(outcomes: pl.DataFrame) -> dict[str, Any]:
-    """Count the outcomes of `consensus` for questions that more than one annotator answered.
+    """Count the outcomes of `consensus` for questions that more than one annotator answered, as plain JSON values.
 
-    Returns:
-        Plain JSON values. `double_marked` is the number of these questions, `agreed` a share with its interval,
-        `differed` the number of the others. These were decided by `discussion`, a `known answer` or a `majority`, or
-        are `open`.
+    `double_marked` is the number of these questions, `agreed` a share with its interval, `differed` the number of the
+    others. These were decided by `discussion`, a `known answer` or a `majority`, or are `open`.
     """
     multiple = outcomes.filter(pl.col("annotators") > 1)
     differed = multiple.filter(~pl.col("agreed"))
@@ -116,11 +105,9 @@ def consensus_counts(outcomes: pl.DataFrame) -> dict[str, Any]:
 
 
 def majority(answers: pl.DataFrame) -> pl.DataFrame:
-    """Determine the most frequent answer to each question.
+    """Determine the most frequent answer to each question, null if two have the same number of votes.
 
-    Returns:
-        The key columns, `annotators` (their number), `votes` (for the answer) and `answer`, which is null if two
-        answers have the same number of votes.
+    Returns the key columns, `annotators` (their number), `votes` (for the answer) and `answer`.
     """
     keys = _keys(answers)
     votes = first_answers(answers).group_by([*keys, "answer"], maintain_order=True).len("votes")
@@ -140,11 +127,6 @@ def majority(answers: pl.DataFrame) -> pl.DataFrame:
 def share_over(frame: pl.DataFrame, cluster: str | Sequence[str], hit: pl.Expr) -> dict[str, Any]:
     """Compute the share of rows for which `hit` is true.
 
-    Args:
-        frame: The rows.
-        cluster: Column or columns of the clusters for the interval.
-        hit: A boolean expression.
-
     Returns:
         `count`, `of`, `share`, and `low` and `high`, its 95 % interval over clusters.
     """
@@ -154,13 +136,7 @@ def share_over(frame: pl.DataFrame, cluster: str | Sequence[str], hit: pl.Expr) 
 
 
 def annotator_shares(frame: pl.DataFrame, hit: pl.Expr, names: Iterable[str]) -> dict[str, Any]:
-    """Compute each annotator's share of the rows for which `hit` is true, with Wilson's 95 % interval.
-
-    Args:
-        frame: The rows, with an `annotator`.
-        hit: A boolean expression.
-        names: The annotators.
-    """
+    """Compute each annotator's share of the rows for which `hit` is true, with Wilson's 95 % interval."""
     counts = frame.group_by("annotator").agg(hit.sum().alias("hits"), of=pl.len())
     by_name = {name: (hits, of) for name, hits, of in counts.iter_rows()}
     return {name: share_of(*by_name.get(name, (0, 0))) for name in names}

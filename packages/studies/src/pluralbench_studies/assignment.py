@@ -113,11 +113,7 @@ def check_annotators(annotators: Sequence[str]) -> list[str]:
 def draw(ids: Collection[Id], count: int, seed: int, *names: str) -> list[Id]:
     """Draw `count` of the ids, or all, in random order. More ids or a larger count change no other draw.
 
-    Args:
-        ids: The ids.
-        count: Maximum number of ids to draw.
-        seed: Seed of the draw.
-        *names: Purpose of the draw, such as "overlap"; each purpose has its own draws.
+    `names` are the purpose of the draw, such as "overlap"; each purpose has its own draws.
     """
     return sorted(ids, key=lambda one: (rng_for(seed, *names, one).random(), one))[:count]
 
@@ -130,8 +126,6 @@ def draw_rows(frame: pl.DataFrame, limit: int | None, seed: int, *names: str) ->
 
 @dataclass
 class _Assignments:
-    """The kind of each assigned (item, annotator), and the number of items of each annotator."""
-
     load: dict[str, int]
     seed: int
     kinds: dict[tuple[str, str], str] = field(default_factory=dict)

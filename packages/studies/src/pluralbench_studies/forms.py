@@ -31,11 +31,7 @@ class Question:
     parse: Callable[[str], str] | None = None
 
     def answer(self, text: str) -> str:
-        """Return the normalized answer: the option that a text stands for, ignoring width and case.
-
-        Raises:
-            ValueError: If the text is not an answer.
-        """
+        """Return the normalized answer: the option of a text, ignoring width and case. Raises `ValueError`."""
         if self.parse is not None:
             return self.parse(text)
         if not self.options:
@@ -79,14 +75,7 @@ def score(name: str, low: int, high: int, *, title: str = "", about: str | None 
 
 
 def preference(name: str, first: str, second: str, *, title: str = "") -> Question:
-    """Return a question that is answered by 1, 2, or s for neither.
-
-    Args:
-        name: Name of the question.
-        first: What annotators call the first alternative.
-        second: What annotators call the second alternative.
-        title: The text that annotators see.
-    """
+    """Return a question that is answered by 1, 2, or s for neither, by what annotators call the two alternatives."""
     options = {"1": f"{first} is better", "2": f"{second} is better", "s": "both are alike"}
     return Question(name, title, options)
 
@@ -94,9 +83,7 @@ def preference(name: str, first: str, second: str, *, title: str = "") -> Questi
 def split_by_annotator(shown: pl.DataFrame, form: Form) -> dict[str, pl.DataFrame]:
     """Split rows by annotator, and put each annotator's rows into an order that reveals nothing about the items.
 
-    Args:
-        shown: `form.item`, `annotator` and the fields, a row for each assigned item.
-        form: The form.
+    `shown` has `form.item`, `annotator` and the fields, a row for each assigned item.
 
     Raises:
         StudyError: If a column is missing.

@@ -21,10 +21,7 @@ ASSIGNED_TO = "assigned_to"
 
 
 def label_studio_config(form: Form) -> str:
-    """Return the labeling configuration of a form, as XML.
-
-    Its controls have the names of the questions, and its variables are `$FIELD`.
-    """
+    """Return the labeling configuration of a form, as XML: controls by the names of questions, variables `$FIELD`."""
     view = ET.Element("View")
     for name, title in form.fields.items():
         ET.SubElement(view, "Header", value=title)
@@ -58,15 +55,8 @@ def _add_control(view: ET.Element, question: Question, of: str) -> None:
 def write_label_studio(folder: Path, shown: pl.DataFrame, form: Form) -> list[Path]:
     """Write `label_config.xml`, `tasks.json` with all tasks, and NAME.json with the tasks of each annotator.
 
-    The data of a task are `form.item`, `annotator` (as `assigned_to`) and the fields.
-
-    Args:
-        folder: The folder to write to.
-        shown: `form.item`, `annotator` and the fields, a row for each assigned item.
-        form: The form.
-
-    Returns:
-        The paths.
+    The data of a task are `form.item`, `annotator` (as `assigned_to`) and the fields; for `shown` see
+    `split_by_annotator`.
 
     Raises:
         StudyError: If one of the files exists.
@@ -82,10 +72,6 @@ def write_label_studio(folder: Path, shown: pl.DataFrame, form: Form) -> list[Pa
 
 def export_rows(path: Path, item: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the annotations of an export in the format JSON or JSON-MIN, without skipped ones (`was_cancelled`).
-
-    Args:
-        path: The export.
-        item: Name of the field with the ids.
 
     Yields:
         The place in the file, for errors, and a row with `item`, `assigned_to`, `annotator` (the account, which may be

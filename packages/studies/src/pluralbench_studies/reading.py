@@ -35,13 +35,9 @@ Problem = tuple[str, str, str, str]
 
 @dataclass(frozen=True)
 class Answers:
-    """Answers of a study, and problems with them.
+    """Answers of a study (`ANSWERS`), and problems with them (`PROBLEMS`, of `KINDS`).
 
     Both frames are in the order of the assignment and of annotators; problems are sorted by kind first.
-
-    Attributes:
-        answers: Columns of `ANSWERS`, a row for each answer.
-        problems: Columns of `PROBLEMS`, with the kinds of `KINDS`.
     """
 
     answers: pl.DataFrame
@@ -117,24 +113,13 @@ def sort_by_item(frame: pl.DataFrame, assigned: pl.DataFrame) -> pl.DataFrame:
 
 
 def problem_frame(problems: Iterable[Problem], kinds: Sequence[str], assigned: pl.DataFrame) -> pl.DataFrame:
-    """Return problems as a frame with the columns of `PROBLEMS`, sorted by kind, then as `sort_by_item` sorts.
-
-    Args:
-        problems: The problems.
-        kinds: All kinds, in order.
-        assigned: The assignment.
-    """
+    """Return problems as a frame with the columns of `PROBLEMS`, sorted by kind, then as `sort_by_item` sorts."""
     frame = sort_by_item(pl.DataFrame(sorted(problems), schema=PROBLEMS, orient="row"), assigned)
     return frame.sort(pl.col("kind").cast(pl.Enum(kinds)), maintain_order=True)
 
 
 def check_cells(problems: Sequence[str], error: type[UserError] = StudyError) -> None:
-    """Raise an error with a line for each cell that cannot be read, as many as an error shows, and the number of all.
-
-    Args:
-        problems: A sentence for each cell.
-        error: Class of the error.
-    """
+    """Raise an error with a line for each unreadable cell, as many as an error shows, and the number of all."""
     if problems:
         lengths = accumulate(len(problem) + 1 for problem in problems)
         shown = max(1, sum(length < HEAD for length in lengths))

@@ -13,15 +13,7 @@ from pluralbench_studies.forms import Form, split_by_annotator
 
 
 def write_sheets(folder: Path, shown: pl.DataFrame, form: Form) -> list[Path]:
-    """Write a sheet NAME.csv for each annotator.
-
-    Args:
-        folder: The folder to write to.
-        shown: `form.item`, `annotator` and the fields, a row for each assigned item.
-        form: The form.
-
-    Returns:
-        The paths.
+    """Write a sheet NAME.csv for each annotator; for `shown` see `split_by_annotator`.
 
     Raises:
         StudyError: If one of the files exists.

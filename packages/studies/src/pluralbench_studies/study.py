@@ -36,13 +36,9 @@ R = TypeVar("R", bound=StudyRecipe)
 
 @dataclass(frozen=True)
 class Study(Generic[R]):
-    """A study that was written to a folder.
+    """A study that was written to a folder, with its assignment (columns of `ASSIGNED`).
 
-    Attributes:
-        folder: Its folder.
-        settings: Its settings.
-        assigned: Assignment of items to annotators (columns of `ASSIGNED`).
-        key: What each item stands for: `item` and further columns, all as text.
+    `key` says what each item stands for: `item` and further columns, all as text.
     """
 
     folder: Path
@@ -52,13 +48,7 @@ class Study(Generic[R]):
 
 
 def item_ids(frame: pl.DataFrame, columns: Sequence[str], *secret: Any) -> pl.DataFrame:
-    """Add the column `item`: ids that do not reveal what an item is and are unique to a study.
-
-    Args:
-        frame: The items.
-        columns: Columns that together identify an item.
-        *secret: Seed and digest of the study.
-    """
+    """Add the column `item`: ids that do not reveal what an item is, unique to a study by its seed and digest."""
     ids = [digest([*secret, *row])[:12] for row in frame.select(columns).iter_rows()]
     return frame.with_columns(item=pl.Series(ids, dtype=pl.String))
 
@@ -126,15 +116,8 @@ def read_study(
 ) -> tuple[Study[R], Answers]:
     """Read the study that `write_study` wrote to a folder, and its answers (see `read_answers`).
 
-    Args:
-        folder: The folder.
-        settings: Class of the study's settings.
-        form: The form.
-        files: The returned files. None or empty: the sheets in the study's folder.
-        options: How the files name the annotators.
-
-    Returns:
-        The study; and the answers, without problems of kind `missing`: see `annotator_progress`.
+    Without `files` the sheets in the study's folder are read. Problems of kind `missing` are not among those of the
+    answers: see `annotator_progress`.
 
     Raises:
         StudyError: If the folder has no study, its key has been changed (reordered rows are no change), a file cannot
@@ -170,10 +153,7 @@ def _digest(key: pl.DataFrame) -> str:
 
 
 def annotator_progress(assigned: pl.DataFrame, answers: pl.DataFrame) -> pl.DataFrame:
-    """Return each `annotator`, the number of items `given`, and how many of these are `answered`.
-
-    Answers to items that were given to others are problems (`Answers.problems`).
-    """
+    """Return each `annotator`, the number of items `given`, and how many of these are `answered`."""
     own = first_answers(answers).join(assigned, on=["item", "annotator"], how="semi")
     done = own.group_by("annotator").agg(answered=pl.col("item").n_unique())
     given = assigned.group_by("annotator").agg(given=pl.len())
