@@ -85,7 +85,8 @@ def talker(_quiet_torch: None, tmp_path_factory: pytest.TempPathFactory) -> str:
 @pytest.fixture(scope="session")
 def world(_quiet_torch: None) -> Path:
     """A folder with a study of four reward models, in `small.toml`, and what it wrote, in `study`."""
-    from pluralbench.studying import study
+    from pluralbench.downstream.study import study
+    from pluralbench.reports.sections import write_study_page
     from reward_models import save_classifier
     from small_world import people_file, save_talker, study_values, write_study
 
@@ -97,7 +98,7 @@ def world(_quiet_torch: None) -> Path:
         }
         data, more = (people_file(folder / f"{seed}.jsonl", 6, seed=seed) for seed in (0, 1))
         values = study_values(save_talker(folder / "policy"), rewards, data, more)
-        study(write_study(folder / "small.toml", values), out=folder / "study")
+        write_study_page(study(write_study(folder / "small.toml", values), out=folder / "study"))
 
     return made_once("world", make)
 

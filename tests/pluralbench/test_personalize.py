@@ -11,10 +11,12 @@ import pytest
 import verbs
 from made_personalize import user_rows, users_folder
 from pluralbench import DataConfig, check_submission, personalize
+from pluralbench.commands.printing import print_personalized
 from pluralbench.config import PersonalConfig, PersonalizeConfig
 from pluralbench.leaderboard.rescoring import Rescoring
 from pluralbench.personalizing import run as steps
 from pluralbench.personalizing.users import load_users
+from pluralbench.reports.sections import markdown_page, personalized_section
 from pluralbench.results import Personalized
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder
@@ -133,13 +135,14 @@ def test_both_contrasts_of_the_paper_come_from_one_run(language_models: Folders,
         assert gain.value == pytest.approx(shares["with"] - shares[first])
         tested = done.estimate("p_holm", set="new", method="bt", condition=f"with-{first}").value
         assert (tested is None) == (gain.low is None), "two users"
-    page = (done.path / "report.md").read_text(encoding="utf-8")
+    page = markdown_page(personalized_section(done))
     assert "New users, user summary against posts alone" in page
     assert "w/: the model gets posts of the user (Bradley-Terry, SynthesizeMe), plus a summary of the user." in page
     assert "w/ against w/o (appendix A.3) and w/ against posts (appendix B" in page
 
 
 def test_the_directory_has_a_page_with_figures_and_vectors(done: Personalized) -> None:
+    print_personalized(done)
     text = (done.path / "report.md").read_text(encoding="utf-8")
     for name in ("user_context_new", "user_context_scored"):
         assert f"](figures/{name}.png)" in text

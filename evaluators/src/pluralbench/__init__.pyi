@@ -6,6 +6,7 @@ from .downstream.correlate import correlate
 from .downstream.optimization import optimize
 from .downstream.reward_functions import as_reward_function
 from .downstream.serve import serve
+from .downstream.study import study
 from .errors import UserError
 from .evaluation.compare import compare
 from .evaluation.export import export
@@ -24,7 +25,6 @@ from .planning.training import train_planner
 from .reports.notebook import html, plot
 from .results.finding import load_results
 from .results.runs import load_run
-from .studying import study
 
 __all__ = [
     "ConnectionConfig",

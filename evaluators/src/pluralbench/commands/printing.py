@@ -116,11 +116,14 @@ def print_optimized(run: "Downstream") -> None:
 
 
 def print_personalized(run: "Personalized") -> None:
-    """Print the results of personalize, and how to score one of the models."""
+    """Write the page of personalize, and print its results and how to score one of the models."""
     from pluralbench.reports.personalize import report_personalized
+    from pluralbench.reports.sections import write_personalized_page
     from pluralbench.results.personalize import PAGE_FILE
     from pluralbench.results.run_files import ITEMS_FILE, METRICS_FILE, RUN_FILE
 
+    if not (run.path / PAGE_FILE).exists():
+        write_personalized_page(run)
     console.print()
     print_report(report_personalized([run]))
     console.print(f"{run.path}: {', '.join([PAGE_FILE, RUN_FILE, METRICS_FILE, ITEMS_FILE])}")

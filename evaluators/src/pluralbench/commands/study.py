@@ -52,10 +52,11 @@ def study(
             typer.echo(line)
         return
     log_status(f"Starting the study {recipe}...")
-    from pluralbench.reports.sections import scores_table, study_findings
-    from pluralbench.studying import study as run_study
+    from pluralbench.downstream.study import study as run_study
+    from pluralbench.reports.sections import scores_table, study_findings, write_study_page
 
     done = run_study(recipe, out=out, fresh=fresh)
+    write_study_page(done)
     print_tables([scores_table(done)])
     for line in study_findings(done):
         console.print(line)

@@ -3,6 +3,7 @@
 Every step writes its own directory atomically. The same call resumes an interrupted study with the missing steps.
 """
 
+import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ import pluralbench_local
 import polars as pl
 from filelock import FileLock, Timeout
 from pluralbench_local import LocalModel
+from pluralbench_measures.bootstrap import Estimate
 from pluralbench_rewards import Message
 from pluralbench_runs import (
     OutputError,
@@ -27,8 +29,9 @@ from pluralbench_runs import (
     read_recipe,
     rng_for,
     write_recipe,
+    write_text,
 )
-from pluralbench_tables import write_jsonl
+from pluralbench_tables import csv_text, write_jsonl
 
 from pluralbench.config import DataConfig, TrainingConfig
 from pluralbench.downstream.best_of_n import best_of_n
@@ -82,22 +85,34 @@ class Study:
     optimized: dict[str, Downstream] = field(default_factory=dict)
     correlations: dict[str, Correlation] = field(default_factory=dict)
 
+    def scores(self, model: str) -> dict[str, Estimate]:
+        """Return the scores of a reward model by benchmark, and its results in `best-of-n` and `optimization`."""
+        scores = {name: runs[model].headline for name, runs in self.runs.items()}
+        if self.best_of_n is not None:
+            most = self.best_of_n.result.sampling.sizes[-1]
+            scores["best-of-n"] = self.best_of_n.estimate("outcome", model=model, k=most)
+        if self.optimized:
+            scores["optimization"] = self.optimized[model].estimate("outcome")
+        return scores
 
-@contextmanager
-def run_study(
-    recipe: str | Path | StudyRecipe, *, out: str | Path | None = None, fresh: bool = False
-) -> Iterator[Study]:
-    """Run the missing steps of a study, and lock its directory until the context ends.
 
-    `pluralbench.study` calls this function and writes the report.
+def study(recipe: str | Path | StudyRecipe, *, out: str | Path | None = None, fresh: bool = False) -> Study:
+    """Run a study: train, score, sample, optimize, judge and correlate.
+
+    Finished steps are kept. Call it again with the same arguments to resume an interrupted study. The command also
+    writes the report, README.md.
 
     Args:
-        recipe: Name of a study of this package, path of a TOML file, or a recipe.
+        recipe: Name of a built-in study (`tiny`, `paper`, `cheems-sets`, `cheems-scaling`, `cheems-models`), a TOML
+            file, or a recipe.
         out: Directory of the study. Default: `studies/NAME`.
         fresh: Start over, and move earlier results to a new directory beside `out`, `OUT.kept-...`.
 
+    Returns:
+        The study with its scores and correlations.
+
     Raises:
-        UserError: The recipe is not valid, the directory is in use or has another recipe, or a step fails.
+        UserError: If the recipe, its data or models, or the directory cannot be used. The message names the fix.
     """
     loaded = recipe if isinstance(recipe, StudyRecipe) else read_study(recipe)
     target = study_folder(recipe, out)
@@ -106,15 +121,28 @@ def run_study(
     with _locked_directory(target, loaded, fresh=fresh):
         for line in lines if missing else ():
             log_status(line)
-        study, steps, every = Study(target, loaded), _StudySteps(target, loaded), study_steps(loaded)
+        done, steps, every = Study(target, loaded), _StudySteps(target, loaded), study_steps(loaded)
         for number, one in enumerate(every, start=1):
             if not one.done(target):
                 log_status(f"Step {number} of {len(every)}: {one}")
             elif one.kind in {"sample", "train"}:
                 continue  # a done step of the other kinds is read
-            steps.run(one, study)
-        study.correlations = dict(_correlations(study))
-        yield study
+            steps.run(one, done)
+        done.correlations = dict(_correlations(done))
+        _write_numbers(done)
+    return done
+
+
+def _write_numbers(done: Study) -> None:
+    rows = [
+        {"model": model.name} | {name: one.value for name, one in done.scores(model.name).items()}
+        for model in done.recipe.models
+    ]
+    write_text(done.path / SCORES_FILE, csv_text(pl.DataFrame(rows, infer_schema_length=None)))
+    if done.correlations:
+        numbers = {name: correlation.as_dict() for name, correlation in done.correlations.items()}
+        text = json.dumps(numbers, indent=2, ensure_ascii=False, allow_nan=False)
+        write_text(done.path / CORRELATIONS_FILE, text + "\n")
 
 
 def study_folder(recipe: str | Path | StudyRecipe, out: str | Path | None) -> Path:
@@ -123,7 +151,7 @@ def study_folder(recipe: str | Path | StudyRecipe, out: str | Path | None) -> Pa
 
 
 def study_ahead(recipe: str | Path, *, out: str | Path | None = None, fresh: bool = False) -> list[str]:
-    """Check the inputs of a study without running it, and return what is ahead, in lines. Arguments as for `run_study`.
+    """Check the inputs of a study without running it, and return what is ahead, in lines. Arguments as for `study`.
 
     Raises:
         UserError: The recipe or an input of a missing step cannot be used.

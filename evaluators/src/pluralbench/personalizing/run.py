@@ -36,14 +36,12 @@ from pluralbench.personalizing.users import (
     select,
     with_context,
 )
-from pluralbench.reports.sections import write_personalized_page
 from pluralbench.results.kinds import numbers_of_run
 from pluralbench.results.personalize import (
     EMBEDDINGS_FOLDER,
     KNOWN,
     MODELS_FOLDER,
     NEW,
-    PAGE_FILE,
     PERSONALIZE_ITEMS,
     SCORED,
     Condition,
@@ -112,8 +110,8 @@ def personalize(
     Follows the ablation of Personalized RewardBench (appendices A.3 and B; the report has the layout of its Table 6).
     Pairs of new users are decided, and the latest pairs of training users with three or more pairs ("known users").
 
-    Writes a run directory with the models, which `score` accepts, decisions, metrics and report.md. Repeat it with the
-    same arguments to resume.
+    Writes a run directory with the models, which `score` accepts, decisions and metrics; the command also writes
+    report.md. Repeat it with the same arguments to resume.
 
     Args:
         backbone: Frozen language model or sentence encoder that computes the embeddings: directory, ORG/NAME on the
@@ -179,10 +177,7 @@ def personalize(
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             _train_and_decide(output, config, source, users, models, embeddings)
-    result: Personalized = load_run(target, PersonalizeRunConfig)
-    if not (target / PAGE_FILE).exists():
-        write_personalized_page(result)
-    return result
+    return load_run(target, PersonalizeRunConfig)
 
 
 def conditions_of(personalizing: PersonalizeConfig) -> tuple[Condition, ...]:

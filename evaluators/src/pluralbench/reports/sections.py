@@ -1,22 +1,19 @@
 """Sections of pages: studies, suites, plans, policies, personalized reward models and correlations."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-import polars as pl
 from pluralbench_local.training_config import TRAINING_FILE
-from pluralbench_measures.bootstrap import Estimate
 from pluralbench_release.markdown import escape_markdown
 from pluralbench_runs import plural, write_text
 from pluralbench_runs.console import clean
-from pluralbench_tables import csv_text, read_json
+from pluralbench_tables import read_json
 
 from pluralbench.downstream.correlate import Correlation
-from pluralbench.downstream.study import CORRELATIONS_FILE, SCORES_FILE, Study, load_study
 from pluralbench.downstream.study import PAGE_FILE as STUDY_PAGE
+from pluralbench.downstream.study import Study, load_study
 from pluralbench.downstream.study_plan import MODELS
 from pluralbench.errors import RunError, UserError
 from pluralbench.reports import downstream, personalize
@@ -126,29 +123,14 @@ def study_section(study: Study) -> Report:
     )
 
 
-def _scores_frame(study: Study) -> pl.DataFrame:
-    """A row for each reward model: its score on each benchmark, and the outcomes."""
-    names = [*study.runs, *(["best-of-n"] if study.best_of_n else []), *(["optimization"] if study.optimized else [])]
-    values = {model.name: [one.value for one in _scores(study, model.name)] for model in study.recipe.models}
-    rows = [{"model": name} | dict(zip(names, own, strict=True)) for name, own in values.items()]
-    return pl.DataFrame(rows, infer_schema_length=None)
-
-
 def scores_table(study: Study) -> Table:
     """Make a table with a row for each reward model and a column for each benchmark and downstream result."""
     columns = [Column(name, part=True) for name in study.runs]
     if study.best_of_n is not None:
         columns.append(Column(f"best of {study.best_of_n.result.sampling.sizes[-1]}", three_digits, part=True))
     columns += [Column("optimized policy", three_digits, part=True)] if study.optimized else []
-    rows = [Row(model.name, _scores(study, model.name)) for model in study.recipe.models]
+    rows = [Row(model.name, [*study.scores(model.name).values()]) for model in study.recipe.models]
     return Table("Scores of the reward models, in percent, and downstream results", "reward model", columns, rows)
-
-
-def _scores(study: Study, name: str) -> list[Estimate]:
-    """The scores of a reward model on each benchmark and downstream."""
-    scores = [runs[name].headline for runs in study.runs.values()]
-    scores += [downstream.of_rewards(study.best_of_n, "outcome")[name]] if study.best_of_n is not None else []
-    return scores + ([study.optimized[name].estimate("outcome")] if study.optimized else [])
 
 
 def study_findings(study: Study) -> Iterator[str]:
@@ -199,12 +181,7 @@ def charts_of(section: Report) -> dict[str, Chart]:
 
 
 def write_study_page(study: Study) -> None:
-    """Write `README.md`, its figures, `scores.csv` and `correlations.json` into the study's directory."""
-    write_text(study.path / SCORES_FILE, csv_text(_scores_frame(study)))
-    if study.correlations:
-        numbers = {name: correlation.as_dict() for name, correlation in study.correlations.items()}
-        text = json.dumps(numbers, indent=2, ensure_ascii=False, allow_nan=False)
-        write_text(study.path / CORRELATIONS_FILE, text + "\n")
+    """Write `README.md` and its figures into the study's directory."""
     _write_page(study_section(study), study.path / STUDY_PAGE, STUDY_STEPS)
 
 
