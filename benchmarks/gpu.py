@@ -26,7 +26,7 @@ import typer
 from machine import describe_machine
 from pluralbench_local import LocalRewardModel, Ranking, TrainingConfig, embed, score, train
 from pluralbench_local.conversations import Template
-from pluralbench_local.kinds import CLASSIFIER
+from pluralbench_local.model_kinds import CLASSIFIER
 from pluralbench_local.network import ReadableNetwork, network_of, using_default_attention
 from pluralbench_local.personal.backbones import Decoder
 from pluralbench_local.personal.texts import BackboneRecord

@@ -8,7 +8,7 @@ import torch
 from case_marks import heavy
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_local import attention, gates, score
+from pluralbench_local import attention, faster_products, score
 from pluralbench_local.attention import attend_blocked, attend_fused, float32_is_faster
 from pluralbench_local.packing import Tokens, pack
 from pluralbench_rewards import Group, Mode
@@ -117,8 +117,8 @@ def multiplies_bfloat16() -> bool:
 def test_a_fused_block_computes_what_its_own_code_does(
     monkeypatch: pytest.MonkeyPatch, activation: str, in_float32: bool
 ) -> None:
-    monkeypatch.setattr(gates, "in_fast_mode", lambda: True)
-    monkeypatch.setattr(gates, "_multiplies_in_float32", lambda _: in_float32)
+    monkeypatch.setattr(faster_products, "in_fast_mode", lambda: True)
+    monkeypatch.setattr(faster_products, "_multiplies_in_float32", lambda _: in_float32)
     torch.manual_seed(0)
     dtype = torch.bfloat16
     config = LlamaConfig(hidden_size=64, intermediate_size=96, hidden_act=activation, mlp_bias=True)
@@ -126,7 +126,7 @@ def test_a_fused_block_computes_what_its_own_code_does(
     states = torch.randn(1, 40, 64).to(dtype)
     with torch.inference_mode():
         own = block(states)
-        number = gates.fuse_gated_mlps(nn.ModuleList([block]))
+        number = faster_products.fuse_gated_mlps(nn.ModuleList([block]))
         fused = block(states)
     assert number == (in_float32 or multiplies_bfloat16())
     assert torch.allclose(own.float(), fused.float(), atol=4 * torch.finfo(dtype).eps * float(own.abs().max()))
@@ -136,7 +136,7 @@ def test_a_fused_block_computes_what_its_own_code_does(
 def test_a_block_of_another_activation_or_in_single_precision_stays_as_it_is() -> None:
     for activation, dtype in (("relu", torch.bfloat16), ("silu", torch.float32)):
         block = make_block(LlamaConfig(hidden_size=64, intermediate_size=96, hidden_act=activation)).to(dtype)
-        assert gates.fuse_gated_mlps(nn.ModuleList([block])) == 0
+        assert faster_products.fuse_gated_mlps(nn.ModuleList([block])) == 0
 
 
 @pytest.mark.parametrize("in_float32", [False, True])
@@ -144,10 +144,10 @@ def test_a_block_of_another_activation_or_in_single_precision_stays_as_it_is() -
 def test_fused_blocks_are_for_fast_mode_alone(
     classifiers: Folders, monkeypatch: pytest.MonkeyPatch, mode: Mode, in_float32: bool
 ) -> None:
-    monkeypatch.setattr(gates, "_multiplies_in_float32", lambda _: in_float32)
+    monkeypatch.setattr(faster_products, "_multiplies_in_float32", lambda _: in_float32)
     folder, groups = classifiers("llama"), make_groups(2)
     fused = score(load_classifier(folder, dtype="bfloat16"), groups, mode=mode)
-    monkeypatch.setattr(gates, "_computes_the_same", lambda _: False)
+    monkeypatch.setattr(faster_products, "_computes_the_same", lambda _: False)
     own = score(load_classifier(folder, dtype="bfloat16"), groups, mode=mode)
     fuses = in_float32 or multiplies_bfloat16()
     assert (own.scores != fused.scores) == (fuses and mode == "fast")
@@ -156,9 +156,9 @@ def test_fused_blocks_are_for_fast_mode_alone(
 def test_a_fused_block_that_computes_something_else_is_found_out(
     classifiers: Folders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(gates, "_fused_forward", lambda _: torch.zeros_like)
+    monkeypatch.setattr(faster_products, "_fused_forward", lambda _: torch.zeros_like)
     assert load_classifier(classifiers("llama"), dtype="bfloat16").network.unpackable == ""
-    monkeypatch.setattr(gates, "_computes_the_same", lambda _: True)
+    monkeypatch.setattr(faster_products, "_computes_the_same", lambda _: True)
     model = load_classifier(classifiers("llama"), dtype="bfloat16")
     assert model.network.unpackable == "its hidden states change when it is packed"
 
@@ -203,11 +203,11 @@ def test_a_product_in_float32_is_the_exact_one_rounded(rows: int, bias: bool) ->
     with torch.inference_mode(), pytest.MonkeyPatch.context() as patch:
         own, exact = layer(states), nn.Linear(64, 32, bias=bias, dtype=torch.float64)
         exact.load_state_dict({name: weights.double() for name, weights in layer.state_dict().items()})
-        gates.use_faster_products(layer)
+        faster_products.use_faster_products(layer)
         assert torch.equal(layer(states), own)
-        patch.setattr(gates, "computes_in_float32", lambda _: True)
+        patch.setattr(faster_products, "computes_in_float32", lambda _: True)
         fast, expected = layer(states), exact(states.double())
-    if rows < gates.FLOAT32_ROWS:
+    if rows < faster_products.FLOAT32_ROWS:
         assert torch.equal(fast, own)
     assert fast.dtype == torch.bfloat16
     assert torch.allclose(fast.double(), expected, rtol=2**-8, atol=1e-5)

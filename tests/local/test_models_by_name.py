@@ -11,7 +11,7 @@ import pytest
 import torch
 from members import ROOT
 from pluralbench_local import LocalModel
-from pluralbench_local.kinds import CLASSIFIER, LANGUAGE_MODEL, PROCESS, TOKEN, ModelKind, kind_of
+from pluralbench_local.model_kinds import CLASSIFIER, LANGUAGE_MODEL, PROCESS, TOKEN, ModelKind, kind_of
 from pluralbench_local.value_heads import FAMILIES
 from pluralbench_local.weights import ModelFiles
 from safetensors.torch import save_file

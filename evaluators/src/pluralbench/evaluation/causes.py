@@ -148,8 +148,8 @@ def _try_variants(
     Returns:
         The scores as in the run, those of each change, and the changes that this device cannot compute.
     """
+    from pluralbench_local.other_readings import quick
     from pluralbench_local.scoring import LocalRewardModel
-    from pluralbench_local.variants import quick
 
     def load(dtype: str | None = None) -> Any:
         source = model if dtype is None else model.model_copy(update={"dtype": dtype})
@@ -206,7 +206,7 @@ def _judge(
 
 def _variants(model: "LocalRewardModel") -> "Iterator[tuple[str, LocalRewardModel]]":
     """Yield the model with one change each, and the change in words."""
-    from pluralbench_local.variants import (
+    from pluralbench_local.other_readings import (
         longest,
         uncut,
         with_bos,

@@ -1,8 +1,8 @@
 from .config import Dtype, Kind, LocalModel
 from .errors import LocalError, TrainingError
 from .general_preference import GeneralPreferenceModel
-from .kinds import KINDS
 from .loading import load, load_pairwise
+from .model_kinds import KINDS
 from .pairwise import LocalPairwiseModel
 from .personal.backbones import load_backbone
 from .personal.embedding import EmbeddedCorpus, EmbeddingStore, embed

@@ -35,16 +35,7 @@ TASKS = {None, "SEQ_CLS", "CAUSAL_LM", "FEATURE_EXTRACTION"}
 
 @dataclass(frozen=True)
 class Adapter:
-    """An adapter and its base.
-
-    Attributes:
-        name: Folder, or ORG/NAME on the Hub.
-        folder: The folder; of an adapter on the Hub, that of the cache with its configuration.
-        config: Contents of `adapter_config.json`.
-        revision: Revision of the adapter on the Hub.
-        base: Folder of the base model, or ORG/NAME on the Hub.
-        base_revision: Revision of the base on the Hub.
-    """
+    """An adapter and its base. The folder of an adapter on the Hub is that of the cache with its configuration."""
 
     name: str
     folder: Path
@@ -72,13 +63,7 @@ class Adapter:
         return any((self.files / name).exists() for name in ("tokenizer_config.json", "tokenizer.json"))
 
     def weights(self, only: re.Pattern[str] | None = None) -> dict[str, Any]:
-        """Read the adapter's tensors.
-
-        Args:
-            only: Which tensors, by their names. Default: all.
-
-        Returns:
-            Tensors by their names in the base model.
+        """Read the adapter's tensors, by their names in the base model; `only` says which, by their own names.
 
         Raises:
             LocalError: If there are none, or they cannot be read without running code.
@@ -129,10 +114,7 @@ class Adapter:
 def find_adapter(name: str, revision: str | None, base: str | None) -> Adapter | None:
     """Return the adapter of this name; None if it is something else, or cannot be reached.
 
-    Args:
-        name: Folder, or ORG/NAME on the Hub.
-        revision: Revision of the adapter on the Hub.
-        base: The base model. Default: that of `adapter_config.json`.
+    The base is by default that of `adapter_config.json`.
 
     Raises:
         LocalError: If the adapter is not safe to load, or its base is not known.
@@ -170,7 +152,6 @@ def _folder(name: str, revision: str | None) -> Path | None:
 
 
 def _is_whole_model(name: str, folder: Path) -> bool:
-    """Whether the weights of a whole model lie beside the adapter's."""
     if not (folder / "config.json").exists():
         return False
     names = {path.name for path in folder.iterdir()}
@@ -182,7 +163,6 @@ def _is_whole_model(name: str, folder: Path) -> bool:
 
 @cache
 def _hub_files(name: str, commit: str) -> frozenset[str]:
-    """The files of a commit on the Hub."""
     from huggingface_hub import HfApi
 
     files = HfApi().model_info(name, revision=commit, timeout=20).siblings or ()
@@ -227,7 +207,7 @@ def check_adapter(adapter: Adapter) -> None:
 
 
 def _check_effort(adapter: Adapter) -> None:
-    """Raise `LocalError` for settings with which PEFT may compute without end."""
+    """Refuse settings with which PEFT may compute without end."""
     config, found = adapter.config, ""
     keys = [key for name in ("rank_pattern", "alpha_pattern") for key in (config.get(name) or ())]
     for expression in (config.get("target_modules"), config.get("exclude_modules"), *keys):
@@ -248,15 +228,7 @@ def _check_effort(adapter: Adapter) -> None:
 
 
 def merge(model: Any, adapter: Adapter, weights: dict[str, Any]) -> Any:
-    """Merge an adapter into its base model.
-
-    Args:
-        model: The base, loaded by transformers.
-        adapter: The adapter.
-        weights: Its tensors.
-
-    Returns:
-        A model of the same class as the base.
+    """Merge an adapter's weights into its base, a model of transformers. The result has the same class.
 
     Raises:
         LocalError: If the adapter does not fit the base, or cannot be merged.
@@ -292,6 +264,5 @@ def merge(model: Any, adapter: Adapter, weights: dict[str, Any]) -> Any:
 
 
 def _embeddings(model: Any) -> list[str]:
-    """Names of the input and output embeddings."""
     layers = {id(layer) for layer in (model.get_input_embeddings(), model.get_output_embeddings()) if layer is not None}
     return [f"{name}.weight" for name, module in model.named_modules() if id(module) in layers]

@@ -86,21 +86,10 @@ def attention(
     softcap: float | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """Compute the attention of the current batch.
+    """Compute the attention of the current batch, with transformers' arguments.
 
-    Args:
-        module: The attention module that calls.
-        query: Shape (1, heads, rows, width).
-        key: Shape (1, key heads, rows, width).
-        value: Shape (1, key heads, rows, width).
-        attention_mask: Must be None.
-        scaling: Factor of the attention scores. Default: width ** -0.5.
-        sliding_window: Number of latest keys that a row attends to. Default: all.
-        softcap: Bound of the attention scores. Default: none.
-        **kwargs: Further arguments of transformers.
-
-    Returns:
-        The output, of shape (1, rows, heads, width), and no attention weights.
+    `query` has the shape (1, heads, rows, width), `key` and `value` (1, key heads, rows, width). Returns the output, of
+    shape (1, rows, heads, width), and no attention weights.
 
     Raises:
         NotPackable: If the attention is not causal, or has sinks, biases or a mask.
@@ -295,10 +284,7 @@ def register_attention() -> None:
 def read_index(packed: Packed, device: torch.device, *, at_least: int = 0) -> Tensor:
     """Return the rows that are read as an index, copied to a device once.
 
-    Args:
-        packed: The batch.
-        device: The device.
-        at_least: Number of rows below which the last one is repeated.
+    Below `at_least` rows, the last one is repeated.
     """
     cached = (f"{at_least} rows", device)
     if cached not in packed.on_device:
@@ -316,8 +302,7 @@ def mixes_experts(module: nn.Module) -> bool:
 def read_only_last_rows(layer: nn.Module) -> list[RemovableHandle]:
     """Restrict the last layer's queries, attention outputs and feed-forward block to the rows that are read.
 
-    Returns:
-        The hooks, which undo it when removed.
+    Returns the hooks, which undo it when removed.
     """
 
     experts = mixes_experts(layer)

@@ -112,14 +112,7 @@ def _in_order(values: Mapping[int, Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Conversations of a forward pass.
-
-    Attributes:
-        members: Index of the group and of the conversation in it.
-        conversations: Their tokens.
-        tokens: Number of tokens to compute.
-        read: Reads a network.
-    """
+    """Conversations of a forward pass: index of the group and of the conversation in it, and the number of tokens."""
 
     members: list[tuple[int, int]]
     conversations: list[Tokens]
@@ -138,15 +131,8 @@ def in_batches(
     """Compute values batch by batch, with smaller batches if memory runs out.
 
     The rounding of a value depends on its batch. So the batches of a block are planned from all of it, whatever
-    remains, and each with a remaining conversation is computed whole.
-
-    Args:
-        compute: Computes the values of some conversations.
-        tokenized: The tokens of all groups.
-        remaining: Conversations to compute. Computed ones are removed.
-        work: Strategy and budget; its counts are updated.
-        ids: Ids of the groups, for errors.
-        blocks: Conversations by block. Default: the remaining ones are one block.
+    remains, and each with a remaining conversation is computed whole. Computed ones are removed from `remaining`; the
+    counts of `work` are updated; without `blocks`, what remains is one block.
 
     Yields:
         The index of a group, and values by the index of the conversation in it.
@@ -182,13 +168,7 @@ def in_batches(
 
 
 def tokens_to_compute(tokenized: Sequence[Tokenized], remaining: Mapping[int, Sequence[int]], strategy: str) -> int:
-    """Count the tokens of conversations; in strategy "fast", the prefix that those of a group share counts once.
-
-    Args:
-        tokenized: The tokens of all groups.
-        remaining: Indices of the conversations, by index of the group.
-        strategy: See `Work`.
-    """
+    """Count the tokens of conversations; in strategy "fast", the prefix that those of a group share counts once."""
     total = 0
     for group, places in remaining.items():
         ids = [tokenized[group].conversations[place].ids for place in places]
@@ -197,7 +177,7 @@ def tokens_to_compute(tokenized: Sequence[Tokenized], remaining: Mapping[int, Se
 
 
 def _duplicates(tokenized: Tokenized) -> dict[int, list[int]]:
-    """Conversations with the same tokens, by the first of them."""
+    """By the first of them."""
     first: dict[tuple[bytes, tuple[int, ...]], int] = {}
     duplicates: dict[int, list[int]] = {}
     for response, tokens in enumerate(tokenized.conversations):
@@ -277,10 +257,7 @@ def _read_exactly(network: ReadableNetwork, groups: Sequence[Sequence[Tokens]]) 
 
 
 def _halve_budget(error: Exception, batch: _Batch, work: Work, ids: Sequence[str]) -> None:
-    """Halve the tokens of a batch, and count that it did not fit.
-
-    Raises `LocalError` for a single response, and errors that are not about memory.
-    """
+    """Raise errors that are not about memory, and `LocalError` for a single response; count all others."""
     if not is_out_of_memory(error):
         raise error
     # A batch of one conversation may inherit its beginning, or begin another: a smaller budget helps.

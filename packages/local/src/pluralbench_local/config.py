@@ -58,9 +58,6 @@ class LocalModel(FrozenModel):
 
     A folder with a personalized reward model (`personal.json`) is recognized; `device`, `dtype` and the like then
     apply to its backbone.
-
-    Attributes:
-        loader: Function that loads it, as "module:function".
     """
 
     loader: ClassVar[str] = "pluralbench_local.loading:load_to_score"
@@ -294,8 +291,7 @@ class LocalModel(FrozenModel):
     def check_location(self, *others: str) -> None:
         """Check the folder before any library is imported; a name on the Hub is checked when it is loaded.
 
-        Args:
-            *others: Files of which one is enough in place of a model's configuration.
+        One of the files `others` is enough in place of a model's configuration.
 
         Raises:
             LocalError: If it is not a model folder, or not safe to load.

@@ -43,22 +43,20 @@ class Template:
     """How conversations become tokens.
 
     Attributes:
-        tokenizer: The tokenizer with its chat template.
         append: Token ids that the model expects after a conversation.
         whole_response: Whether all tokens of the response are read, instead of the last token of the conversation.
         num_embeddings: Number of token ids of the model; token ids are checked against it. Default: not checked.
-        edit: Changes the token ids of a rendered conversation; see `pluralbench_local.variants`. Default: unchanged.
+        edit: Changes the token ids of a rendered conversation; see `pluralbench_local.other_readings`.
         eos: Text of the token that ends each conversation, in place of newlines. Default: the template's end is kept.
-        unread: A token id whose occurrences at the end of a conversation are not read. Default: the last id is read.
-        question: Message of the user after the response; empty for none.
+        unread: A token id whose occurrences at the end of a conversation are not read.
+        question: Message of the user after the response.
         opening: Whether the template opens a further reply of the model after that.
         prefill: Text that begins this reply.
         options: Further arguments of `apply_chat_template`, and variables of the template.
-        steps: Tokenizes conversations, each an id, a prompt and an answer, whose steps are read; see
-            `pluralbench_local.steps`. Default: the end or the whole response is read.
+        steps: Tokenizes conversations whose steps are read; see `pluralbench_local.steps`.
         separator: Of a model that embeds segments: the token id before the response, the second segment, and how often
-            it occurs after the response. Default: one segment.
-        labels: Token ids whose logits after a conversation are its reward. Default: a reward head reads it.
+            it occurs after the response.
+        labels: Token ids whose logits after a conversation are its reward.
     """
 
     tokenizer: PreTrainedTokenizerBase
@@ -90,11 +88,7 @@ class Template:
         return ending if found else ""
 
     def render(self, messages: Sequence[Message], *, opening: bool = False) -> str:
-        """Render a conversation as text.
-
-        Args:
-            messages: The conversation.
-            opening: Whether to add the template's opening of an answer.
+        """Render a conversation as text, with the template's opening of an answer if asked for.
 
         Raises:
             LocalError: If there is no chat template, or it fails on these messages.
@@ -120,11 +114,7 @@ class Template:
         return text if text.endswith(self.eos) else f"{text} {self.eos}"
 
     def encode(self, texts: Sequence[str], *, add_special_tokens: bool = False) -> "Iterator[array[int]]":
-        """Yield the token ids of rendered conversations.
-
-        Args:
-            texts: The conversations.
-            add_special_tokens: Whether to add special tokens. Default: the chat template has written them.
+        """Yield the token ids of rendered conversations, whose special tokens the template has written by default.
 
         Raises:
             LocalError: If the tokenizer fails, or the model does not have one of the token ids.
@@ -149,14 +139,10 @@ class Template:
             yield array("i", ids)
 
     def tokens(self, ids: "array[int]", opening: "array[int]") -> Tokens:
-        """Return a conversation with the positions that are read.
+        """Return a conversation, given without `append`, with the positions that are read.
 
-        Args:
-            ids: Its token ids, without `append`.
-            opening: Those of the prompt with the opening of the answer; empty unless `whole_response`.
-
-        Raises:
-            LocalError: If it is empty.
+        `opening` has the ids of the prompt with the opening of the answer; it is empty unless `whole_response`. Raises
+        `LocalError` if the conversation is empty.
         """
         ids_with_end = ids + array("i", self.append)
         if not ids_with_end:
@@ -182,18 +168,12 @@ class Template:
 
 
 def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflow: Overflow) -> list[Tokenized]:
-    """Tokenize groups, and handle conversations that are too long.
+    """Tokenize groups, and handle conversations of more than `limit` tokens.
 
-    A group whose longest conversation exceeds `limit` is handled as a whole, so that the responses to a prompt are
-    compared in the same context.
-
-    Args:
-        groups: Prompts with their responses.
-        template: How conversations become tokens.
-        limit: Maximum number of tokens of a conversation.
-        on_overflow: `error` raises. `drop` drops the group. `truncate-left` removes the same number of tokens from the
-            start of each conversation. `truncate-prompt` removes the least relevant blocks of the context, then the
-            start of the prompt's longest message; template and responses stay complete.
+    A group whose longest conversation is too long is handled as a whole, so that the responses to a prompt are compared
+    in the same context. On overflow, `error` raises; `drop` drops the group; `truncate-left` removes the same number of
+    tokens from the start of each conversation; `truncate-prompt` removes the least relevant blocks of the context, then
+    the start of the prompt's longest message, while template and responses stay complete.
 
     Raises:
         LocalError: If a prompt has no response, a conversation is too long under `error`, or the template leaves out a
@@ -229,12 +209,7 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
 
 
 def rendered_tokens(conversation: RenderedConversation, template: Template, limit: int) -> Tokens:
-    """Tokenize a rendered conversation, whose last token is read.
-
-    Args:
-        conversation: The conversation. Token ids include what the model expects at the end (`Template.append`).
-        template: How conversations become tokens.
-        limit: Maximum number of tokens of a conversation.
+    """Tokenize a rendered conversation, whose last token is read; its token ids include `Template.append`.
 
     Raises:
         LocalError: If it is empty or too long, or the model does not have one of the token ids.

@@ -15,7 +15,7 @@ from pluralbench_local.batches import Read
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, tokenize
 from pluralbench_local.errors import LocalError
-from pluralbench_local.kinds import ModelKind, Rows
+from pluralbench_local.model_kinds import ModelKind, Rows
 from pluralbench_local.models import describe_weights, load_model, load_tokenizer, num_embeddings
 from pluralbench_local.network import ReadableNetwork, network_of
 from pluralbench_local.packing import Tokens
@@ -43,9 +43,6 @@ class GeneralPreferenceModel:
     The preference s(a, b) is the sum over pairs of dimensions k of w_k (a_2k b_2k+1 - a_2k+1 b_2k), where the weights w
     come from the prompt; its logistic function is the probability that a is better. So s(a, b) = -s(b, a) exactly, and
     preferences can be cyclic.
-
-    Attributes:
-        scorer: Computes the vector and the weights of each response.
     """
 
     scorer: LocalRewardModel
@@ -130,11 +127,8 @@ class GeneralPreferenceTemplate(Template):
 class GeneralPreferenceHead(nn.Module):
     """The heads of a general preference model.
 
-    Attributes:
-        value: Gives the vector of a response.
-        prompt: Gives the weights of its pairs of dimensions; None if they are all 1.
-        scale: How these are used; a key of `SCALES`.
-        out_features: Number of numbers that it gives.
+    `value` gives the vector of a response, `prompt` the weights of its pairs of dimensions (None: all are 1), which are
+    used as `scale` says, a key of `SCALES`.
     """
 
     def __init__(self, value: Tensor, prompt: Tensor | None, scale: str) -> None:
@@ -179,9 +173,6 @@ def load_general_preference(source: LocalModel, scoring: ScoringConfig) -> Gener
     """Load a general preference model.
 
     Source: general-preference-model `rw_model_general_preference.py`, which weights dimensions in three ways.
-
-    Raises:
-        LocalError: If it cannot be loaded, its heads do not fit together, or the label names no way to read it.
     """
     with step(f"Loading {describe_weights(source)}"):
         files, tokenizer = ModelFiles(source), load_tokenizer(source)

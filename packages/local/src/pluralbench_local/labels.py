@@ -19,13 +19,7 @@ Names = Mapping[Any, str]
 
 
 def check_label(name: str, logits: int, label: str | None, names: Names = MappingProxyType({})) -> None:
-    """Check the label of a classifier against the number of its logits.
-
-    Args:
-        name: Name of the model.
-        logits: Number of its logits.
-        label: The label.
-        names: Names of the logits (`id2label`).
+    """Check the label of a classifier against the number and the names (`id2label`) of its logits.
 
     Raises:
         LocalError: If a head of several logits has no label, or the label does not fit the head.

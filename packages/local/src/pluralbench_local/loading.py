@@ -14,8 +14,8 @@ from pluralbench_local.config import LocalModel, described
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
 from pluralbench_local.general_preference import GeneralPreferenceModel
-from pluralbench_local.kinds import ModelKind, kind_of
 from pluralbench_local.labels import check_label
+from pluralbench_local.model_kinds import ModelKind, kind_of
 from pluralbench_local.models import (
     ALL_GPUS,
     all_gpus,
@@ -58,12 +58,7 @@ def load(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None
 def load_pairwise(
     model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None, **fields: Any
 ) -> AnyPairwiseModel:
-    """Load a model that only compares two responses from a folder or the Hub into this process.
-
-    Args:
-        model: The model's configuration, or its name.
-        scoring: How it computes.
-        **fields: Fields of `LocalModel`.
+    """Load a model that only compares two responses; arguments as of `load`.
 
     Raises:
         LocalError: As `load`, or if the model scores single responses.

@@ -53,10 +53,7 @@ def hub_options(model: LocalModel) -> dict[str, Any]:
 def load_tokenizer(source: LocalModel) -> PreTrainedTokenizerBase:
     """Load a model's tokenizer or that of `source.tokenizer`, with the chat template of `source` if it has one.
 
-    An adapter's tokenizer and template come before those of its base.
-
-    Raises:
-        LocalError: If it cannot be loaded.
+    An adapter's tokenizer and template come before those of its base. Raises `LocalError`.
     """
     adapter, whole = _adapter_and_whole(source)
     template = source.template()
@@ -155,11 +152,7 @@ def num_embeddings(model: "PreTrainedModel") -> int | None:
 
 
 def resolve_device(name: str) -> torch.device:
-    """Return the device named "auto", "cpu", "cuda" or "cuda:N".
-
-    Raises:
-        LocalError: If the device is not available.
-    """
+    """Return the device named "auto", "cpu", "cuda" or "cuda:N". Raises `LocalError` if it is not available."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name == ALL_GPUS:
@@ -197,11 +190,6 @@ def describe_weights(model: LocalModel) -> str:
 
 def load_model(kind: Any, source: LocalModel, **options: Any) -> "PreTrainedModel":
     """Load a model of a transformers class with all its weights, to its device.
-
-    Args:
-        kind: The class.
-        source: The model.
-        **options: Further arguments of `from_pretrained`.
 
     Raises:
         LocalError: If it cannot be loaded; or if its device is not available, or has too little memory.
@@ -266,16 +254,7 @@ def _set_padding(model: Any, adapter: Adapter, source: LocalModel) -> None:
 
 
 def load_adapted(kind: Any, base: LocalModel, adapter: Adapter, **options: Any) -> tuple[Any, dict[str, Any]]:
-    """Load a base model and merge an adapter into it.
-
-    Args:
-        kind: The class of the base.
-        base: The base.
-        adapter: The adapter.
-        **options: Further arguments of `from_pretrained`.
-
-    Returns:
-        The merged model, and transformers' loading info of the base without what the adapter brings.
+    """Load a base model and merge an adapter into it, as `load_weights`, whose info then lacks what the adapter brings.
 
     Raises:
         LocalError: If they cannot be loaded or merged, or neither has a reward head.
@@ -304,18 +283,9 @@ def load_adapted(kind: Any, base: LocalModel, adapter: Adapter, **options: Any) 
 
 
 def load_weights(kind: Any, source: LocalModel, **options: Any) -> tuple[Any, dict[str, Any]]:
-    """Load a model of a transformers class.
+    """Load a model of a transformers class, with further arguments of `from_pretrained`. Raises `LocalError`.
 
-    Args:
-        kind: The class.
-        source: The model.
-        **options: Further arguments of `from_pretrained`.
-
-    Returns:
-        The model, and transformers' loading info (missing and unexpected keys).
-
-    Raises:
-        LocalError: If it cannot be loaded.
+    Returns the model, and transformers' loading info (missing and unexpected keys).
     """
     arguments = {"output_loading_info": True} | hub_options(source) | options
     config = load_config(source)
@@ -347,15 +317,9 @@ def silence_transformers() -> Iterator[None]:
 
 
 def load_or_raise(what: str, source: LocalModel, load: Callable[[], Any]) -> Any:
-    """Call `load`, and turn its errors into `LocalError`.
+    """Call `load`, and turn its errors into `LocalError`; `what` is a "model", "tokenizer" or "configuration".
 
-    Args:
-        what: What is loaded, for errors: "model", "tokenizer" or "configuration".
-        source: The model. Its folder or its configuration on the Hub is checked first.
-        load: Loads it.
-
-    Raises:
-        LocalError: If there is no such model, it is not safe to load, or `load` fails.
+    The folder of the source, or its configuration on the Hub, is checked first.
     """
     source.check_location(*(["tokenizer_config.json"] if what == "tokenizer" else []))
     try:

@@ -18,7 +18,7 @@ from pluralbench_local.attention import (
     register_attention,
 )
 from pluralbench_local.errors import LocalError, is_out_of_memory
-from pluralbench_local.gates import fuse_gated_mlps, use_faster_products
+from pluralbench_local.faster_products import fuse_gated_mlps, use_faster_products
 from pluralbench_local.packing import Kept, Packed, Tokens, pack, to_device
 
 if TYPE_CHECKING:
@@ -93,10 +93,7 @@ def _device(model: "PreTrainedModel") -> torch.device:
 def network_of(model: "PreTrainedModel", head: nn.Module | None, body: nn.Module | None = None) -> ReadableNetwork:
     """Determine how a loaded model can be read, by running it on a few tokens.
 
-    Args:
-        model: The model.
-        head: What reads its hidden states; None if the model pools by itself.
-        body: What gives them. Default: the model's base, which is another module than the model.
+    `head` reads its hidden states (None: the model pools by itself), which `body` gives, by default the model's base.
     """
     default_attention = model.config._attn_implementation  # noqa: SLF001 - it has no public name
     if body is None and model.base_model is not model:
@@ -109,12 +106,7 @@ def network_of(model: "PreTrainedModel", head: nn.Module | None, body: nn.Module
 
 
 def without_packing(network: ReadableNetwork, why: str) -> ReadableNetwork:
-    """Return the network with packing turned off.
-
-    Args:
-        network: The network.
-        why: The reason, for `ReadableNetwork.unpackable`.
-    """
+    """Return the network with packing turned off, for the reason `why`."""
     network.model.set_attn_implementation(network.default_attention)
     return replace(network, unpackable=why)
 
@@ -136,10 +128,7 @@ def read_packed(
 ) -> tuple[Tensor, list[list[int]], int]:
     """Compute the last hidden states of a packed batch.
 
-    Args:
-        network: The network.
-        packed: The batch.
-        kept: What this network has kept of the batch before; replaced by what it keeps of this one.
+    `kept` is what this network has kept of the batch before; it is replaced by what it keeps of this one.
 
     Returns:
         The states that are read, of shape (n, width); for each conversation the indices of its states; and the number

@@ -64,15 +64,10 @@ def _former_rope_scaling(config: Any) -> dict[str, Any] | None:
 
 
 def loader_of(kind: Any, source: LocalModel, config: PretrainedConfig) -> Callable[..., Any]:
-    """Return the `from_pretrained` that loads a model.
+    """Return the `from_pretrained` that loads a model of this class of transformers and this configuration.
 
     That of its own class is passed over: some (as QRM's) drop their arguments, and with them the list of weights that
     are missing.
-
-    Args:
-        kind: Class of transformers.
-        source: The model.
-        config: Its configuration.
     """
     reference = (getattr(config, "auto_map", None) or {}).get(getattr(kind, "__name__", ""))
     if source.trust_remote_code and isinstance(reference, str):

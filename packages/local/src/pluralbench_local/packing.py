@@ -154,12 +154,7 @@ class Packed:
         return slice(run.start + self.num_inherited, end + self.num_inherited)
 
     def pass_on(self, rows: Tensor, axis: int) -> Tensor:
-        """Return a copy of what the next batch inherits of a tensor with all rows, the inherited ones first.
-
-        Args:
-            rows: The tensor.
-            axis: Its axis of rows.
-        """
+        """Copy what the next batch inherits of a tensor with all rows, the inherited ones first, on its `axis`."""
         runs = [rows.narrow(axis, self.keys_of(run).start, len(run)) for run in self.passed_on]
         return torch.cat(runs, axis)
 
@@ -168,13 +163,8 @@ class Packed:
 class _Step:
     """A segment of the tree, before it has rows in a batch.
 
-    Attributes:
-        depth: Number of segments that it continues.
-        begin: Position of its first token in its conversations.
-        end: Position after its last token.
-        number: A conversation with these tokens.
-        reads: Positions that are read.
-        last: Whether it ends the conversation.
+    `depth` is the number of segments that it continues, `number` a conversation with these tokens; positions are in its
+    conversations, and `last` says whether it ends one.
     """
 
     depth: int
@@ -186,14 +176,10 @@ class _Step:
 
 
 def to_device(values: Tensor | Sequence[int] | Sequence[Sequence[int]], device: torch.device) -> Tensor:
-    """Copy values from the CPU to a device.
+    """Copy a tensor, or integers as one of 64 bits, from the CPU to a device.
 
     An ordinary copy to a GPU waits until the GPU has finished all earlier work. From pinned memory it is one more item
     of that work.
-
-    Args:
-        values: A tensor on the CPU; or integers, which become a tensor of 64-bit integers.
-        device: The device.
     """
     tensor = values if isinstance(values, Tensor) else torch.tensor(values, dtype=torch.long)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
@@ -226,15 +212,10 @@ def plan(conversations: Sequence[Tokens], token_budget: int) -> Iterator[tuple[P
     """Pack conversations into batches for mode `fast`, in an order that computes shared prefixes once.
 
     Similar conversations are neighbors; of the branches of a prefix, the one with the longest conversation comes first.
+    A batch that completes a single conversation may have more than `token_budget` tokens. Keys and values are kept for
+    at most `KEPT_BUDGETS` times as many tokens; the rest of a longer prefix is computed again by each batch.
 
-    Args:
-        conversations: All conversations.
-        token_budget: Tokens of a batch. One that completes a single conversation may have more. Keys and values are
-            kept for at most `KEPT_BUDGETS` times as many tokens; the rest of a longer prefix is computed again by each
-            batch.
-
-    Yields:
-        A batch, and its conversations in the order of `Packed.rows`.
+    Yields a batch, and its conversations in the order of `Packed.rows`.
     """
     batch = _Batch(conversations, "fast", ())
     for step in _tree(conversations):
@@ -252,13 +233,9 @@ def plan(conversations: Sequence[Tokens], token_budget: int) -> Iterator[tuple[P
 
 
 def needed_batches(batches: Iterable[tuple[Packed, list[int]]], wanted: Sequence[bool]) -> list[bool]:
-    """Return which batches of a plan have to be computed for some of its conversations.
+    """Return which batches of a plan have to be computed for the conversations that are wanted.
 
     They are those that complete such a conversation, and those that compute a prefix which a needed batch inherits.
-
-    Args:
-        batches: The plan.
-        wanted: Whether each conversation is wanted.
     """
     needed: list[bool] = []
     origins: list[list[int]] = []  # by batch: the batches that compute the segments that it inherits
@@ -275,12 +252,9 @@ def needed_batches(batches: Iterable[tuple[Packed, list[int]]], wanted: Sequence
 
 
 class _Batch:
-    """A batch to which the segments of a tree are added.
+    """A batch to which the segments of a tree are added. It completes the conversations `numbers`.
 
-    Attributes:
-        packed: The batch so far.
-        numbers: Conversations that it completes.
-        path: Segments that the next one may continue, each with its index among those inherited and computed.
+    The next segment may continue those of `path`, each with its index among those inherited and computed.
     """
 
     def __init__(self, conversations: Sequence[Tokens], mode: Mode, inherited: Sequence[_Step]) -> None:
@@ -301,7 +275,6 @@ class _Batch:
         del self.path[depth:]
 
     def add(self, step: _Step) -> None:
-        """Compute a segment that continues the path."""
         start = len(self.packed.ids)
         tokens = self._conversations[step.number]
         self.packed.ids.extend(tokens.ids[step.begin : step.end])
@@ -335,13 +308,12 @@ class _Batch:
 
 
 def _separate(conversations: Sequence[Tokens]) -> Iterator[_Step]:
-    """Each conversation as one segment."""
     for number, tokens in enumerate(conversations):
         yield _Step(0, 0, len(tokens.ids), number, tokens.reads, last=True)
 
 
 def _tree(conversations: Sequence[Tokens]) -> Iterator[_Step]:
-    """Yield the segments of the tree of shared prefixes, depth first."""
+    """Depth first."""
     order = sorted(range(len(conversations)), key=lambda number: conversations[number].ids.tobytes())
     members = [conversations[number] for number in order]
     lengths = np.array([len(tokens.ids) for tokens in members])

@@ -15,7 +15,7 @@ from transformers import CONFIG_MAPPING, AutoModel, PreTrainedTokenizerBase
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
-from pluralbench_local.kinds import ModelKind, Rows
+from pluralbench_local.model_kinds import ModelKind, Rows
 from pluralbench_local.models import describe_weights, load_model, load_tokenizer, num_embeddings
 from pluralbench_local.network import ReadableNetwork
 from pluralbench_local.packing import Tokens, to_device
@@ -34,10 +34,7 @@ INSTRUCTION = "Write each <Response i> of the assistant in this conversation."
 class LocalPairwiseModel:
     """A loaded model that reads two responses at once, in an order.
 
-    Attributes:
-        scorer: Computes the probability that the first response is better, from the text of a pair in place of a
-            response.
-        text: Text of a pair, from its two responses in order.
+    The scorer computes the probability that the first is better, from the `text` of a pair in place of a response.
     """
 
     scorer: LocalRewardModel
@@ -81,17 +78,10 @@ def make_scorer(
 ) -> LocalRewardModel:
     """Return what computes the numbers of a pairwise model, and measures their tolerance.
 
-    Args:
-        kind: How its network is read.
-        source: The model.
-        network: Its loaded network.
-        template: How texts become tokens.
-        scoring: How it scores.
-        max_length: Maximum tokens of a text. Default: by tokenizer and configuration.
-        lacking: Options that the model does not have.
+    `lacking` has the options that the model does not have.
 
     Raises:
-        LocalError: If the model is given an option that it does not have.
+        LocalError: If the model is given one of them.
     """
     for option in lacking:
         if getattr(source, option) is not None:
@@ -187,9 +177,6 @@ def load_pairrm(source: LocalModel, scoring: ScoringConfig) -> LocalPairwiseMode
     """Load PairRM (arXiv 2306.02561): a DeBERTa body, and a head that reads the states at three prefixes.
 
     Source: reward-bench `pairrm.py`, `DebertaV2PairRM`.
-
-    Raises:
-        LocalError: If it cannot be loaded, or its head, its body and its tokenizer do not fit together.
     """
     if scoring.on_overflow == "truncate-left":
         raise LocalError(
@@ -262,8 +249,7 @@ class PairPreferenceTemplate(Template):
     def letters(self, name: str) -> tuple[int, ...]:
         """Return the ids of the tokens A and B.
 
-        Raises:
-            LocalError: If the template opens no answer, or a letter is not a single token behind it.
+        Raises `LocalError` if the template opens no answer, or a letter is not a single token behind it.
         """
         content, answer = "Which one?", "origami"
         question = self.asked(content)
@@ -301,11 +287,7 @@ def _letter_numbers(
 
 
 def load_pair_preference(source: LocalModel, scoring: ScoringConfig) -> LocalPairwiseModel:
-    """Load a language model that answers with the letter of the better response (RLHFlow's pair-preference models).
-
-    Raises:
-        LocalError: If it cannot be loaded, or its template or tokenizer do not let the letters be read.
-    """
+    """Load a language model that answers with the letter of the better response (RLHFlow's pair-preference models)."""
     with step(f"Loading {describe_weights(source)}"):
         files = ModelFiles(source)
         size = files.config.get_text_config().vocab_size

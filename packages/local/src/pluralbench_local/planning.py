@@ -60,19 +60,12 @@ def needs_of(
     weights: int = 0,
     prefix_tokens: int = 0,
 ) -> Needs:
-    """Return the memory that scoring with a decoder needs.
+    """Return the memory that scoring with a decoder needs, where logits are as many as labels, or the vocabulary.
 
     The activations are largest in the gated feed-forward block: the embedded tokens, the residual stream, its norm, the
     block's result and the states that are read (5 vectors of the hidden size), the gate, the other factor and their
-    product (3 of the inner size), and the rotations. Encoders need less.
-
-    Args:
-        config: Configuration of the model.
-        token_budget: Tokens of a batch.
-        itemsize: Bytes of an activation.
-        num_logits: Number of labels, or size of the vocabulary.
-        weights: Bytes of the weights that are not loaded yet.
-        prefix_tokens: Tokens of prefixes whose keys and values are kept between batches.
+    product (3 of the inner size), and the rotations. Encoders need less. `itemsize` is in bytes, as are `weights`,
+    those that are not loaded yet; `prefix_tokens` are those whose keys and values are kept between batches.
     """
     text = config.get_text_config()
     _, key_heads, width = _heads(text)
@@ -87,13 +80,7 @@ def needs_of(
 
 
 def largest_fitting(needs: Callable[[int], Needs], free: float, token_budget: int = DEFAULT_BUDGETS["cuda"]) -> Needs:
-    """Return the needs with the largest budget that fits, halved from `token_budget` down to `SMALLEST_BUDGET`.
-
-    Args:
-        needs: The needs by token budget.
-        free: Free memory in bytes.
-        token_budget: Largest token budget.
-    """
+    """Return the needs with the largest budget that fits, halved from `token_budget` down to `SMALLEST_BUDGET`."""
     planned = needs(token_budget)
     while planned.total > free and planned.token_budget > SMALLEST_BUDGET:
         planned = needs(max(SMALLEST_BUDGET, planned.token_budget // 2))
@@ -101,14 +88,7 @@ def largest_fitting(needs: Callable[[int], Needs], free: float, token_budget: in
 
 
 def check_memory(name: str, planned: Needs, free: float, device: str) -> None:
-    """Raise `LocalError` if the needs of a model exceed the free memory of a device.
-
-    Args:
-        name: Name of the model.
-        planned: Its needs with the smallest budget that is worth trying.
-        free: Free memory in bytes.
-        device: Name of the device.
-    """
+    """Raise `LocalError` if the needs with the smallest budget that is worth trying exceed the free bytes."""
     if planned.total > free:
         raise LocalError(
             f"{name} needs about {planned.total / GB:.1f} GB ({planned.weights / GB:.1f} GB of weights, the rest for "
@@ -128,8 +108,7 @@ def free_memory(device: torch.device) -> float | None:
 def saved_parameters(name: str) -> int:
     """Return the number of parameters in the safetensors files of a folder.
 
-    Returns:
-        The number; 0 if there are none to be read, or they are quantized, which packs several into a number.
+    It is 0 if there are none to be read, or they are quantized, which packs several into a number.
     """
     size = 0
     if Path(name).is_dir() and not _is_quantized(Path(name)):
@@ -150,14 +129,7 @@ def _is_quantized(folder: Path) -> bool:
 def check_before_loading(
     kind: Any, model: LocalModel, load_config: Callable[[LocalModel], PretrainedConfig], device: torch.device
 ) -> None:
-    """Raise `LocalError` if a model and a small batch do not fit into a GPU.
-
-    Args:
-        kind: Class that loads the model.
-        model: The model.
-        load_config: Loads its configuration.
-        device: The device. Only GPUs are checked.
-    """
+    """Raise `LocalError` if a model of this class and a small batch do not fit into a GPU."""
     free = free_memory(device)
     if free is None:
         return
@@ -190,21 +162,21 @@ def default_budget(network: ReadableNetwork) -> int:
 
 
 def _parameters(kind: Any, config: PretrainedConfig) -> int:
-    """Count the parameters of a model by building it without memory."""
+    """By building it without memory."""
     with torch.device("meta"):
         model = kind.from_config(config)
     return sum(weights.numel() for weights in model.parameters())
 
 
 def _is_plannable(config: PretrainedConfig) -> bool:
-    """Return whether a configuration has the sizes that the arithmetic needs; those of some models' own code do not."""
+    """Those of some models' own code do not have the sizes that the arithmetic needs."""
     text = config.get_text_config()
     sizes = ("hidden_size", "num_attention_heads", "num_hidden_layers", "vocab_size")
     return all(isinstance(getattr(text, name, None), int) for name in sizes)
 
 
 def _heads(text: PretrainedConfig) -> tuple[int, int, int]:
-    """Return the numbers of heads and of key heads, and the width of a head."""
+    """Numbers of heads and of key heads, and the width of a head."""
     heads = text.num_attention_heads
     width = getattr(text, "head_dim", None) or text.hidden_size // heads
     return heads, getattr(text, "num_key_value_heads", None) or heads, width

@@ -68,16 +68,11 @@ def plain_conversations(model: "PreTrainedModel") -> list[Tokens]:
 
 @torch.inference_mode()
 def reads_as_model(network: ReadableNetwork, conversations: Sequence[Tokens], read: Callable[[Tensor], Tensor]) -> bool:
-    """Return whether a reading of hidden states gives the logits of the model's own forward pass.
+    """Return whether `read`, of hidden states, gives the logits of the model's own forward pass; no if that fails.
 
-    Args:
-        network: The network, with a head.
-        conversations: Conversations. Padding tokens at their end are left out if they are read, as classes do not.
-        read: Logits of hidden states, of shape (tokens, labels). If the model gives a row of logits for a conversation,
-            it is compared with those at the last token that is read; if it gives a row for each token, all are.
-
-    Returns:
-        False also if the forward pass fails.
+    If the model gives a row of logits for a conversation, it is compared with those at the last token that is read; if
+    it gives a row for each token, all are. Padding tokens at the end of conversations are left out if they are read, as
+    classes do not.
     """
     pad = getattr(network.model.config.get_text_config(), "pad_token_id", None)
     pairs = []
@@ -102,7 +97,6 @@ def reads_as_model(network: ReadableNetwork, conversations: Sequence[Tokens], re
 
 
 def _without_end(ids: list[int], token: int | None) -> list[int]:
-    """The ids without repetitions of a token at their end."""
     number = next((number for number in range(len(ids), 1, -1) if ids[number - 1] != token), 1)
     return ids[:number]
 

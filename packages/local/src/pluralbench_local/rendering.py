@@ -25,7 +25,6 @@ class _Clock(datetime):
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> Any:
-        """Return the fixed time, or the time."""
         return _now.get() or datetime.now(tz)
 
 

@@ -31,8 +31,8 @@ from pluralbench_local.batches import Compute, Finish, Read, ScoreTable, in_batc
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, Tokenized, rendered_tokens, tokenize
 from pluralbench_local.errors import LocalError
-from pluralbench_local.kinds import ModelKind
 from pluralbench_local.labels import check_label, reward_of
+from pluralbench_local.model_kinds import ModelKind
 from pluralbench_local.models import quantization_settings
 from pluralbench_local.network import (
     ReadableNetwork,
@@ -109,7 +109,7 @@ class Runnable(Protocol):
 
 @dataclass(frozen=True)
 class LocalRewardModel:
-    """A loaded reward model of one of `pluralbench_local.kinds.KINDS`.
+    """A loaded reward model of one of `pluralbench_local.model_kinds.KINDS`.
 
     Attributes:
         name: Folder, or ORG/NAME on the Hub.

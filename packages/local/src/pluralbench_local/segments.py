@@ -17,8 +17,7 @@ QUESTION, RESPONSE = "origami", "drumming"
 def with_segments(template: Template, config: PretrainedConfig) -> Template:
     """Return the template with the separator before the response, if the model embeds segments and it writes two.
 
-    Raises:
-        LocalError: If the tokenizer encodes pairs in another way than as two segments, the second after a separator.
+    Raises `LocalError` if the tokenizer encodes pairs otherwise than as two segments, the second after a separator.
     """
     tokenizer: Any = template.tokenizer
     separator = tokenizer.sep_token_id

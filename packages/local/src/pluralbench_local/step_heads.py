@@ -45,11 +45,7 @@ def is_process(files: ModelFiles) -> bool:
 
 
 def reading_of(files: ModelFiles) -> StepReading:
-    """Return how the steps of a model are read.
-
-    Raises:
-        LocalError: If neither its files nor its settings say it.
-    """
+    """Return how the steps of a model are read. Raises `LocalError` if neither its files nor its settings say it."""
     name = files.source.name
     reading = files.source.step_reading(_known(files))
     if reading is None:
@@ -76,8 +72,7 @@ def step_template(source: LocalModel, template: Template) -> Template:
 def load_step_network(files: ModelFiles) -> ReadableNetwork:
     """Load a network with a head that scores steps.
 
-    Raises:
-        LocalError: If it has no head for each token, or its logits do not make a score.
+    Raises `LocalError` if it has no head for each token, or its logits do not make a score.
     """
     reading = reading_of(files)
     if reading.positive is not None and reading.negative is not None:
@@ -137,13 +132,7 @@ def _token_classifier(files: ModelFiles) -> ReadableNetwork:
 
 
 class StepHead(nn.Module):
-    """A head that reads the score of a step, in float64.
-
-    Attributes:
-        out_features: Number of scores of a state: 1.
-        aggregation: How scores make a reward.
-        settings: What a run records of the reading.
-    """
+    """A head that reads the score of a step, in float64. `settings` is what a run records of the reading."""
 
     def __init__(
         self, head: nn.Module, score: Callable[[Tensor], Tensor], aggregation: Aggregation, settings: dict[str, Any]
@@ -224,13 +213,7 @@ def by_own_code(model: Any) -> ReadableNetwork:
 def with_step_head(
     network: ReadableNetwork, reading: StepReading, score: Callable[[Tensor], Tensor]
 ) -> ReadableNetwork:
-    """Return a network whose head scores steps.
-
-    Args:
-        network: A network with a head that reads any token.
-        reading: How steps are read.
-        score: The score of a step from its logits, of shape (n, labels).
-    """
+    """Return a network whose head scores steps, by `score` from logits of shape (n, labels)."""
     assert network.head is not None  # noqa: S101 - it reads each token
     assert reading.aggregation is not None  # noqa: S101 - `reading_of` asks for it
     read = f"P({reading.positive}) against {reading.negative}" if reading.positive else str(reading.label)

@@ -91,14 +91,9 @@ STEP_FIELDS = ("process_reward", *_PARTS)
 
 
 def step_reading(fields: Mapping[str, Any], known: ProcessRewardName | None = None) -> StepReading | None:
-    """Return how the steps of an answer are read.
+    """Return how the steps of an answer are read: the published way that is given or `known`, with what changes it.
 
-    Args:
-        fields: Fields of `LocalModel` that are given.
-        known: The published way that is known from the files.
-
-    Returns:
-        The published way with the fields that change it; None if there is neither such a way nor a mark.
+    None if there is neither such a way nor a mark.
     """
     changed = {part: fields[name] for name, part in (_PARTS | _SHARED_PARTS).items() if name in fields}
     if "positive" in changed:

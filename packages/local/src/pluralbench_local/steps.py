@@ -21,9 +21,7 @@ BLANK_LINES = re.compile(r"\n[^\S\n]*\n\s*")
 class Part(NamedTuple):
     """A part of a rendered conversation, whose tokens are made apart.
 
-    Attributes:
-        text: Its text.
-        ends: Characters of the text that end what is read: the last token before each.
+    `ends` are the characters of the text that end what is read: the last token before each.
     """
 
     text: str
@@ -31,13 +29,7 @@ class Part(NamedTuple):
 
 
 def split_steps(answer: str, between: str = "", *, whole: bool = False) -> list[str]:
-    """Split an answer into its steps; an answer without text has none.
-
-    Args:
-        answer: The answer.
-        between: Text between steps; empty for blank lines.
-        whole: See `StepReading`.
-    """
+    """Split an answer into its steps, by blank lines if `between` is empty; an answer without text has none."""
     steps = answer.split(between) if between else BLANK_LINES.split(answer)
     if whole:
         return steps if answer.strip() else []
@@ -45,12 +37,7 @@ def split_steps(answer: str, between: str = "", *, whole: bool = False) -> list[
 
 
 def tokenize_steps(conversations: Sequence[Conversation], template: Template, reading: StepReading) -> Iterator[Tokens]:
-    """Tokenize conversations and keep where their steps are read.
-
-    Args:
-        conversations: Id of the prompt, its messages, and the answer.
-        template: The tokenizer and its chat template.
-        reading: How steps are marked.
+    """Tokenize conversations (id, prompt and answer) and keep where their steps are read.
 
     Raises:
         LocalError: If an answer has no step, or the chat template or the tokenizer changes a mark.
@@ -85,7 +72,7 @@ def _parts(
 
 
 def _check_steps(name: str, steps: Sequence[str], reading: StepReading) -> None:
-    """Raise `LocalError` for an empty step, and for one with the mark in its text, which would be read as its end."""
+    """Refuse an empty step, and one with the mark in its text, which would be read as its end."""
     mark = "" if reading.form == "turn" else reading.mark.strip()
     for number, step in enumerate(steps):
         if not step.strip():

@@ -21,10 +21,6 @@ class Renders(Protocol):
 def check_template(groups: Sequence[Group], template: Renders) -> None:
     """Check a template on a conversation of each sequence of roles among the prompts.
 
-    Args:
-        groups: Prompts with their responses.
-        template: The template.
-
     Raises:
         LocalError: If the template leaves out a message or a part of it, renders the same conversation differently, or
             fails.

@@ -43,8 +43,7 @@ def _scales(config: PretrainedConfig) -> dict[str, float]:
 def load_language_model(files: ModelFiles) -> ReadableNetwork:
     """Load a language model, whose head is read.
 
-    Raises:
-        LocalError: If it cannot be loaded, or computes its logits from its hidden states in an unknown way.
+    Raises `LocalError` also if it computes its logits from its hidden states in an unknown way.
     """
     model: Any = load_model(AutoModelForCausalLM, files.source)
     with silence_transformers():
@@ -64,11 +63,7 @@ def language_model_logits(network: ReadableNetwork, states: Tensor) -> Tensor:
 
 
 class TokenHead(nn.Module):
-    """The rows of a language model's head for a few tokens, in float64.
-
-    Attributes:
-        out_features: Number of tokens.
-    """
+    """The rows of a language model's head for a few tokens, in float64."""
 
     def __init__(self, head: Any, labels: Sequence[int], config: PretrainedConfig) -> None:
         super().__init__()
@@ -88,14 +83,9 @@ class TokenHead(nn.Module):
 
 
 def with_token_head(network: ReadableNetwork, labels: Sequence[int]) -> ReadableNetwork:
-    """Return a network that reads only the logits of these tokens.
+    """Return a network that reads only the logits of these tokens of a language model.
 
-    Args:
-        network: A network with the head of a language model.
-        labels: Token ids.
-
-    Raises:
-        LocalError: If the head is no plain matrix, such as a quantized one, or lacks a row.
+    Raises `LocalError` if the head is no plain matrix, such as a quantized one, or lacks a row.
     """
     weight = getattr(network.head, "weight", None)
     if not isinstance(weight, Tensor) or weight.dim() != 2 or not weight.is_floating_point():
@@ -109,12 +99,7 @@ def with_token_head(network: ReadableNetwork, labels: Sequence[int]) -> Readable
 def token_template(source: LocalModel, template: Template) -> Template:
     """Return how a conversation continues up to the token of the reward, with the ids of the tokens.
 
-    Args:
-        source: A model of the kind "token".
-        template: Its tokenizer and chat template.
-
-    Raises:
-        LocalError: If the template ends where no reward is read, or a token is not a single one there.
+    Raises `LocalError` if the template ends where no reward is read, or a token is not a single one there.
     """
     reading = source.reading()
     template = replace(
@@ -140,7 +125,7 @@ def check_distinct(labels: Sequence[int]) -> None:
 
 
 def _check_opening(template: Template, text: str) -> None:
-    """Check that a conversation ends with the opening of a reply where that is asked for, and only there."""
+    """An opening of a reply ends a conversation where that is asked for, and only there."""
     prompt = [{"role": "user", "content": PROMPT}]
     closed, opened = template.render(prompt), template.render(prompt, opening=True)
     before, found, _ = template.render([*prompt, {"role": "assistant", "content": RESPONSES[0]}]).rpartition(
@@ -192,7 +177,6 @@ def _added(tokenizer: PreTrainedTokenizerBase) -> set[int]:
 
 
 def _token_id(token: str, texts: Sequence[str], tail: str, template: Template) -> int:
-    """The id of a token after both texts."""
     if token.startswith("id:"):
         number = token.removeprefix("id:")
         size = template.num_embeddings or len(template.tokenizer)
@@ -219,13 +203,7 @@ def _token_id(token: str, texts: Sequence[str], tail: str, template: Template) -
 def vllm_options(config: PretrainedConfig, tokenizer: PreTrainedTokenizerBase, labels: Sequence[int]) -> str:
     """Return the options with which vLLM serves the rows of these tokens in a model's head as a classifier.
 
-    Args:
-        config: The model's configuration.
-        tokenizer: Its tokenizer.
-        labels: Token ids.
-
-    Raises:
-        LocalError: If the model scales or caps its logits, which such a classifier does not.
+    Raises `LocalError` if the model scales or caps its logits, which such a classifier does not.
     """
     if scales := _scales(config):
         raise LocalError(

@@ -57,14 +57,7 @@ REWARD = Kind(TRAINING_FILE, "pluralbench-local", ("transformers", "tokenizers",
 
 
 class TrainingSettings(Recipe):
-    """Everything that the weights depend on. Resumed training must match it.
-
-    Attributes:
-        model: The base, with the digest of its folder or its commit on the Hub.
-        data: Digest of the rankings.
-        held_out: Digest of the held-out rankings.
-        options: How to train.
-    """
+    """Everything that the weights depend on. Resumed training must match it."""
 
     verb: Literal["train"] = "train"
     model: ModelRecord
@@ -184,18 +177,11 @@ def _train(
 
 
 def ranking_loss(rewards: Tensor, pairs: Sequence[tuple[int, int]], weight: float) -> tuple[Tensor, Tensor]:
-    """Compute the loss of a batch (CHEEMS, section 5).
+    """Compute the loss of a batch (CHEEMS, section 5), and its regularizer, from rewards of shape (responses,).
 
-    The loss is the mean over pairs of -log sigmoid(better - worse), plus `weight` times the regularizer, which is the
-    mean squared reward of all responses. Both are means, as in the code of CHEEMS; the paper sums over pairs.
-
-    Args:
-        rewards: Shape (responses,).
-        pairs: (better, worse) indices of responses.
-        weight: Weight of the regularizer.
-
-    Returns:
-        The loss and the regularizer, both scalars.
+    The loss is the mean over `pairs` (better, worse) of -log sigmoid(better - worse), plus `weight` times the
+    regularizer, which is the mean squared reward of all responses. Both are means, as in the code of CHEEMS; the paper
+    sums over pairs.
     """
     better, worse = to_device(pairs, rewards.device).T
     regularizer = rewards.square().mean()
@@ -327,18 +313,9 @@ ANY_LENGTH = 1024  # tokens; how a conversation ends does not depend on its leng
 
 
 def untrained(model: str | Path | LocalModel, out: Path | str, *, seed: int = 0, **fields: Any) -> Path:
-    """Save a language model with a random head of one logit.
+    """Save a language model with a random head of one logit to a folder, which is returned.
 
     The folder appears when it is complete. If `out` has a model already, it is left as it is.
-
-    Args:
-        model: The model's configuration, or its name.
-        out: The folder.
-        seed: Seed of the head.
-        **fields: Fields of `LocalModel`.
-
-    Returns:
-        The folder.
 
     Raises:
         LocalError: If the model cannot be loaded; or if its device is not available, or has too little memory.

@@ -46,12 +46,7 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Batch:
-    """Responses that are encoded together.
-
-    Attributes:
-        members: (ranking, response) indices.
-        pairs: (better, worse) indices of members: all pairs that are complete in the batch.
-    """
+    """Responses that are encoded together, as (ranking, response), and all pairs that are complete in the batch."""
 
     members: list[tuple[int, int]]
     pairs: list[tuple[int, int]]
@@ -65,12 +60,6 @@ def batches(rankings: Sequence[Ranking], size: int, seed: int, epoch: int) -> li
     response without a pair fills a batch with room, where only the regularizer uses it, or is left out. A ranking whose
     responses are all tied is not used. The paper's code fills batches in the order of the prompts and loses the pairs
     of a prompt that does not fit; here a prompt goes to the fullest batch with room for all of it.
-
-    Args:
-        rankings: The rankings, with unique ids.
-        size: Maximum number of responses in a batch, at least 2.
-        seed: Seed of the order.
-        epoch: Number of the epoch.
     """
     filled = _Batches(size)
     fillers: deque[tuple[int, int]] = deque()
@@ -92,14 +81,7 @@ def batches(rankings: Sequence[Ranking], size: int, seed: int, epoch: int) -> li
 
 @dataclass(frozen=True)
 class Data:
-    """Tokenized rankings.
-
-    Attributes:
-        rankings: Rankings, without responses that are too long.
-        tokens: Tokens by ranking and response.
-        too_long: Number of responses that were dropped because they are too long.
-        lost: Number of rankings that lost all their pairs by this.
-    """
+    """Tokenized rankings, without responses that are too long; `lost` is the number that so lost all their pairs."""
 
     rankings: list[Ranking]
     tokens: list[list[Tokens]]
@@ -146,11 +128,7 @@ class Data:
 
 
 def check(rankings: Sequence[Ranking], what: str) -> None:
-    """Check rankings before training.
-
-    Args:
-        rankings: The rankings.
-        what: What they are, for errors ("rankings", "held-out rankings").
+    """Check rankings before training; `what` they are for errors ("rankings", "held-out rankings").
 
     Raises:
         TrainingError: If ids repeat, a ranking is inconsistent, or there is no pair.
@@ -182,15 +160,8 @@ def tokenize_rankings(
 ) -> Data:
     """Tokenize rankings, without the responses that are too long.
 
-    Args:
-        rankings: The rankings.
-        what: What they are, for errors ("rankings", "held-out rankings").
-        template: How conversations become tokens.
-        limit: Maximum number of tokens of a conversation.
-        on_overflow: `drop` drops responses that are too long; `error` raises.
-
     Raises:
-        TrainingError: If a response is too long under `error`, or no pair is left.
+        TrainingError: If a response is too long where `on_overflow` is `error`, or no pair is left.
     """
     groups = [Group(ranking.id, ranking.prompt, [text]) for ranking in rankings for text in ranking.responses]
     tokenized = tokenize(groups, template, limit, "drop")
@@ -231,15 +202,13 @@ def _too_long_message(long: Sequence[tuple[Group, int]], total: int, template: T
 
 
 class _Batches:
-    """Batches that are being filled."""
-
     def __init__(self, size: int) -> None:
         self.size = size
         self.batches: list[list[tuple[int, int]]] = []
         self._with_room: dict[int, list[int]] = defaultdict(list)
 
     def add(self, members: list[tuple[int, int]]) -> None:
-        """Add all members to the fullest batch that has room for them, or to a new one."""
+        """To the fullest batch that has room for all of them, or to a new one."""
         room = next((room for room in range(len(members), self.size + 1) if self._with_room[room]), None)
         if room is None:
             room, number = self.size, len(self.batches)

@@ -12,12 +12,6 @@ class LoraOptions(FrozenModel):
     """Low-rank adapters (LoRA) in place of full fine-tuning, merged into the weights when the model is saved.
 
     Needs the extra `lora`. Base weights keep the dtype of the checkpoint; adapters and head train in float32.
-
-    Attributes:
-        rank: Rank of the adapters.
-        alpha: Adapter outputs are scaled by alpha / rank.
-        dropout: Dropout probability of adapter inputs.
-        target_modules: Names of the modules that get an adapter, or "all-linear".
     """
 
     rank: int = Field(16, ge=1)

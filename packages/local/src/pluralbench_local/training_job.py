@@ -38,14 +38,7 @@ SAVING_SHARE = 1 / 20  # of the time, at most, if no `save_steps` ask for more
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of training.
-
-    Attributes:
-        record: Name of the record's file.
-        maker: Distribution that trains.
-        packages: Further distributions whose versions are recorded.
-        format: Version of the record's format.
-    """
+    """A kind of training: its record's file, the distribution that trains, and others whose versions are recorded."""
 
     record: str
     maker: str
@@ -55,12 +48,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Result:
-    """The result of a training function.
-
-    Attributes:
-        save: Writes the model to a folder.
-        facts: Entries of the record.
-    """
+    """What a training function gives: what writes the model to a folder, and entries of the record."""
 
     save: Callable[[Path], object]
     facts: Mapping[str, Json]
@@ -68,12 +56,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Trained:
-    """A trained model.
-
-    Attributes:
-        folder: The model's folder.
-        record: Contents of its JSON record.
-    """
+    """A trained model: its folder, and the contents of its JSON record."""
 
     folder: Path
     record: dict[str, Any]
@@ -102,13 +85,7 @@ def run_job(
 ) -> Trained:
     """Train a model to the folder `out`, or return the one that an earlier call with the same settings left there.
 
-    Args:
-        kind: The kind of training.
-        out: The folder.
-        settings: Everything that the weights depend on.
-        train: Trains; its argument is the folder of checkpoints and log.
-        too_large: Error message if memory runs out.
-        fresh: Whether to start over.
+    `train` is called with the folder of checkpoints and log; `too_large` is the error message if memory runs out.
 
     Raises:
         LocalError: If memory runs out.
@@ -167,15 +144,7 @@ def saved_network(
     *,
     extra_files: Iterable[Path] = (),
 ) -> Result:
-    """Return a transformers model and its tokenizer as the result of a training function.
-
-    Args:
-        model: The model.
-        tokenizer: Its tokenizer.
-        device: Device that it was trained on.
-        facts: Entries of the record.
-        extra_files: Files to copy to the folder.
-    """
+    """Return a transformers model and its tokenizer as the result of a training function."""
 
     def save(folder: Path) -> None:
         for path in extra_files:
@@ -205,15 +174,7 @@ def check_base(base: LocalModel, unused: Iterable[str], what: str) -> None:
 
 
 def check_unique_ids(ids: Iterable[str], what: str) -> None:
-    """Check that ids are unique.
-
-    Args:
-        ids: The ids.
-        what: What they are ids of, for the error ("rankings").
-
-    Raises:
-        TrainingError: If an id occurs twice.
-    """
+    """Raise `TrainingError` if an id occurs twice among `what`, such as "rankings"."""
     duplicate = next((name for name, count in Counter(ids).items() if count > 1), None)
     if duplicate is not None:
         raise TrainingError(f"Two {what} have the id {duplicate}; give each an id of its own.")
@@ -228,11 +189,7 @@ def at_commit(base: LocalModel, record: ModelRecord) -> LocalModel:
 
 
 def accelerator_of(device: torch.device) -> "Accelerator":
-    """Return an accelerator for a device, in bfloat16 on a GPU.
-
-    Raises:
-        LocalError: If this is one of several processes.
-    """
+    """Return an accelerator for a device, in bfloat16 on a GPU. Raises `LocalError` among several processes."""
     from accelerate import Accelerator  # here, since models are also loaded to score
     from accelerate.state import AcceleratorState
 
@@ -255,17 +212,10 @@ def step_log(
     note: Callable[[Mapping[str, Any]], str] = lambda line: f"loss {line['loss']:.3f}",
     unit: str = "step",
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Yield a function that logs a step and shows the progress.
+    """Yield a function that logs a step, or another `unit`, and shows the progress; `done` are in the log already.
 
-    It raises `TrainingError` if the loss or the gradient norm is not finite.
-
-    Args:
-        work: Folder of the log.
-        what: Label of the progress bar.
-        done: Number of steps already in the log.
-        of: Total number of steps.
-        note: What the progress bar shows of a line, before the latest held-out figure. Default: the loss.
-        unit: What a line is: "step" or "epoch".
+    It raises `TrainingError` if the loss or the gradient norm is not finite. The progress bar shows of a line what
+    `note` says, by default the loss, before the latest held-out figure.
     """
     path, number, held_out_note = work / LOG_FILE, done, ""
     with progress(what, of - done) as meter:
@@ -298,9 +248,6 @@ class CheckpointClock:
     """Says when a checkpoint is due: after `save_steps` steps, and after some minutes of work.
 
     A large model, whose saving takes long, is saved more rarely.
-
-    Attributes:
-        save_steps: Steps between two checkpoints.
     """
 
     save_steps: int

@@ -16,7 +16,7 @@ from pluralbench_local.batches import Read, in_batches
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template, Tokenized
 from pluralbench_local.errors import LocalError
-from pluralbench_local.kinds import CLASSIFIER, kind_of
+from pluralbench_local.model_kinds import CLASSIFIER, kind_of
 from pluralbench_local.models import REWARD_HEADS, load_tokenizer, load_weights, resolve_device, silence_transformers
 from pluralbench_local.network import ReadableNetwork, must_be_alone, network_of, read_padded, without_packing
 from pluralbench_local.own_code import is_own_code
@@ -38,7 +38,6 @@ class TrainableModel:
     """A model in training.
 
     Attributes:
-        network: How to read it.
         whole: The module with all weights, including adapters; with the head alone, a module of the head.
         base: Precision of the weights as loaded.
         budget: Maximum number of tokens of a forward pass, padding included.
@@ -82,17 +81,9 @@ def load_trainee(
 ) -> TrainableModel:
     """Load a model with a head of one logit for training, on its device.
 
-    Weights that are trained are converted to float32. A language model gets a linear head without bias.
-
-    Args:
-        source: The base model.
-        lora: Adapters. Default: all weights are trained.
-        gradient_checkpointing: Whether to recompute activations in the backward pass.
-        token_budget: Maximum number of tokens of a forward pass. None: a default for the device.
-        seed: Seed of the new head, and of everything that torch draws afterwards.
-        new_head: Distribution of a new head: normal, with a standard deviation of 0.02 ("fixed"), or with a variance of
-            1 / (width + 1) ("by-width"; CHEEMS, section 5).
-        head_alone: Whether to freeze all other weights.
+    Weights that are trained are converted to float32. A language model gets a linear head without bias, whose weights
+    are drawn with a standard deviation of 0.02 ("fixed"), or with a variance of 1 / (width + 1) ("by-width"; CHEEMS,
+    section 5). `seed` is of this head, and of everything that torch draws afterwards.
 
     Raises:
         LocalError: If the model cannot be loaded or trained in this way; or if its device is not available, or has too
@@ -147,17 +138,10 @@ def finalize(trainee: TrainableModel, dtype: torch.dtype) -> TrainableModel:
 def states_of(
     trainee: TrainableModel, conversations: Sequence[Tokens], precision: Callable[[], AbstractContextManager[Any]]
 ) -> Tensor:
-    """Compute the last hidden state of each conversation, with gradients.
+    """Compute the last hidden state of each conversation, of shape (conversations, width), with gradients.
 
-    Conversations of similar length share a forward pass.
-
-    Args:
-        trainee: The model.
-        conversations: The conversations.
-        precision: Context in which a forward pass is computed.
-
-    Returns:
-        Shape (conversations, width). For a model that pools by itself: its rewards, of shape (conversations, 1).
+    Conversations of similar length share a forward pass, in the context `precision`. A model that pools by itself gives
+    its rewards, of shape (conversations, 1).
     """
     network = trainee.network
     order = sorted(range(len(conversations)), key=lambda index: len(conversations[index].ids))
@@ -209,11 +193,7 @@ def set_pad_token(model: PreTrainedModel, template: Template, conversations: Ite
 
 
 def checkpoint_activations(name: str, model: Any) -> None:
-    """Recompute activations in the backward pass (gradient checkpointing).
-
-    Raises:
-        LocalError: If the architecture does not support it.
-    """
+    """Recompute activations in the backward pass. Raises `LocalError` if the architecture does not support it."""
     # The name in transformers 5.23; 5.0 has the other.
     enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
     try:
@@ -276,12 +256,7 @@ Rewards = Callable[[Data, Sequence[tuple[int, int]]], Tensor]
 
 
 def model_rewards(trainee: TrainableModel, accelerator: Accelerator) -> Rewards:
-    """Return the rewards by a model all of whose weights may change: each call encodes its responses.
-
-    Args:
-        trainee: The model.
-        accelerator: Sets the precision of forward passes.
-    """
+    """Return the rewards by a model all of whose weights may change: each call encodes its responses."""
 
     def rewards(data: Data, members: Sequence[tuple[int, int]]) -> Tensor:
         conversations = [data.tokens[ranking][response] for ranking, response in members]
@@ -295,14 +270,7 @@ def head_rewards(
 ) -> Rewards:
     """Return the rewards by a head whose base does not change: each response is encoded once, here.
 
-    Args:
-        trainee: The model.
-        template: How conversations became tokens.
-        parts: The data.
-        token_budget: Maximum number of tokens of a forward pass. None: that of scoring.
-
-    Raises:
-        LocalError: If one conversation does not fit into memory.
+    Raises `LocalError` if one conversation does not fit into memory.
     """
     model = trainee.network.model
     with evaluating(model), silence_transformers():

@@ -32,11 +32,7 @@ EPSILON = 1e-8
 
 
 class RewardHead(nn.Sequential):
-    """A head built from its tensors; its result has float32.
-
-    Attributes:
-        out_features: Number of rewards that it gives for a hidden state.
-    """
+    """A head built from its tensors; its result has float32."""
 
     def __init__(self, layers: list[nn.Module], out_features: int) -> None:
         super().__init__(*layers)
@@ -254,9 +250,8 @@ Sources: TRL `modeling_value_head.py`; LLaMA-Factory `valuehead.py`; GRM `grm_ut
 def load_value_head(family: HeadFamily, files: ModelFiles) -> ReadableNetwork:
     """Load a body with transformers, and build its head.
 
-    Raises:
-        LocalError: If a tensor of the head has another shape, there is another head, the body cannot be loaded, or an
-            adapter's base has such a head.
+    Raises `LocalError` if a tensor of the head has another shape, there is another head, the body cannot be loaded, or
+    an adapter's base has such a head.
     """
     source = files.source
     prefix = family.prefix(files.config.to_dict())
@@ -310,7 +305,7 @@ def _layers(prefix: str, shapes: Shapes) -> list[str]:
 
 
 def _head(family: HeadFamily, prefix: str, files: ModelFiles) -> tuple[RewardHead, int]:
-    """Build a head, and return the width of the hidden states that it reads."""
+    """Also the width of the hidden states that it reads."""
     name, names = files.source.name, _layers(prefix, files.shapes)
     small = {"normalizer.mean", "normalizer.var"}
     tensors = files.tensors({*names, *map(_bias, names), *small})

@@ -20,13 +20,8 @@ MAX_WIDTH = 256  # largest width of a head
 class Level:
     """Segments of one depth as runs of keys, and the rows that continue them as runs of queries.
 
-    Attributes:
-        rows: Rows of the batch in the runs of queries.
-        key_rows: Rows of the batch in the runs of keys, counted from the first inherited one.
-        query_starts: Offsets of the runs within `rows`, and the end of the last.
-        key_starts: Offsets of the runs within `key_rows`, and the end of the last.
-        longest_query: Rows of the longest run of queries.
-        longest_key: Rows of the longest run of keys.
+    `rows` and `key_rows` are rows of the batch, these counted from the first inherited one. The starts are the offsets
+    of the runs within them, and the end of the last.
     """
 
     rows: Tensor
@@ -38,12 +33,7 @@ class Level:
 
 
 def has_varlen_kernel(query: Tensor, value: Tensor) -> bool:
-    """Return whether the kernel computes these heads: 16-bit numbers on an NVIDIA GPU from Ampere on.
-
-    Args:
-        query: Shape (1, heads, rows, width).
-        value: Shape (1, key heads, rows, width).
-    """
+    """Return whether the kernel computes these heads: 16-bit numbers on an NVIDIA GPU from Ampere on."""
     width = query.shape[3]
     return (
         query.is_cuda
@@ -66,20 +56,10 @@ def _torch_has_kernel() -> bool:
 
 
 def varlen_attention(packed: Packed, query: Tensor, key: Tensor, value: Tensor, scale: float) -> Tensor:
-    """Compute the attention of a packed batch on a GPU.
+    """Compute the attention of a packed batch on a GPU; shapes as of `pluralbench_local.attention.attention`.
 
     One call covers all segments over themselves; one more call for each depth covers the rows that continue a segment
-    over that segment. The results are merged by their normalizers.
-
-    Args:
-        packed: The batch.
-        query: Shape (1, heads, rows, width).
-        key: Shape (1, key heads, inherited and computed rows, width).
-        value: Shape (1, key heads, inherited and computed rows, width).
-        scale: Factor of the attention scores.
-
-    Returns:
-        The output, of shape (1, rows, heads, width).
+    over that segment. The results are merged by their normalizers. Keys and values begin with the inherited rows.
     """
     from torch.nn.attention.varlen import AuxRequest, varlen_attn
 

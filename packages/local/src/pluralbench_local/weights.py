@@ -42,9 +42,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 class ModelFiles:
     """The files of a model, each read when it is first asked for.
 
-    Attributes:
-        source: The model.
-        given: Shapes of its tensors by file, where its weights need not be there. Default: they are read.
+    `given` has the shapes of its tensors by file, where its weights need not be there.
     """
 
     source: LocalModel
@@ -95,17 +93,7 @@ class ModelFiles:
         return self.source.model_copy(update={"name": str(path.parent), "revision": None})
 
     def tensors(self, names: Iterable[str]) -> dict[str, Tensor]:
-        """Read some tensors.
-
-        Args:
-            names: Their names.
-
-        Returns:
-            Those that there are, on the CPU, as saved.
-
-        Raises:
-            LocalError: If they cannot be read.
-        """
+        """Read those of these tensors that there are, as saved, to the CPU. Raises `LocalError`."""
         wanted = set(names)
         read: dict[str, Tensor] = {}
         for file, shapes in self.by_file.items():
@@ -114,11 +102,7 @@ class ModelFiles:
         return read
 
     def by_another_name(self) -> dict[str, Tensor] | None:
-        """Return all tensors of a file that transformers does not look for; None if there is one that it does.
-
-        Raises:
-            LocalError: If they cannot be read.
-        """
+        """Return all tensors of a file that transformers does not look for; None if there is one that it does."""
         file = next(iter(self.by_file), "")
         if not file or not any(Path(file).match(pattern) for pattern in SINGLE_FILES) or file in BODY_FILES:
             return None
@@ -152,8 +136,7 @@ def file_names(source: LocalModel) -> list[str]:
 def read_pickle(path: Path) -> Any:
     """Read the tensors of a pickle without running what it may hold.
 
-    Raises:
-        LocalError: If it holds more than tensors and plain values.
+    Raises `LocalError` if it holds more than tensors and plain values.
     """
     try:
         return torch.load(path, map_location="cpu", weights_only=True, mmap=is_zipfile(path))
@@ -198,7 +181,7 @@ def _read(source: LocalModel, file: str, names: Iterable[str]) -> dict[str, Tens
 
 
 def _path(source: LocalModel, file: str) -> Path:
-    """Return the path of a file, which is downloaded from the Hub if need be."""
+    """It is downloaded from the Hub if need be."""
     folder = Path(source.name)
     if folder.is_dir():
         check_file(folder / file)

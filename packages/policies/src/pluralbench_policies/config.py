@@ -14,11 +14,9 @@ GENERATIONS = {"ppo": 1, "rloo": 4, "grpo": 4}
 
 @dataclass(frozen=True)
 class Task:
-    """A prompt for the policy.
+    """A prompt for the policy, whose last message is the user's.
 
-    Attributes:
-        messages: What the policy reads; the last message is the user's.
-        group: What the reward model scores. Its responses are replaced by completions; its id is unique.
+    The reward model scores `group`. Its responses are replaced by completions; its id is unique.
     """
 
     messages: Sequence[Message]
@@ -108,12 +106,7 @@ class OptimizeConfig(FrozenModel):
 
 
 class OptimizeSettings(Recipe):
-    """Settings that a resumed optimization must match.
-
-    Attributes:
-        policy: The initial policy, with the digest of its folder or its commit on the Hub.
-        tasks: Digest of the tasks.
-    """
+    """Settings that a resumed optimization must match."""
 
     verb: Literal["optimize"] = "optimize"
     policy: ModelRecord

@@ -20,13 +20,10 @@ COMPACT_BELOW = 0.75  # finished samples leave the batch once at most this share
 
 @dataclass(frozen=True)
 class DecodingParams:
-    """Sampling parameters.
+    """Sampling parameters; a temperature of 0 is greedy, None is all tokens.
 
-    Attributes:
-        temperature: Sampling temperature; 0 is greedy.
-        top_p: Nucleus sampling: total probability of the tokens to sample from. None: all tokens.
-        top_k: Number of the likeliest tokens to sample from, before `top_p`. None: all tokens.
-        top_logprobs: Number of the likeliest tokens, by the model's own probabilities, to return with each token.
+    `top_k` applies before `top_p`. Of the likeliest tokens, by the model's own probabilities, `top_logprobs` are
+    returned with each token.
     """
 
     temperature: float
@@ -53,15 +50,9 @@ class Sample(NamedTuple):
 
 
 def sample_tokens(logits: Tensor, sampling: DecodingParams, uniform: Sequence[float]) -> Tensor:
-    """Sample a token for each row by inverting the cumulative probability.
+    """Sample a token for each row of logits, of shape (rows, vocabulary), by inverting the cumulative probability.
 
-    Args:
-        logits: Shape (rows, vocabulary).
-        sampling: Temperature and top_p.
-        uniform: A random number from [0, 1) for each row.
-
-    Returns:
-        Token ids, shape (rows,).
+    `uniform` has a random number from [0, 1) for each row.
     """
     if sampling.temperature == 0:
         return logits.argmax(-1)
@@ -78,13 +69,7 @@ def sample_tokens(logits: Tensor, sampling: DecodingParams, uniform: Sequence[fl
 
 
 def token_logprobs(logits: Tensor, tokens: Tensor, number: int) -> list[tuple[float, dict[int, float]]]:
-    """Return the log-probability of the token of each row, and those of the likeliest tokens; nothing for 0 of them.
-
-    Args:
-        logits: Shape (rows, vocabulary).
-        tokens: Shape (rows,).
-        number: Number of the likeliest tokens.
-    """
+    """Return the log-probability of the token of each row, and those of the likeliest tokens; nothing for 0 of them."""
     if number == 0:
         return []
     every = logits.float().log_softmax(-1)
@@ -102,12 +87,11 @@ class _BatchedSamples:
         cache.reorder_cache(torch.zeros(samples, dtype=torch.long, device=model.device))
 
     def step(self, tokens: Tensor) -> Tensor:
-        """Append a token to each sample (shape (samples,)); return the next logits, shape (samples, vocabulary)."""
+        """Tokens have the shape (samples,), and the next logits (samples, vocabulary)."""
         logits: Tensor = self._model(tokens.unsqueeze(1), past_key_values=self._cache, use_cache=True).logits
         return logits[:, -1]
 
     def keep(self, places: Tensor) -> None:
-        """Drop all samples but these."""
         self._cache.reorder_cache(places)
 
 
@@ -166,18 +150,7 @@ class Decoder:
         seeds: Sequence[int],
         max_tokens: Sequence[int],
     ) -> Iterator[Sample]:
-        """Draw samples, and yield each as soon as it is finished.
-
-        Args:
-            prompts: Token ids of each prompt.
-            owners: Index of each sample's prompt.
-            sampling: Temperature and top_p.
-            seeds: Random seed of each sample.
-            max_tokens: Maximum number of tokens of each sample.
-
-        Yields:
-            The samples.
-        """
+        """Draw samples, and yield each as soon as it is finished; `owners` has the index of each one's prompt."""
         last_place = [tokens - 1 for tokens in max_tokens]
         if len(prompts) > 1 and not self.packing:
             for number, prompt in enumerate(prompts):

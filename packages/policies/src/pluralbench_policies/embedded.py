@@ -50,18 +50,11 @@ TOKENS = {
 
 
 def embedded_folder(folder: Path | str, *, dtype: Literal["bfloat16", "float32"] = "bfloat16") -> Path:
-    """Write SmolLM2-135M-Instruct, the embedded model, into `folder`, unless it is already there.
+    """Write SmolLM2-135M-Instruct, the embedded model, into `folder`, unless it is already there, and return this.
 
     The weights are those of a 4-bit file (`pluralbench_calls.embedded_weights`). Writing takes a few seconds, and the
-    folder appears only when it is complete.
-
-    Args:
-        folder: The folder.
-        dtype: float32 is exact. bfloat16 rounds the weights to 8 bits of precision, is half the size, and is twice as
-            fast on processors with bfloat16 arithmetic.
-
-    Returns:
-        The folder.
+    folder appears only when it is complete. The dtype float32 is exact; bfloat16 rounds the weights to 8 bits of
+    precision, is half the size, and is twice as fast on processors with bfloat16 arithmetic.
 
     Raises:
         PolicyError: The extra `local` is not installed, the weights are neither installed nor on a Hub that can be
@@ -125,14 +118,13 @@ def _write_model(folder: Path, dtype: str) -> None:
 
 
 def _parameter(name: str) -> str:
-    """Return transformers' name of a tensor of llama.cpp."""
     *block, part, suffix = name.split(".")
     layer = f"layers.{block[1]}." if block else ""
     return f"model.{layer}{PARAMETERS[part]}.{suffix}"
 
 
 def _unpermuted(tensor: Any, values: Any, metadata: dict[str, Any]) -> "torch.Tensor":
-    """Return the weights in transformers' order: rotated dimensions are neighbors in llama.cpp, halves in it."""
+    """In transformers' order: rotated dimensions are neighbors in llama.cpp, halves in it."""
     import torch
 
     weights = torch.from_numpy(values.copy()).reshape(tensor.shape)

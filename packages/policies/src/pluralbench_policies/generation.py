@@ -30,11 +30,7 @@ BUDGET = {"cpu": 16_384, "cuda": 65_536}  # tokens per batch; an estimate for GP
 
 
 def generation_backend(model: str | Path | LocalModel) -> PackingBackend:
-    """Return the backend of a language model's library; it loads the model with the first request.
-
-    Raises:
-        PolicyError: The model or its library cannot generate.
-    """
+    """Return the backend of a language model's library; it loads the model with the first request."""
     return VllmGeneration(model) if language_model(model).library == "vllm" else Generation(model)
 
 

@@ -167,7 +167,7 @@ def _tokenize(name: str, tokenizer: Any, example: PlanExample) -> TokenizedExamp
 
 
 def _order(training_rows: Sequence[TokenizedExample], options: PlannerConfig) -> list[int]:
-    """The indices of the rows of all steps. Each epoch has its own order."""
+    """Indices of rows. Each epoch has its own order."""
     total = options.max_steps * options.batch_size
     order: list[int] = []
     epoch = 0

@@ -28,12 +28,7 @@ class PlanExample:
 
 
 class TokenizedExample(NamedTuple):
-    """A tokenized `PlanExample`.
-
-    Attributes:
-        ids: Token ids of prompt and plan.
-        prompt: Number of tokens of the prompt.
-    """
+    """A tokenized `PlanExample`: ids of prompt and plan, and the number of those of the prompt."""
 
     id: str
     ids: list[int]
@@ -87,13 +82,7 @@ class PlannerConfig(FrozenModel):
 
 
 class PlannerSettings(Recipe):
-    """Settings that a resumed training must match.
-
-    Attributes:
-        base: The base model, with the digest of its folder or its commit on the Hub.
-        examples: Digest of the training examples.
-        held_out: Digest of the held-out examples.
-    """
+    """Settings that a resumed training must match."""
 
     verb: Literal["train-planner"] = "train-planner"
     base: ModelRecord

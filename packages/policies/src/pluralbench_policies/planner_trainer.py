@@ -39,16 +39,7 @@ def fit(
     options: PlannerConfig,
     work: Path,
 ) -> tuple[Any, tuple[float | None, float | None]]:
-    """Run all steps after the checkpoint in `work`.
-
-    Args:
-        model: The base model.
-        tokenizer: Its tokenizer.
-        training_rows: Rows to train on.
-        held_out_rows: Rows to measure the loss on.
-        order: Indices of the rows of all steps.
-        options: Hyperparameters.
-        work: Folder of the checkpoint and the log.
+    """Run all steps after the checkpoint in `work`; `order` has the indices of their rows.
 
     Returns:
         The model with its adapters merged; and the held-out losses without and with the adapters.

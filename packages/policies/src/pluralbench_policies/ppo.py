@@ -69,14 +69,7 @@ class Critic(nn.Module):
 
 @dataclass(frozen=True)
 class PPOState:
-    """The models and optimizers of a run.
-
-    Attributes:
-        policy: The trained policy.
-        critic: The trained critic.
-        start: The initial policy; None if no KL divergence is needed.
-        optimizers: Those of policy and critic.
-    """
+    """The models and optimizers of a run; without `start`, the initial policy, no KL divergence is needed."""
 
     policy: Any
     critic: Critic
@@ -89,7 +82,6 @@ class SampledStep:
     """A step's completions and the targets of their updates. Tensors have the shape (rows, completion tokens).
 
     Attributes:
-        rows: Prompts and completions.
         counts: Mask of the tokens to train on: those of completions with a reward.
         log_probs: Log-probabilities under the policy that sampled them.
         values: Predictions of the critic before the updates.
@@ -117,17 +109,9 @@ def optimize_by_ppo(
     options: OptimizeConfig,
     work: Path,
 ) -> None:
-    """Run all steps after the checkpoint in `work`.
+    """Run all steps, each given by the indices of its tasks, after the checkpoint in `work`.
 
-    Args:
-        source: The base model, from which `model` was loaded; the critic is initialized from it, too.
-        model: The policy to train.
-        tokenizer: Its tokenizer.
-        scorer: Scores completions.
-        steps: Indices of each step's tasks.
-        prompts: Token ids of each task's prompt.
-        options: Hyperparameters.
-        work: Folder of the checkpoint and the log.
+    `model` is the policy to train, and was loaded from `source`; the critic is initialized from it, too.
     """
     accelerator = accelerator_of(model.device)
     torch.manual_seed(options.seed)
@@ -167,16 +151,9 @@ def optimize_by_ppo(
 
 @torch.no_grad()
 def prepare_step(learner: PPOState, rows: Rows, rewards: Tensor, options: OptimizeConfig) -> tuple[SampledStep, float]:
-    """Compute advantages and returns of a step.
+    """Compute advantages and returns of a step, and the policy's mean entropy in nats per token.
 
-    Args:
-        learner: Policy, critic and initial policy.
-        rows: Prompts and completions.
-        rewards: Shape (rows,), on the CPU. A completion with a NaN reward is ignored.
-        options: Hyperparameters.
-
-    Returns:
-        The step; and the policy's mean entropy in nats per token.
+    `rewards` has the shape (rows,), on the CPU. A completion with a NaN reward is ignored.
     """
     categorical: Any = Categorical  # untyped
     parts = []
@@ -205,13 +182,7 @@ def advantages_of(rewards: Tensor, values: Tensor, tokens: Tensor, options: Opti
     """Compute the advantage and the return of each token by GAE.
 
     A completion ends with its last token, even if it was truncated. All tensors have the shape (rows, completion
-    tokens); results outside `tokens` are meaningless.
-
-    Args:
-        rewards: Reward of each token.
-        values: Value before each token.
-        tokens: Mask of the completions' tokens.
-        options: gamma and lambda.
+    tokens), where `tokens` is the mask of the completions' tokens; results outside it are meaningless.
     """
     last = tokens & ~torch.nn.functional.pad(tokens[:, 1:], (0, 1))
     ends = (last | ~tokens)[..., None]
@@ -252,14 +223,9 @@ def losses(
 ) -> dict[str, Any]:
     """Compute the losses of some rows, summed over the tokens that count.
 
-    Args:
-        module: Result of `loss_module`.
-        drawn: The step.
-        part: The rows.
-        logits: Shape (rows, completion tokens, vocabulary).
-        values: Shape (rows, completion tokens).
-        dual_clip: Upper bound of the probability ratio if the advantage is negative; larger ratios have no gradient (Ye
-            et al. 2020, as in verl).
+    `logits` have the shape (rows, completion tokens, vocabulary), `values` (rows, completion tokens). `dual_clip` is
+    the upper bound of the probability ratio if the advantage is negative; larger ratios have no gradient (Ye et al.
+    2020, as in verl).
 
     Returns:
         `loss_objective`, `loss_critic` and `clip_fraction`.
@@ -286,7 +252,7 @@ def losses(
 
 
 def _update(learner: PPOState, drawn: SampledStep, options: OptimizeConfig) -> dict[str, float]:
-    """Update the weights for a step; return the means of its updates for the log."""
+    """The means of its updates are returned for the log."""
     module = loss_module(options).to(drawn.rows.ids.device)
     computed, norms = [], []
     for begin in range(0, len(drawn.counts), options.update_size):

@@ -22,16 +22,7 @@ STANDARD_ROLES = {"user", "assistant"}
 
 @dataclass(frozen=True)
 class ParsedRequest:
-    """A parsed request.
-
-    Attributes:
-        request: The request.
-        prompt: Token ids of the prompt.
-        sampling: How to sample.
-        seed: Seed of the sample.
-        max_tokens: Maximum tokens of the sample, limited by the request and by the model's positions. Below 1, the
-            prompt is too long.
-    """
+    """A parsed request. Limited by the model's positions too, `max_tokens` is below 1 if the prompt is too long."""
 
     request: Request
     prompt: tuple[int, ...]
@@ -118,7 +109,7 @@ class Rendering:
         )
 
     def _labels(self, sample: Sample, text: str) -> str:
-        """Return the probabilities of the labels in a sample; see `pluralbench_calls.logprobs`."""
+        """See `pluralbench_calls.logprobs`."""
         content = [
             {"token": self._text(token), "logprob": own}
             | {"top_logprobs": [{"token": self._text(other), "logprob": value} for other, value in top.items()]}
@@ -127,7 +118,7 @@ class Rendering:
         return record_labels(content, text)
 
     def _text(self, token: int) -> str:
-        """Return the text of a token within a text: at its beginning, some tokenizers leave out a space."""
+        """Of a token within a text: at its beginning, some tokenizers leave out a space."""
         if token not in self._texts:
             before = self.tokenizer.encode("a", add_special_tokens=False)[-1:]
             whole, start = (self.tokenizer.decode(ids) for ids in ([*before, token], before))

@@ -30,13 +30,7 @@ Conversation = Group | RenderedConversation
 
 
 class Reward(NamedTuple):
-    """The reward of a conversation.
-
-    Attributes:
-        value: The reward; NaN if there is none.
-        tokens: Number of tokens of the conversation; None if the model does not count them.
-        reason: Why there is no reward.
-    """
+    """The reward of a conversation, or NaN with the reason; `tokens` is None if the model does not count them."""
 
     value: float
     tokens: int | None
@@ -86,11 +80,7 @@ class _Call(NamedTuple):
 
 
 class BatchedRewards:
-    """Rewards by a model that is loaded when it is first needed. Can be pickled if `load` can.
-
-    Args:
-        load: Loads the model.
-    """
+    """Rewards by a model that is loaded when it is first needed. Can be pickled if `load` can."""
 
     def __init__(self, load: Callable[[], RewardModel]) -> None:
         self.load = load
@@ -238,17 +228,11 @@ def openrlhf_conversations(
 
     A label that is a JSON object with `prompt` (text or messages) says what the model reads as the prompt. Without
     one, a model that scores rendered conversations reads the query as it is, as OpenRLHF's own reward models do; any
-    other reads the text of the prompt as a message of the user.
+    other reads the text of the prompt as a message of the user. Prompts and labels may be unknown.
 
-    What ends a query is not of the response. A query that is read as it is gets the ending of the chat template, with
-    which `score` reads conversations: a policy writes only its first token, or none if it is cut off.
-
-    Args:
-        model: The model.
-        queries: The queries.
-        prompts: The prompts with which they begin. None: only the queries are known.
-        labels: A label for each query. None: there are none.
-        ending: Text at the end of a query. Default: that of the chat template, or the tokenizer's EOS token.
+    What ends a query is not of the response: `ending`, by default that of the chat template or the tokenizer's EOS
+    token. A query that is read as it is gets the ending of the chat template, with which `score` reads conversations: a
+    policy writes only its first token, or none if it is cut off.
 
     Raises:
         PolicyError: A query does not begin with its prompt; or the model needs prompts.
@@ -271,7 +255,7 @@ def openrlhf_conversations(
 
 
 def _without_ending(text: str, endings: Sequence[str]) -> str:
-    """Remove the first of these endings that a text has."""
+    """The first of these that the text has."""
     found = next((ending for ending in endings if text.endswith(ending)), None)
     if found is None and endings:
         _warn(f"A query of OpenRLHF does not end with {endings[0]!r}: it is cut off, or written for another template.")
@@ -291,7 +275,7 @@ def _begin(text: str) -> str:
 
 
 def _label_values(label: Any) -> Mapping[str, Any]:
-    """The fields of a label that is a JSON object with a prompt or a group; otherwise none."""
+    """Those of a label that is a JSON object with a prompt or a group."""
     try:
         values = json.loads(label) if isinstance(label, str) else label
     except (ValueError, RecursionError):

@@ -21,12 +21,8 @@ EQUAL_SCORES = "all completions got the same score, so there was nothing to lear
 class Scorer:
     """Scores completions with a reward model.
 
-    Attributes:
-        reward: The reward model.
-        tasks: All tasks.
-        divisor: Scores are divided by this.
-        line: Values of the last call for the log: mean and standard deviation of the raw scores, the number of
-            failures, and `alike` with a `warning` if all scores were equal.
+    `line` has the values of the last call for the log: mean and standard deviation of the raw scores, the number of
+    failures, and `alike` with a `warning` if all scores were equal.
     """
 
     reward: RewardModel
@@ -35,14 +31,7 @@ class Scorer:
     line: dict[str, Any] = field(default_factory=dict)
 
     def __call__(self, places: Sequence[int], completions: Sequence[str]) -> list[float]:
-        """Score completions.
-
-        Args:
-            places: Index of each completion's task.
-            completions: Texts of the completions.
-
-        Returns:
-            A reward for each completion; NaN if it has no finite score.
+        """Score completions, each of the task at its place; NaN has no finite score.
 
         Raises:
             PolicyError: No completion has a finite score.

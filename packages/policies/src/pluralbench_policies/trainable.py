@@ -99,12 +99,7 @@ def make_rows(prompts: Sequence[Sequence[int]], completions: Sequence[Sequence[i
 
 
 def places_of(mask: Tensor, number: int) -> tuple[Tensor, Tensor]:
-    """Return the rows and the columns at which a mask is true. As their number is given, a GPU need not search first.
-
-    Args:
-        mask: Shape (rows, columns).
-        number: How often it is true.
-    """
+    """Return the rows and the columns at which a mask is true, as often as `number`, so that no GPU searches first."""
     rows, columns = torch.nonzero_static(mask, size=number).unbind(1)
     return rows, columns
 
@@ -115,8 +110,7 @@ def sample(
 ) -> list[list[int]]:
     """Sample a completion for each prompt from the full distribution, with torch's random state.
 
-    Returns:
-        Token ids, including the end token if there is one.
+    The token ids include the end token if there is one.
     """
     rows = make_rows(prompts, [[]] * len(prompts), model.device)
     make: Any = GenerationConfig  # untyped

@@ -47,12 +47,9 @@ class Steps(TrainerCallback):
     """Writes a log line after each step, and saves checkpoints.
 
     Attributes:
-        work: Folder of the checkpoint.
-        write: Writes a line.
         names: Names in the line by names in the library's log.
         extra_values: Returns further values of a step's line.
         of: Number of steps.
-        clock: Says when a checkpoint is due.
         updates: Updates of the weights per step.
         saved: Called with `work` after a checkpoint.
     """

@@ -23,11 +23,8 @@ class VllmGeneration(PackingBackend):
     vLLM computes the requests in batches of its own, and each answer is recorded when it is finished. At a temperature
     above 0 the samples differ from those of `Generation`, which draws other random numbers.
 
-    Args:
-        model: Model folder, name on the Hub, or description. Its device is "auto", or "spread" over all GPUs.
-
     Raises:
-        PolicyError: vLLM is not installed, or the device is another.
+        PolicyError: vLLM is not installed, or the device is neither "auto" nor "spread" over all GPUs.
     """
 
     concurrency: int | None = 1
@@ -120,7 +117,7 @@ def _sampling_params(item: ParsedRequest) -> Any:
 
 
 def _sample(output: Any) -> Sample:
-    """Return a finished sample of vLLM, without the token that ended it."""
+    """Without the token that ended it."""
     tokens, ended = list(output.token_ids), output.finish_reason == "stop"
     tokens = tokens[:-1] if ended else tokens
     steps = [{token: one.logprob for token, one in step.items()} for step in output.logprobs or ()]

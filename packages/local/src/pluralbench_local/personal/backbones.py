@@ -17,7 +17,7 @@ from pluralbench_local.batches import Read, in_batches
 from pluralbench_local.config import LocalModel, described
 from pluralbench_local.conversations import Template, Tokenized, tokenize
 from pluralbench_local.errors import LocalError
-from pluralbench_local.kinds import CLASSIFIER, LANGUAGE_MODEL, kind_of
+from pluralbench_local.model_kinds import CLASSIFIER, LANGUAGE_MODEL, kind_of
 from pluralbench_local.models import (
     load_config,
     load_or_raise,
@@ -56,13 +56,6 @@ class Decoder:
     B). A prompt ends with the chat template's opening of the answer; its answers begin with the same tokens, so both
     are computed together. A response is read at the last token of the conversation, and a user context as a message of
     the user.
-
-    Attributes:
-        name: Folder, or ORG/NAME on the Hub.
-        network: The loaded network.
-        template: How conversations become tokens.
-        options: How it runs.
-        record: The backbone's record.
     """
 
     name: str
@@ -119,10 +112,8 @@ class Decoder:
 def load_backbone(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None) -> Backbone:
     """Load a backbone from a folder or the Hub.
 
-    Args:
-        model: A causal language model, a classifier (only its body is used), or a sentence encoder that
-            sentence-transformers loads.
-        scoring: How it runs, and how it handles conversations that are too long.
+    It is a causal language model, a classifier (only its body is used), or a sentence encoder that
+    sentence-transformers loads.
 
     Raises:
         LocalError: If the model cannot be loaded, or is not a backbone; or if its device is not available, or has too
@@ -223,12 +214,6 @@ class SentenceEncoder:
     Prompt and response are separate texts, as query and document in retrieval: the encoder was trained on single texts,
     and after a long prompt the response might lie beyond its 256 or 512 tokens. Of a conversation of several messages
     it reads the contents, with a blank line between them. A text that is too long loses its end.
-
-    Attributes:
-        encoder: The `SentenceTransformer`.
-        options: How it runs.
-        record: The backbone's record.
-        limit: Maximum number of tokens of a text.
     """
 
     encoder: Any
@@ -319,12 +304,7 @@ class SentenceEncoder:
 
 
 def load_encoder(source: LocalModel, options: RunOptions) -> SentenceEncoder:
-    """Load a sentence encoder from a folder or the Hub.
-
-    Raises:
-        LocalError: If it cannot be loaded, or sentence-transformers is not installed; or if its device is not
-            available.
-    """
+    """Load a sentence encoder from a folder or the Hub. Raises `LocalError`."""
     if find_spec("sentence_transformers") is None:
         how = install_command("pluralbench-local", "sentence-transformers")
         raise LocalError(f"{source.name} is a sentence encoder, which needs an extra: {how}.")

@@ -22,12 +22,12 @@ class Points:
     """A batch of items with the same number of responses, in float32.
 
     Attributes:
-        query: Prompts, of shape (items, width).
-        responses: Responses, each read after its prompt, of shape (items, responses, width). In training there are two,
-            the better first.
+        query: Shape (items, width).
+        responses: Each read after its prompt, of shape (items, responses, width). In training there are two, the better
+            first.
         about: User contexts, of shape (items, features). Without a profile, features is 0.
         earlier_query: Prompts of the user's earlier pairs, of shape (items, pairs, width).
-        earlier: Earlier pairs, of shape (items, pairs, 2, width), the chosen response first.
+        earlier: Shape (items, pairs, 2, width), the chosen response first.
         pair_mask: Which earlier pairs exist, of shape (items, pairs). The others are zeros.
     """
 
@@ -43,16 +43,8 @@ class Points:
 class Corpus:
     """Embedded items, in which each distinct text has one vector.
 
-    Attributes:
-        vectors: Shape (texts, width), in float32. The other attributes refer to its rows.
-        ids: Id of each item.
-        persons: Id of each item's user.
-        query: Row of each item's prompt.
-        responses: Rows of each item's responses.
-        rank: Ranks of each item's responses. A lower rank is better; tied responses share a rank.
-        about: Row of each item's user context; None if it has none.
-        persona: Row of each item's persona; None if it has none.
-        earlier: Earlier pairs of each item's user, the oldest first.
+    `vectors` have the shape (texts, width), in float32; from `query` on, the other attributes are their rows, by item.
+    A lower rank is better; tied responses share one. Earlier pairs are those of the user, the oldest first.
     """
 
     vectors: Tensor
@@ -81,14 +73,9 @@ class Corpus:
         contexts: Sequence[Sequence[int | None]],
         earlier: Sequence[Sequence[Earlier]],
     ) -> Points:
-        """Make the batch of some items.
+        """Make the batch of items, by their indices, each with as many responses, contexts and earlier pairs.
 
-        Args:
-            items: Indices of items.
-            responses: Indices of responses, the same number for each item.
-            contexts: Rows of the user contexts, the same number for each item. None is a vector of zeros. Without a
-                profile there are none.
-            earlier: Earlier pairs of each item's user. Without a profile there are none.
+        A context of None is a vector of zeros. Without a profile there are neither contexts nor earlier pairs.
         """
         size = max(map(len, earlier), default=0)
         padded = [[*pairs, *[(0, 0, 0)] * (size - len(pairs))] for pairs in earlier]
@@ -124,15 +111,7 @@ def make_points(
     earlier: Sequence[Sequence[Earlier]],
     options: PersonalConfig,
 ) -> Points:
-    """Make the batch of some items (`Corpus.points`), with the user contexts that the model reads.
-
-    Args:
-        corpus: The corpus.
-        items: Indices of items.
-        responses: Indices of the responses of each item.
-        earlier: Earlier pairs of each item's user.
-        options: The model's options.
-    """
+    """Make the batch of some items (`Corpus.points`), with the user contexts that the model reads."""
     contexts = [[getattr(corpus, source)[item] for source in options.context_sources] for item in items]
     return corpus.points(items, responses, contexts, earlier)
 
@@ -143,14 +122,11 @@ def latest_pairs(earlier: Sequence[Earlier], limit: int) -> Sequence[Earlier]:
 
 
 def vector_statistics(corpus: Corpus) -> tuple[Tensor, Tensor]:
-    """Compute the mean and the standard deviation of each dimension, for prompts and responses and for user contexts.
+    """Compute the mean and the standard deviation of each dimension, each of shape (2, width).
 
-    They are separate, so that a response is standardized equally with and without user contexts. Each distinct text
-    counts once. Earlier pairs are left out: in training they are items too. A constant dimension has the deviation 1,
-    so that it becomes 0.
-
-    Returns:
-        Mean and deviation, each of shape (2, width).
+    Those of prompts and responses come first, then those of user contexts, so that a response is standardized equally
+    with and without user contexts. Each distinct text counts once. Earlier pairs are left out: in training they are
+    items too. A constant dimension has the deviation 1, so that it becomes 0.
     """
     texts = {*corpus.query, *(row for rows in corpus.responses for row in rows)}
     parts = [corpus.vectors[torch.tensor(sorted(rows), dtype=torch.long)] for rows in (texts, _context_rows(corpus))]
@@ -169,17 +145,11 @@ def standardize(corpus: Corpus, mean: Tensor, deviation: Tensor) -> Corpus:
 
 
 def _context_rows(corpus: Corpus) -> set[int]:
-    """The rows of all user contexts and personas."""
     return {row for row in (*corpus.about, *corpus.persona) if row is not None}
 
 
 def shuffle_profiles(corpus: Corpus, seed: int = 0) -> Corpus:
-    """Return the corpus with each item's user context, persona and earlier pairs taken from another user's item.
-
-    Args:
-        corpus: The corpus.
-        seed: Seed of the assignment.
-    """
+    """Return the corpus with each item's user context, persona and earlier pairs taken from another user's item."""
     users = list(dict.fromkeys(corpus.persons))
     shuffled = rng_for(seed, "others").sample(users, len(users))
     other = dict(zip(shuffled, [*shuffled[1:], *shuffled[:1]], strict=True))  # a cycle: no user keeps their own
@@ -199,11 +169,7 @@ def shuffle_profiles(corpus: Corpus, seed: int = 0) -> Corpus:
 
 
 def check_user_context(corpus: Corpus, options: PersonalConfig) -> None:
-    """Check that all items have the user context that a model reads.
-
-    Raises:
-        LocalError: If an item has none.
-    """
+    """Raise `LocalError` if an item lacks the user context that a model reads."""
     for source in options.context_sources:
         without = [name for name, row in zip(corpus.ids, getattr(corpus, source), strict=True) if row is None]
         if without:
@@ -214,15 +180,9 @@ def check_user_context(corpus: Corpus, options: PersonalConfig) -> None:
 
 
 def check_vectors(corpus: Corpus, backbone: BackboneRecord, what: str) -> None:
-    """Check the vectors of a corpus.
+    """Raise `LocalError` if vectors have another width than the backbone's, or are not finite.
 
-    Args:
-        corpus: The corpus.
-        backbone: The backbone that must have computed them.
-        what: What the items are, for errors ("items", "held-out items").
-
-    Raises:
-        LocalError: If they have another width than the backbone's, or are not finite.
+    `what` is what the items are, for errors ("items", "held-out items"), as in `check_pairs`.
     """
     if corpus.width != backbone.width:
         raise LocalError(
@@ -239,10 +199,6 @@ def check_vectors(corpus: Corpus, backbone: BackboneRecord, what: str) -> None:
 
 def check_pairs(corpus: Corpus, what: str) -> None:
     """Check that a corpus has pairs to learn from.
-
-    Args:
-        corpus: The corpus.
-        what: What the items are, for errors ("items", "held-out items").
 
     Raises:
         TrainingError: If ids repeat, there is no pair, or the responses of all pairs have the same vectors.
@@ -264,11 +220,7 @@ def check_pairs(corpus: Corpus, what: str) -> None:
 
 
 def check_disjoint_users(corpus: Corpus, held_out: Corpus) -> None:
-    """Check that no user has both training items and held-out items.
-
-    Raises:
-        TrainingError: If a user has both.
-    """
+    """Raise `TrainingError` if a user has both training items and held-out items."""
     users = set(corpus.persons)
     both = next((user for user in held_out.persons if user in users), None)
     if both is not None:

@@ -31,10 +31,6 @@ class EmbeddingStore:
     in the precision they were computed in. Its metadata names the backbone. Shards are written atomically and never
     changed, so several processes can use a store at the same time.
 
-    Args:
-        folder: The folder.
-        backbone: The backbone.
-
     Raises:
         LocalError: If the folder has vectors of another backbone, or a file that is not a complete shard.
     """
@@ -87,7 +83,6 @@ class EmbeddingStore:
 
 
 def _keys(path: Path, backbone: BackboneRecord) -> list[bytes]:
-    """The keys of a shard. Raises `LocalError`."""
     try:
         check_file(path)
         with safe_open(path, framework="np") as shard:
@@ -140,17 +135,11 @@ def embed(
     posts: int,
     store: EmbeddingStore | None = None,
 ) -> EmbeddedCorpus:
-    """Embed prompts, responses, and user contexts.
+    """Embed prompts, responses, and user contexts, of which at most `posts` blocks are embedded as one text.
 
     The backbone's `on_overflow` applies to conversations that are too long. A user context that is too long loses its
-    last blocks, then the end of the first. `cut` and `dropped` of the result record both.
-
-    Args:
-        groups: Prompts with their responses.
-        ranks: Ranks of each group's responses. A lower rank is better; tied responses share a rank.
-        backbone: The backbone.
-        posts: Maximum number of blocks of a group's context, which are embedded as one text.
-        store: Saves vectors as they are computed. Stored vectors are not computed again.
+    last blocks, then the end of the first. `cut` and `dropped` of the result record both. Vectors in the store are not
+    computed again; others are saved there as they are computed.
 
     Raises:
         LocalError: If a text cannot be tokenized, or is too long; or if one text does not fit into memory; or if the
@@ -163,14 +152,7 @@ def embed(
 
 @dataclass(frozen=True)
 class EmbeddingPlan:
-    """The texts to embed.
-
-    Attributes:
-        items: All items.
-        tokenized: Their texts.
-        kept: Indices of items that are not dropped.
-        row: Row of a text's vector, by the key of the text.
-    """
+    """The texts to embed: `kept` are indices of items that are not dropped, `row` rows of vectors by keys of texts."""
 
     items: list[Item]
     tokenized: TokenizedTexts
@@ -196,16 +178,7 @@ def embed_plan(
     work: Work,
     advance: Callable[[], None],
 ) -> EmbeddedCorpus:
-    """Compute the vectors of a plan.
-
-    Args:
-        planned: The plan.
-        ranks: Ranks of each group's responses.
-        backbone: The backbone.
-        store: Saves vectors as they are computed.
-        work: How it computes; its counts are updated.
-        advance: Called for each vector.
-    """
+    """Compute the vectors of a plan; `advance` is called for each, and the counts of `work` are updated."""
     if store is not None:
         store.check(backbone.record)
     started = time.perf_counter()
@@ -241,7 +214,7 @@ def embed_plan(
 
 
 def _user_id(group: Group) -> str:
-    """The user's id; an item without one has a user of its own."""
+    """An item without one has a user of its own."""
     return group.id if group.person is None or group.person.id is None else group.person.id
 
 

@@ -55,13 +55,7 @@ MEAN, DEVIATION = "standard.mean", "standard.deviation"
 class SavedPersonal:
     """A personalized reward model read from its folder.
 
-    Attributes:
-        options: How it was trained.
-        backbone: The backbone of its vectors.
-        network: Its network.
-        mean: Mean by which vectors are standardized, of shape (2, width).
-        deviation: Standard deviation by which vectors are standardized, of shape (2, width).
-        record: Contents of `personal.json`.
+    Vectors are standardized by `mean` and `deviation`, each of shape (2, width).
     """
 
     options: PersonalConfig
@@ -73,11 +67,7 @@ class SavedPersonal:
 
 
 def read_personal(folder: Path | str) -> SavedPersonal:
-    """Read the model that `train_personal` saved to `folder`.
-
-    Raises:
-        LocalError: If there is none, or this version cannot read it.
-    """
+    """Read the model that `train_personal` saved. Raises `LocalError` for none, or one of another version."""
     folder = Path(folder)
     try:
         record = json.loads(read_small(folder / PERSONAL_FILE))
@@ -169,15 +159,7 @@ PART_RESPONSES = 1024  # responses that are embedded at a time, to bound memory
 
 @dataclass(frozen=True)
 class Personal:
-    """A personalized reward model: a small network on the vectors of its backbone.
-
-    Attributes:
-        name: Its folder.
-        saved: Network and options.
-        backbone: The loaded backbone.
-        source: What it was loaded from.
-        options: How its backbone runs.
-    """
+    """A personalized reward model: a small network on the vectors of its backbone."""
 
     name: str
     saved: SavedPersonal
@@ -229,11 +211,7 @@ class Personal:
         return replace(self, options=replace(self.options, measure_tolerance=False))
 
     def _without_context(self, groups: Sequence[Group]) -> dict[int, str]:
-        """Return the reasons of the groups that have no user context of a kind that the model reads, to drop them.
-
-        Raises:
-            LocalError: If there are some and the options do not drop them, or a group has no response.
-        """
+        """Return the reasons of the groups that have no user context of a kind that the model reads, to drop them."""
         without = next((group for group in groups if not group.responses), None)
         if without is not None:
             raise LocalError(f"The prompt {without.id} has no response to score; leave it out.")
@@ -257,7 +235,7 @@ class Personal:
         return embed_plan(planned, no_ranks, backbone, None, work, lambda: None)
 
     def _visible_to_model(self, group: Group) -> Group:
-        """The group with only what the model reads of the user."""
+        """With only what the model reads of the user."""
         options, person = self.saved.options, group.person or Person()
         return replace(
             group,
@@ -290,7 +268,7 @@ def _has(source: ContextSource, group: Group) -> bool:
 
 
 def _split(groups: Sequence[Group], indices: Sequence[int]) -> Iterator[list[int]]:
-    """Split groups into parts of at most `PART_RESPONSES` responses, or of one group."""
+    """Into parts of at most `PART_RESPONSES` responses, or of one group."""
     part: list[int] = []
     size = 0
     for index in indices:
@@ -307,9 +285,7 @@ def _split(groups: Sequence[Group], indices: Sequence[int]) -> Iterator[list[int
 def load_personal(model: LocalModel, scoring: ScoringConfig) -> Personal:
     """Load a personalized reward model from its folder, and its backbone from the recorded place.
 
-    Raises:
-        LocalError: If either cannot be loaded, or the backbone is another one; or if the device is not available, or
-            has too little memory.
+    Raises `LocalError` also if the backbone is another one.
     """
     folder = Path(model.name)
     saved = read_personal(folder)
@@ -319,11 +295,7 @@ def load_personal(model: LocalModel, scoring: ScoringConfig) -> Personal:
 
 
 def check_backbone(folder: Path, trained: BackboneRecord, loaded: BackboneRecord) -> None:
-    """Check that a model is used with the backbone that it was trained on.
-
-    Raises:
-        LocalError: If the backbone's identity is another.
-    """
+    """Raise `LocalError` if a model is used with another backbone than it was trained on."""
     if trained.identity != loaded.identity:
         raise LocalError(
             f"{folder} was trained on the vectors of {trained}, and cannot read those of {loaded}; load the same "

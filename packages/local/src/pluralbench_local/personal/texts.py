@@ -57,9 +57,9 @@ class TokenizedTexts:
 
     Attributes:
         keys: Key of each text, by unit: 32 bytes. Texts with the same key have the same vector.
-        cut: Number of tokens that the longest text of a unit lost, by unit.
-        dropped: Why a unit is not embedded, by unit.
-        vectors: Computes the vectors of the remaining texts. Yields a unit, and vectors by the index of the text in it.
+        cut: Number of tokens that the longest text of a unit lost.
+        dropped: Why a unit is not embedded.
+        vectors: Computes those of the remaining texts. Yields a unit, and vectors by the index of the text in it.
     """
 
     keys: list[list[bytes]]
@@ -70,15 +70,7 @@ class TokenizedTexts:
 
 @dataclass(frozen=True)
 class Item:
-    """The units of an item's texts.
-
-    Attributes:
-        group: The item.
-        unit: Unit of prompt and responses.
-        context: Unit of the user context; None if there is none.
-        persona: Unit of the persona; None if there is none.
-        earlier: Units of the user's earlier pairs.
-    """
+    """The units of an item's texts: of prompt and responses, and of its user, who may have none."""
 
     group: Group
     unit: int
@@ -94,12 +86,7 @@ class Item:
 
 
 def collect_texts(groups: Sequence[Group], posts: int) -> tuple[Texts, list[Item]]:
-    """Collect the distinct texts of items, and the units of each item.
-
-    Args:
-        groups: Prompts with their responses.
-        posts: Maximum number of blocks of an item's context.
-    """
+    """Collect the distinct texts of items with at most `posts` blocks of a context, and the units of each item."""
     prompt_units: dict[tuple[object, ...], int] = {}
     context_units: dict[tuple[str, ...], int] = {}
     texts = Texts()
@@ -140,12 +127,9 @@ def collect_texts(groups: Sequence[Group], posts: int) -> tuple[Texts, list[Item
 def context_tokens(
     contexts: Sequence[UserContextText], template: Template, limit: int
 ) -> "Iterator[tuple[array[int], int]]":
-    """Tokenize user contexts, each as one message of the user.
+    """Tokenize user contexts, each as one message of the user; yields the ids, and the number of tokens that were cut.
 
     A context of more than `limit` tokens loses its last blocks, then the end of the first.
-
-    Yields:
-        The token ids, and the number of tokens that were cut.
 
     Raises:
         LocalError: If the chat template is missing or fails, or alone makes more than `limit` tokens.
@@ -156,13 +140,7 @@ def context_tokens(
 
 
 def fit_blocks(context: UserContextText, limit: int, length: Callable[[str], int]) -> str:
-    """Return the text of as many first blocks as have at most the length `limit`, at least one.
-
-    Args:
-        context: The user context.
-        limit: Maximum length.
-        length: Returns the length of a text.
-    """
+    """Return the text of as many first blocks as have at most the length `limit`, at least one."""
     numbers = range(1, len(context.blocks) + 1)
     return context.text(max(bisect_right(numbers, limit, key=lambda blocks: length(context.text(blocks))), 1))
 
@@ -199,12 +177,8 @@ class BackboneRecord(FrozenModel):
     """Which backbone computed vectors, and how.
 
     Attributes:
-        name: Folder, or ORG/NAME on the Hub.
         digest: SHA-256 of the files of a folder.
-        commit: Commit of the repository on the Hub.
         pooling: "last" is the last hidden state of the last token. A sentence encoder has its own, such as "mean".
-        width: Size of a vector.
-        dtype: Precision of the weights.
         template_digest: Digest of the chat template; None if there are no roles.
         plain: Whether the model has no chat template, and reads only the contents of messages.
     """

@@ -54,14 +54,7 @@ Pair = tuple[int, int, int]
 
 
 class PersonalSettings(Recipe):
-    """Everything that the weights depend on. Resumed training must match it.
-
-    Attributes:
-        backbone: The backbone of the vectors.
-        data: Digest of the items.
-        held_out: Digest of the held-out items.
-        options: How to train.
-    """
+    """Everything that the weights depend on. Resumed training must match it."""
 
     verb: Literal["train-personal"] = "train-personal"
     backbone: BackboneRecord
@@ -167,12 +160,6 @@ def order_of(pairs: Sequence[Pair], persons: Sequence[str], seed: int, epoch: in
     """Return the pairs in the order of an epoch.
 
     The n pairs of a user come in a random order, one in each n-th of the epoch, so that a step has pairs of many users.
-
-    Args:
-        pairs: The pairs.
-        persons: User of each item.
-        seed: Seed of the order.
-        epoch: Number of the epoch.
     """
     by_user = defaultdict(list)
     for pair in pairs:
@@ -268,7 +255,7 @@ def _counts(corpus: Corpus) -> dict[str, int]:
 
 
 def _digest(corpus: Corpus) -> str:
-    """Digest of the vectors' bytes, and of the rows of each item."""
+    """Of the vectors' bytes, and of the rows of each item."""
     items = [
         [list(part) if isinstance(part, Sequence) and not isinstance(part, str) else part for part in item]
         for item in zip(

@@ -30,13 +30,7 @@ BIAS = (
 
 @dataclass(frozen=True)
 class Items:
-    """Items whose scores are compared.
-
-    Attributes:
-        groups: Prompts with responses, by item.
-        conversations: The requests, by item and response.
-        texts: Texts with the token ids that the servers must make of them.
-    """
+    """Items whose scores are compared, their requests, and texts with the token ids that servers must make of them."""
 
     groups: Sequence[Group]
     conversations: Sequence[Sequence[Conversation]]
@@ -49,14 +43,6 @@ async def check(
     """Compare the sites' scores of some items with those of the local weights, or with one another.
 
     Each site also gets the probe that accompanies its requests.
-
-    Args:
-        model: The served model.
-        sites: The servers.
-        items: Items to score.
-        limit: Maximum number of tokens of a conversation.
-        on_overflow: How conversations that are too long are handled.
-        precision: Precision of the servers' weights.
 
     Raises:
         ServerError: If a server's tokens or scores differ.
@@ -118,17 +104,9 @@ async def site_scores(
 
 
 def check_agreement(expected: Scores, scores: Scores, source: str, site: Site, precision: str) -> ScoreComparison:
-    """Compare a site's scores with the expected ones.
+    """Compare a site's scores with the expected ones, which come from a `source` ("those of ...").
 
-    Args:
-        expected: The expected scores.
-        scores: The site's scores.
-        source: Where the expected scores come from, for the error ("those of ...").
-        site: The site.
-        precision: Precision of the servers' weights.
-
-    Raises:
-        ServerError: If they differ.
+    Raises `ServerError` if they differ.
     """
     compared = compare(expected, scores, precision)
     if compared.constant:
@@ -148,18 +126,7 @@ async def check_unchanged(
     batch_size: int,
     precision: str,
 ) -> None:
-    """Check that the sites still return the scores of the earlier part of a run.
-
-    Args:
-        sites: The servers.
-        conversations: Requests of some items, by index of the group.
-        cached: Scores of the earlier part, by index of the group.
-        batch_size: Conversations in a request.
-        precision: Precision of the servers' weights.
-
-    Raises:
-        ServerError: If a site returns other scores.
-    """
+    """Raise `ServerError` if a site does not return the scores of the earlier part of a run, by index of the group."""
     for site in sites:
         scores, _ = await site_scores(site, list(conversations.values()), batch_size)
         compared = compare([cached[index] for index in conversations], scores, precision)
@@ -216,11 +183,7 @@ MEMORY_FACTOR = 1.5  # memory for a few forward passes, as a multiple of the wei
 
 
 def weight_files(name: str, revision: str | None = None) -> list[Path]:
-    """Return a model's weight files on this machine, in a folder or the Hub's cache; none if a shard is missing.
-
-    Raises:
-        LocalError: If the folder is not safe to read.
-    """
+    """Return a model's weight files on this machine, in a folder or the Hub's cache; none if a shard is missing."""
     folder = Path(name)
     if not folder.is_dir():
         try:
@@ -253,15 +216,9 @@ def weights_fit(model: LocalModel) -> bool:
 
 
 def load_head(model: LocalModel, url: str) -> Callable[[torch.Tensor], torch.Tensor]:
-    """Load the head of a classifier, without the rest of its weights.
+    """Load the head of a classifier, without the rest of its weights, as a function from states to logits.
 
-    Args:
-        model: The model.
-        url: Address of the server that returns its hidden states, for errors.
-
-    Returns:
-        A function from hidden states of shape (n, width) to logits of shape (n, labels). It raises `ServerError` for
-        states of another width.
+    `url` is the address of the server that returns the hidden states, for errors.
 
     Raises:
         LocalError: If the model has no head of one linear layer.
@@ -285,7 +242,7 @@ def load_head(model: LocalModel, url: str) -> Callable[[torch.Tensor], torch.Ten
 
 
 def _tensor(model: LocalModel, names: set[str]) -> torch.Tensor | None:
-    """The tensor with one of these names in the model's files, in float64; None if there is none."""
+    """The tensor with one of these names in the model's files, in float64."""
     for path in weight_files(model.name, model.revision):
         if path.suffix == ".safetensors":
             with safe_open(path, framework="pt") as file:

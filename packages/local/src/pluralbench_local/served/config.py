@@ -37,9 +37,7 @@ class ServedModel(FrozenModel):
     def check_location(self) -> None:
         """Check the folder and the servers before any library is imported.
 
-        Raises:
-            LocalError: As `LocalModel.check_location`.
-            ServerError: As `open_servers`.
+        Raises as `LocalModel.check_location` and `open_servers`.
         """
         self.model.check_merged()
         self.model.check_location()

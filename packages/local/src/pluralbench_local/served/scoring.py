@@ -24,8 +24,8 @@ from transformers import PretrainedConfig, PreTrainedTokenizerBase
 from pluralbench_local.batches import ScoreTable
 from pluralbench_local.conversations import Template, Tokenized
 from pluralbench_local.errors import LocalError
-from pluralbench_local.kinds import kind_of
 from pluralbench_local.labels import check_label, reward_of
+from pluralbench_local.model_kinds import kind_of
 from pluralbench_local.models import load_config, load_tokenizer
 from pluralbench_local.packing import Tokens
 from pluralbench_local.rendering import date_settings
@@ -41,14 +41,7 @@ Name = tuple[int, int]
 
 @dataclass(frozen=True)
 class Served:
-    """A reward model behind servers.
-
-    Attributes:
-        model: The model and its servers.
-        scoring: How it scores.
-        template: How conversations become tokens.
-        config: Configuration of the local model.
-    """
+    """A reward model behind servers; `config` is that of the local model."""
 
     model: ServedModel
     scoring: ScoringConfig
@@ -231,11 +224,7 @@ class _Requests:
 
 
 def load(model: ServedModel, scoring: ScoringConfig) -> Served:
-    """Load the tokenizer and configuration of a served model. No request is sent yet.
-
-    Raises:
-        LocalError: If they cannot be loaded.
-    """
+    """Load the tokenizer and configuration of a served model. No request is sent yet. Raises `LocalError`."""
     local = model.model
     tokenizer = load_tokenizer(local)
     config = load_config(local)
@@ -254,7 +243,7 @@ def _evenly_spaced(indices: Sequence[int], count: int) -> list[int]:
 
 
 def _batches(groups: Sequence[Sequence[Name]], size: int, requests: _Requests) -> list[Batch[Name]]:
-    """Batches of at most `size` conversations; a group that fits into one is not split."""
+    """Of at most `size` conversations; a group that fits into one is not split."""
     batches: list[list[Name]] = [[]]
     for names in groups:
         if len(batches[-1]) + len(names) > size:
@@ -278,12 +267,7 @@ def _served_record(sites: Sequence[Site], checked: CheckRecord, left_out: int) -
 
 
 def decode_exactly(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], name: str) -> str:
-    """Return the text that the tokenizer, adding special tokens, turns into these ids.
-
-    Args:
-        tokenizer: The tokenizer.
-        ids: Token ids of a conversation.
-        name: Id of the prompt, for the error.
+    """Return the text that the tokenizer, adding special tokens, turns into the ids of a conversation.
 
     Raises:
         LocalError: If there is no such text: the template does not write the special tokens that the engine
@@ -302,7 +286,6 @@ def decode_exactly(tokenizer: PreTrainedTokenizerBase, ids: Sequence[int], name:
 
 
 def _special_tokens_around(tokenizer: PreTrainedTokenizerBase) -> tuple[list[int], list[int]]:
-    """The special tokens that the tokenizer adds before and after a text."""
     plain = list(tokenizer("a", add_special_tokens=False)["input_ids"])
     ids = list(tokenizer("a")["input_ids"])
     start = next((index for index in range(len(ids)) if ids[index : index + len(plain)] == plain), 0)

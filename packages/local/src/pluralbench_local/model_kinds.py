@@ -53,7 +53,6 @@ Rows = list[list[int]]
 def _logits(
     network: ReadableNetwork, states: Tensor, rows: Rows, conversations: Sequence[Tokens], mode: Mode
 ) -> Tensor:
-    """Logits of the last token of each conversation."""
     last = states[to_device([indices[-1] for indices in rows], states.device)]
     if network.head is None:
         return last.float()
@@ -69,7 +68,7 @@ def _logits(
 def _log_probabilities(
     network: ReadableNetwork, states: Tensor, rows: Rows, conversations: Sequence[Tokens], mode: Mode
 ) -> Tensor:
-    """Sum the log-probabilities of the tokens after each read position, by conversation, in float64."""
+    """In float64."""
     owner = to_device([number for number, indices in enumerate(rows) for _ in indices], states.device)
     target = to_device([tokens.ids[place + 1] for tokens in conversations for place in tokens.reads], states.device)
     # Responses that share a prompt share the state that predicts their first token: project each state once.
@@ -96,7 +95,7 @@ def _log_probabilities(
 def _token_logits(
     network: ReadableNetwork, states: Tensor, rows: Rows, conversations: Sequence[Tokens], mode: Mode
 ) -> Tensor:
-    """Logits of the tokens of a `TokenHead` after each conversation, in float64."""
+    """Of a `TokenHead`, in float64."""
     assert network.head is not None  # noqa: S101 - a language model has one
     logits: Tensor = network.head(states[to_device([indices[-1] for indices in rows], states.device)])
     return logits
@@ -148,12 +147,6 @@ class ModelKind:
     ) -> Template:
         """Return how conversations become tokens that the model reads.
 
-        Args:
-            source: The model.
-            tokenizer: The tokenizer.
-            config: The model's configuration.
-            num_embeddings: Number of token ids of the model.
-
         Raises:
             LocalError: If the configuration or the tokenizer lacks a token that the model expects, or `read` is given
                 for a model that has its own token.
@@ -203,13 +196,7 @@ class ModelKind:
 def _network(
     files: ModelFiles, auto: Any, head: Callable[[Any], nn.Module | None] = lambda model: getattr(model, "score", None)
 ) -> ReadableNetwork:
-    """Load a whole network.
-
-    Args:
-        files: The model.
-        auto: Class of transformers that loads it.
-        head: The module that reads its hidden states; None if the model pools by itself.
-    """
+    """Load a whole network by a class of transformers. `head` gives what reads its states: None if it pools itself."""
     model = load_model(auto, files.source)
     with silence_transformers():
         try:
@@ -220,7 +207,6 @@ def _network(
 
 
 def _classifier(files: ModelFiles) -> ReadableNetwork:
-    """Load a sequence classifier, whose head has as many rows as its configuration has labels."""
     rows, labels = files.shapes.get("score.weight", (0,))[0], files.config.num_labels or 0
     if rows and rows != labels:
         raise LocalError(
