@@ -18,7 +18,8 @@ from pluralbench import config
 from pluralbench.results.record import DataRecord, PromptRecord
 from pluralbench_rewards import ModelRecord
 from pluralbench_runs import FrozenModel, Recipe
-from pluralbench_runs.options import CommandLine, Options
+from pluralbench_runs.command_line import CommandLine
+from pluralbench_runs.options import Options
 from pluralbench_runs.recipe_options import RecipeOptions
 
 

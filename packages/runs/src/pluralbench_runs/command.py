@@ -16,12 +16,12 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 import typer
 from typer.main import get_command
 
+from pluralbench_runs.command_line import CommandLine, name_options
 from pluralbench_runs.console import plain_streams
 from pluralbench_runs.errors import RecipeError, UserError
 from pluralbench_runs.guard import run
 from pluralbench_runs.help_pages import HelpCommand, HelpGroup, Page, first_sentence
 from pluralbench_runs.meters import log_status
-from pluralbench_runs.options import CommandLine, name_options
 from pluralbench_runs.recipe import Model
 from pluralbench_runs.regular_files import noted_inputs
 
@@ -118,7 +118,7 @@ class Command:
 
     def page(self, common: Sequence[str]) -> Page:
         """Return the help of the command."""
-        return Page(self.options.help(self.body), self.options.places(), self.examples, common)
+        return Page(self.options.help(self.body), self.options.options(), self.examples, common)
 
     def run(self, **values: Any) -> None:
         """Run the command with the values of its options."""
@@ -140,7 +140,7 @@ class Command:
 
 
 def command_of(program: Program) -> Any:
-    """Build the command of a program for typer, with --version. The options for shell completion are hidden."""
+    """Build the command of a program for typer, with --version."""
     default = None if program.default is None else Command(program.default)
     body, _, examples = read_docstring(program.help)
     parameters = default.options.typer_parameters() if default else []
@@ -169,11 +169,6 @@ def command_of(program: Program) -> Any:
 
 def model_from_words(kind: type[Model], words: Sequence[str], command: str) -> Model:
     """Return a model from words as of a command line: a required field, and options of the others.
-
-    Args:
-        kind: Type of the model.
-        words: The words.
-        command: Command whose --help lists the options, for errors.
 
     Raises:
         RecipeError: A value is not valid. The message names the option.
@@ -207,8 +202,6 @@ def _call(function: Callable[..., Any], arguments: Mapping[str, Any], *first: An
 
 
 def _with_signature(function: Callable[..., Any], parameters: Sequence[inspect.Parameter]) -> Callable[..., None]:
-    """Give a function the parameters that typer reads."""
-
     def callback(**values: Any) -> None:
         function(**values)
 
@@ -218,7 +211,6 @@ def _with_signature(function: Callable[..., Any], parameters: Sequence[inspect.P
 
 
 def _run_default(name: str, command: Command | None, *, context: typer.Context, **values: Any) -> None:
-    """Run what a program does without a verb, or check that options are not before the verb."""
     if command is not None and context.invoked_subcommand is None:
         command.run(**values)
         return

@@ -1,6 +1,5 @@
 """Help of a command: `--help` is one screen, `--help GROUP` a group of options, and `--help all` everything."""
 
-import inspect
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,8 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from pluralbench_runs.errors import RecipeError, plural
-from pluralbench_runs.options import value_kind
-from pluralbench_runs.recipe_options import Place, dashed, extra_of, heading
+from pluralbench_runs.options import Option, dashed, heading
 
 EVERYTHING, GENERAL = "all", "general"
 MAX_SHORT = 12
@@ -31,25 +29,25 @@ class Page(NamedTuple):
 
     Attributes:
         body: What the command does, in paragraphs; the first one is the short help.
-        places: Its arguments and options, with their help.
+        options: Its arguments and options, with their help.
         examples: Lines to copy; the first two are in the short help.
         common: Options in the short help, most used first.
         verbs: What each verb does, by heading.
     """
 
     body: str
-    places: Sequence[Place] = ()
+    options: Sequence[Option] = ()
     examples: Sequence[str] = ()
     common: Sequence[str] = ()
     verbs: Mapping[str, Mapping[str, str]] = {}
 
     @property
-    def groups(self) -> dict[str, list[Place]]:
+    def groups(self) -> dict[str, list[Option]]:
         """The options by the name of their group."""
-        options = [place for place in self.places if place.is_option]
-        groups: dict[str, list[Place]] = {}
-        for panel, own in groupby(options, lambda place: place.panel):
-            groups.setdefault(dashed(panel.lower().replace(" ", "_")) or GENERAL, []).extend(own)
+        options = [option for option in self.options if not option.is_argument]
+        groups: dict[str, list[Option]] = {}
+        for panel, own in groupby(options, lambda option: option.mark.panel):
+            groups.setdefault(dashed((panel or "").lower().replace(" ", "_")) or GENERAL, []).extend(own)
         return groups
 
 
@@ -91,13 +89,7 @@ def _answer_help(ctx: Any, page: Page, args: Sequence[str]) -> None:
 
 
 def page_text(page: Page, command: str, topic: str = "", *, width: int = 0) -> str:
-    """Return the help of a command.
-
-    Args:
-        page: What it says.
-        command: Words that call the command.
-        topic: A group of options, or `all`. Default: the short help.
-        width: Columns. Default: those of the terminal.
+    """Return the help of a command, with a group of options or `all` as the topic.
 
     Raises:
         RecipeError: The command has no such group.
@@ -106,14 +98,14 @@ def page_text(page: Page, command: str, topic: str = "", *, width: int = 0) -> s
     groups = page.groups
     if topic not in {"", EVERYTHING, *groups}:
         raise RecipeError(f"`{command}` has no group `{topic}` of options; {_topics(groups)}.")
-    arguments = [place for place in page.places if not place.is_option]
-    usage = " ".join([command, "[OPTIONS]", *(_form(place) for place in arguments), *["VERB"] * bool(page.verbs)])
+    arguments = [option for option in page.options if option.is_argument]
+    usage = " ".join([command, "[OPTIONS]", *(_form(option) for option in arguments), *["VERB"] * bool(page.verbs)])
     lines = [f"Usage: {usage}", ""]
     if topic in groups:
         return "\n".join([*lines, *_group(topic, groups[topic], width)])
     paragraphs = page.body.split("\n\n")
     lines += [line for text in paragraphs[: None if topic else 1] for line in (*wrap(text, width), "")]
-    lines += [line for place in arguments for line in _row(_form(place), _text(place, short=not topic), width)]
+    lines += [line for option in arguments for line in _row(_form(option), _text(option, short=not topic), width)]
     lines += [""] * bool(arguments)
     for title, verbs in page.verbs.items():
         lines += [
@@ -122,7 +114,7 @@ def page_text(page: Page, command: str, topic: str = "", *, width: int = 0) -> s
         ]
     lines += [""] * bool(page.verbs)
     if topic:
-        lines += [line for name, places in groups.items() for line in (*_group(name, places, width), "")]
+        lines += [line for name, group in groups.items() for line in (*_group(name, group, width), "")]
     else:
         lines += _short(page, groups, width)
     examples = page.examples[: None if topic else 2]
@@ -135,36 +127,36 @@ def first_sentence(text: str) -> str:
     return SENTENCE.split(text.partition("\n\n")[0])[0]
 
 
-def _topics(groups: Mapping[str, Sequence[Place]]) -> str:
+def _topics(groups: Mapping[str, Sequence[Option]]) -> str:
     return f"the groups are {', '.join(groups)}" if groups else "it has no options"
 
 
-def _short(page: Page, groups: Mapping[str, Sequence[Place]], width: int) -> Iterator[str]:
+def _short(page: Page, groups: Mapping[str, Sequence[Option]], width: int) -> Iterator[str]:
     """Yield the options that most people need, and the names of the groups."""
-    options = [place for places in groups.values() for place in places]
+    options = [option for group in groups.values() for option in group]
     shown = options
     if len(options) > MAX_SHORT:
-        named = {place.flag: place for place in options}
-        required = [place for place in options if _is_required(place)]
+        named = {option.flag: option for option in options}
+        required = [option for option in options if option.is_required]
         shown = list(dict.fromkeys([*required, *(named[flag] for flag in page.common if flag in named)]))
     if shown:
         yield _bold("Options")
-        for place in shown:
-            yield from _row(_form(place), _text(place, short=True), width)
+        for option in shown:
+            yield from _row(_form(option), _text(option, short=True), width)
         yield ""
     if len(shown) < len(options):
-        counts = ", ".join(f"{name} ({len(places)})" for name, places in groups.items())
+        counts = ", ".join(f"{name} ({len(group)})" for name, group in groups.items())
         text = f"All {plural(len(options), 'option')}: `--help all`, or `--help GROUP` with one of {counts}."
         yield from (*wrap(text, width, break_on_hyphens=False), "")
-    elif any(_text(place, short=True) != _text(place) for place in options):
+    elif any(_text(option, short=True) != _text(option) for option in options):
         yield from ("More about each: `--help all`.", "")
 
 
-def _group(name: str, places: Sequence[Place], width: int) -> Iterator[str]:
+def _group(name: str, options: Sequence[Option], width: int) -> Iterator[str]:
     yield _bold(heading(name.replace("-", "_")))
-    for place in places:
-        yield f"  {_form(place)}"
-        yield fill(_text(place), width, initial_indent=" " * 6, subsequent_indent=" " * 6, break_on_hyphens=False)
+    for option in options:
+        yield f"  {_form(option)}"
+        yield fill(_text(option), width, initial_indent=" " * 6, subsequent_indent=" " * 6, break_on_hyphens=False)
 
 
 def _row(name: str, text: str, width: int) -> Iterator[str]:
@@ -189,19 +181,14 @@ def _bold(text: str) -> str:
     return typer.style(f"{text}:", bold=True)
 
 
-def _is_required(place: Place) -> bool:
-    return place.default is inspect.Parameter.empty
-
-
-def _form(place: Place) -> str:
+def _form(option: Option) -> str:
     """Return an option with the placeholder of its value, such as `--limit N`."""
-    if not place.is_option:
-        return place.flag
-    metavar = extra_of(place.info).get("metavar")
-    kind, _ = value_kind(place)
+    if option.is_argument:
+        return option.flag
+    kind, _ = option.value_kind
     if kind is bool:
-        return place.flag
-    return f"{place.flag} {metavar or _placeholder(place.flag, kind)}"
+        return option.flag
+    return f"{option.flag} {option.mark.metavar or _placeholder(option.flag, kind)}"
 
 
 def _placeholder(flag: str, kind: Any) -> str:
@@ -210,21 +197,21 @@ def _placeholder(flag: str, kind: Any) -> str:
     return "PATH" if kind is Path else flag.rpartition("-")[2].upper()
 
 
-def _text(place: Place, *, short: bool = False) -> str:
+def _text(option: Option, *, short: bool = False) -> str:
     """Return the help of an option with its values and its default, or the sentence that most people need."""
-    text = " ".join((place.info.description or "").split())
-    _, values = value_kind(place)
+    text = " ".join((option.info.description or "").split())
+    _, values = option.value_kind
     if short:
         about, *others = SENTENCE.split(text)
         if values and len(about) > MAX_ABOUT:
             about = f"One of {', '.join(map(str, values))}."
         return " ".join([about, *(one for one in others[:1] if one.startswith(DEFAULT))])
     parts = [text, f"Values: {', '.join(map(str, values))}." if values else ""]
-    bounds = {name: getattr(mark, name) for mark in place.info.metadata for name in ("ge", "le") if hasattr(mark, name)}
+    bounds = option.bounds
     if "ge" in bounds:
         parts.append(f"From {bounds['ge']} to {bounds['le']}." if "le" in bounds else f"At least {bounds['ge']}.")
-    shown = place.shown or (None if place.default in (None, False) else str(place.default))
-    if _is_required(place):
+    shown = None if option.default in (None, False) else str(option.default)
+    if option.is_required:
         parts.append("Required.")
     elif shown and "default:" not in text.lower():
         parts.append(f"{DEFAULT}{'yes' if shown == 'True' else shown}.")

@@ -1,14 +1,10 @@
-"""Command-line options from fields: those of frozen models, of recipes, and the parameters of functions.
+"""Options of commands, made of parameters and of the fields of models.
 
-The description of a field is the help of its option; that of a parameter is its entry in the docstring's `Args`.
-`json_schema_extra` of a field can set `flag` (if it differs from the field's name; `--on/--off` for a switch with
-both), `metavar`, `panel` (a heading in --help), and `as_text` (a validator of the field parses a string); a parameter
-is marked by `Flag`. Fields with one flag share an option, which sets all of them.
+The description of a field is the help of its option, and its `json_schema_extra` has the other values of a `Flag`.
+Fields with one flag share an option, which sets all of them.
 """
 
-import ast
 import inspect
-import json
 import re
 import types
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,28 +12,35 @@ from copy import copy
 from typing import Annotated, Any, ForwardRef, Literal, NamedTuple, Union, get_args, get_origin
 
 import typer
-from pydantic import ValidationError
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from pluralbench_runs.errors import RecipeError, one_line
-from pluralbench_runs.guard import NUMBERS
 from pluralbench_runs.recipe import FrozenModel, models_in
-from pluralbench_runs.recipe_options import (
-    Place,
-    RecipeOptions,
-    dashed,
-    extra_of,
-    heading,
-    is_list,
-    model_places,
-    recipe_overrides,
-    recipe_places,
-)
-from pluralbench_runs.toml_files import value_error
 
 MAPPINGS = {dict, Mapping}
-# A keyword argument in an error message, such as `on_empty="drop"`.
-ARGUMENT = re.compile(r"`(?P<name>[a-z_][\w.]*)=(?P<value>[^`]+)`")
+
+
+class Flag(NamedTuple):
+    """What an option says besides its type and its help.
+
+    Attributes:
+        flag: Its name (`--on/--off` for a switch with both). Default: that of the parameter or field. A positional
+            parameter without one is an argument of the command.
+        metavar: Placeholder of the value in --help.
+        panel: Heading in --help. Default: none, or that of the model.
+        example: A value, for the error about one of another form.
+        model: A model whose options may be part of the value; see `pluralbench_runs.command.model_from_words`.
+        as_text: A validator of the field parses a string; the fields of a table in it have no options.
+        text_key: The key of a table, or of each table of a list, that the option sets.
+    """
+
+    flag: str = ""
+    metavar: str = ""
+    panel: str | None = None
+    example: str = ""
+    model: type[FrozenModel] | None = None
+    as_text: bool = False
+    text_key: str = ""
 
 
 class Options(NamedTuple):
@@ -57,227 +60,184 @@ class Options(NamedTuple):
     prefix: str = ""
 
 
-class Flag(NamedTuple):
-    """Marks a parameter whose option has another name than the parameter, or a placeholder.
+class Option(NamedTuple):
+    """An option or an argument of a command.
 
     Attributes:
-        name: The flag. A positional parameter without one is an argument of the command.
-        metavar: Placeholder of the value in --help.
-        panel: Heading in --help.
-        example: A value, for the error about one of another form.
-        model: A model whose options may be part of the value; see `pluralbench_runs.command.model_from_words`.
+        key: Dotted key of its field, in the tables of a list that in the table. "": it is a parameter itself.
+        info: The field, or the parameter itself.
+        mark: What it says; `flag` is the placeholder of an argument.
+        default: Value without the option; of a recipe's, as --help shows it.
+        owner: Dotted key of the list, for a field of its tables.
     """
 
-    name: str = ""
-    metavar: str = ""
-    panel: str = ""
-    example: str = ""
-    model: type[FrozenModel] | None = None
+    key: str
+    info: FieldInfo
+    mark: Flag
+    default: Any = None
+    is_required: bool = False
+    owner: str = ""
 
+    @property
+    def flag(self) -> str:
+        """The option as it is written."""
+        return self.mark.flag
 
-class CommandLine:
-    """The options of a command, and the arguments of its functions from the values of the options.
+    @property
+    def is_argument(self) -> bool:
+        """Whether it is given by its place."""
+        return not self.flag.startswith("-")
 
-    Args:
-        parameters: The parameters of the functions, by name.
-        texts: Help of each parameter that is not a model.
-    """
+    @property
+    def sets_tables(self) -> bool:
+        """Whether it gives tables of a list as strings."""
+        return bool(self.mark.text_key) and is_list(self.info)
 
-    def __init__(self, parameters: Mapping[str, inspect.Parameter], texts: Mapping[str, str]) -> None:
-        self.parameters = parameters
-        self.options: dict[str, list[Place]] = {}
-        for parameter in parameters.values():
-            for place in _places(parameter, texts):
-                self.options.setdefault(place.flag, []).append(place)
-        marks = (_mark(parameter, Flag) for parameter in parameters.values())
-        inner = [place for mark in marks if mark and mark.model for place in model_places("", mark.model)]
-        self.flags = _field_flags(inner) | _field_flags([place for places in self.options.values() for place in places])
+    @property
+    def dotted(self) -> str:
+        """The key of the value in the recipe."""
+        return f"{self.key}.{self.mark.text_key}" if self.mark.text_key and not self.sets_tables else self.key
 
-    def typer_parameters(self) -> list[inspect.Parameter]:
-        """Return the parameters of a function that typer makes a command of."""
-        return [_typer_parameter(place) for place in self.places()]
+    @property
+    def name(self) -> str:
+        """The parameter of the option, for typer."""
+        return "option_" + re.sub(r"\W+", "_", self.flag.partition("/")[0].strip("-"))
 
-    def places(self) -> list[Place]:
-        """Return the options and arguments, with their help as descriptions."""
-        return [self._described(places[0]) for places in self.options.values()]
-
-    def _described(self, place: Place) -> Place:
-        info = copy(place.info)
-        info.description = self.help(info.description or "")
-        return place._replace(info=info)
-
-    def help(self, text: str) -> str:
-        """Return a text for --help, in which a parameter in backticks is named by its flag."""
-        flags = {name: self.flags[name] for name in self.parameters if name in self.flags}
-        return re.sub(r"`(\w+)`", lambda match: f"`{flags.get(match[1], match[1])}`", text)
-
-    def arguments(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Convert the values of the options to those of the parameters; one that is not given has its default.
-
-        Raises:
-            RecipeError: A value is not valid. The message names the option.
-        """
-        given = {flag: values[places[0].name] for flag, places in self.options.items()}
-        if problem := value_error({flag.partition("/")[0]: value for flag, value in given.items()}):
-            raise RecipeError(f"{problem}.")
-        parsed = {flag: _parse_option(self.options[flag][0], value) for flag, value in given.items()}
-        parsed = {flag: value for flag, value in parsed.items() if value is not None}
+    @property
+    def bounds(self) -> dict[str, Any]:
+        """The smallest and the largest value, `ge` and `le`."""
         return {
-            name: value
-            for name, parameter in self.parameters.items()
-            if (value := self._value(parameter, parsed)) is not inspect.Parameter.empty
+            name: getattr(mark, name) for mark in self.info.metadata for name in ("ge", "le") if hasattr(mark, name)
         }
 
-    def _value(self, parameter: inspect.Parameter, parsed: Mapping[str, Any]) -> Any:
-        flags = {
-            flag: own
-            for flag, places in self.options.items()
-            if (own := [place for place in places if place.parameter == parameter.name])
+    @property
+    def value_kind(self) -> tuple[Any, tuple[Any, ...]]:
+        """The type of its values, and the values that it can have; none if they are not listed."""
+        kind = next(kind for kind in kinds_of(self._type) if kind is not types.NoneType)
+        while get_origin(kind) is list:
+            kind = get_args(kind)[0]
+        return (str, get_args(kind)) if get_origin(kind) is Literal else (kind, ())
+
+    @property
+    def _type(self) -> Any:
+        return str | None if self.mark.as_text and not self.sets_tables else _option_type(self.info.annotation)
+
+    @property
+    def typer_parameter(self) -> inspect.Parameter:
+        """The parameter of a function that typer makes a command of."""
+        bounds = self.bounds
+        shared: dict[str, Any] = {
+            "help": self.info.description,
+            "min": bounds.get("ge"),
+            "max": bounds.get("le") if "ge" in bounds else None,  # otherwise the model checks both bounds
         }
-        if _mark(parameter, RecipeOptions):
-            return recipe_overrides(flags, {flag: value for flag, value in parsed.items() if flag in flags})
-        values = {place.key: parsed[flag] for flag, places in flags.items() if flag in parsed for place in places}
-        model = _model(parameter)
-        if model is None:
-            return values.get("", parameter.default)
-        try:
-            return model.model_validate(values)
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = str(first["loc"][0]) if first["loc"] else ""
-            flag = next((f"{flag}: " for flag, places in flags.items() for place in places if place.key == field), "")
-            if first["type"] in NUMBERS:
-                number = one_line(first["input"], 80)
-                bound = NUMBERS[first["type"]].format(**first.get("ctx", {}))
-                raise RecipeError(f"{flag.removesuffix(': ')} {number} {bound}.") from None
-            raise RecipeError(f"{flag}{first['msg'].removeprefix('Value error, ').rstrip('.')}.") from None
+        if self.is_argument:
+            mark = typer.Argument(**shared, metavar=self.flag)
+        else:
+            mark = typer.Option(self.flag, **shared, metavar=self.mark.metavar or None)
+        default = inspect.Parameter.empty if self.is_required else None
+        kind: Any = self._type
+        annotation = Annotated[kind, mark]
+        return inspect.Parameter(self.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 
-def name_options(message: str, flags: Mapping[str, str]) -> str:
-    """Replace keyword arguments in backticks by the options of a command, such as `data=...` by `--data`.
-
-    Args:
-        message: An error message that names parameters, as the functions below the commands write it.
-        flags: The flag of each parameter (`--on/--off` for a switch with both). Other parameters stay as they are.
-    """
-
-    def replace(match: re.Match[str]) -> str:
-        name, value = match["name"], match["value"]
-        table, dot, _ = name.partition(".")
-        if name not in flags and dot and any(key.startswith(f"{table}.") for key in flags):
-            # A key of the recipe that has no option, in the form of its file.
-            return f"`{name}` of the recipe" if value == "..." else f"`{name} = {value.lower()}` of the recipe"
-        # `connection.price` may be that of `policy_connection` or of `judge_connection`.
-        ours = [name] if name in flags else [key for key in flags if dot and key.endswith(f"_{name}")]
-        return " or ".join(f"`{_as_option(flags[key], value)}`" for key in ours) or match[0]
-
-    return ARGUMENT.sub(replace, message)
+def dashed(name: str) -> str:
+    """Return the name of an option, without the dashes before it."""
+    return name.strip("_").replace("_", "-")
 
 
-def _as_option(flag: str, value: str) -> str:
-    on, _, off = flag.partition("/")
-    if value in {"...", "True"}:
-        return on
-    if value == "False":
-        return off or f"no {on}"
-    try:
-        parsed = ast.literal_eval(value)
-    except (SyntaxError, ValueError):
-        parsed = value
-    values = parsed if isinstance(parsed, list | tuple) else [parsed]
-    return " ".join(f"{on} {one}" for one in values)
+def heading(name: str) -> str:
+    """Return the heading of the options of a table or a parameter."""
+    return name.replace("_", " ").capitalize()
 
 
-def _field_flags(places: Sequence[Place]) -> dict[str, str]:
-    """Map parameters, `PARAMETER.FIELD` and fields to their flags; a field with several flags is not listed by itself.
-
-    A parameter that shares its name with a flag of one of its fields, such as `data`, has that flag too.
-    """
-    by_field: dict[str, set[str]] = {}
-    names: dict[str, str] = {}
-    for place in places:
-        for key in (place.key, place.dotted):  # differs only for a table that is given as a string
-            names[f"{place.parameter}.{key}" if key else place.parameter] = place.flag
-            by_field.setdefault(key, set()).add(place.flag)
-        if place.flag in {f"--{place.parameter}", place.parameter.upper()}:
-            names[place.parameter] = place.flag
-    return {field: flags.pop() for field, flags in by_field.items() if field and len(flags) == 1} | names
+def is_list(info: FieldInfo) -> bool:
+    """Return whether a field has several values."""
+    return get_origin(info.annotation) in {list, tuple}
 
 
-def _places(parameter: inspect.Parameter, texts: Mapping[str, str]) -> Iterator[Place]:
-    name, model, recipe = parameter.name, _model(parameter), _mark(parameter, RecipeOptions)
-    if recipe is not None:
-        yield from recipe_places(name, recipe)
-    elif model is not None:
-        options = _mark(parameter, Options) or Options()
-        for place in model_places(name, model, panel=options.panel or heading(name), flag_prefix=options.prefix):
-            if place.key in options.left_out:
-                continue
-            if place.info.is_required():  # such as the name of a model, which is an argument
-                named = copy(place.info)
-                named.description = texts.get(name, named.description)
-                yield Place(name, named, name.upper(), place.key, default=inspect.Parameter.empty)
-            else:
-                yield place._replace(default=_simple(place.info.default))
-    else:
-        yield _own_place(parameter, texts.get(name, ""))
-
-
-def _own_place(parameter: inspect.Parameter, text: str) -> Place:
-    """Return the place of a parameter that is not a model."""
-    mark = _mark(parameter, Flag) or Flag()
-    info = FieldInfo.from_annotation(parameter.annotation)
-    info.description = info.description or text
-    info.json_schema_extra = {"metavar": mark.metavar or None, "example": mark.example}
-    is_argument = parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and not mark.name
-    flag = mark.metavar or parameter.name.upper() if is_argument else mark.name or f"--{dashed(parameter.name)}"
-    default = parameter.default if parameter.default is inspect.Parameter.empty else _simple(parameter.default)
-    return Place(parameter.name, info, flag, panel=mark.panel, default=default)
-
-
-def value_kind(place: Place) -> tuple[Any, tuple[Any, ...]]:
-    """Return the type of an option's value, and the values that it can have; none if they are not listed."""
-    kind = next(one for one in _kinds(_typer_type(place)) if one is not types.NoneType)
-    while get_origin(kind) is list:
-        kind = get_args(kind)[0]
-    return (str, get_args(kind)) if get_origin(kind) is Literal else (kind, ())
-
-
-def _typer_type(place: Place) -> Any:
-    is_table_list = is_list(place.info) and bool(place.text_key)  # each table is given as a string
-    is_text = extra_of(place.info).get("as_text") and not is_table_list
-    return str | None if is_text else _option_type(place.info.annotation)
-
-
-def _typer_parameter(place: Place) -> inspect.Parameter:
-    info, kind = place.info, _typer_type(place)
-    bounds = {bound: getattr(mark, bound) for mark in info.metadata for bound in ("ge", "le") if hasattr(mark, bound)}
-    shared: dict[str, Any] = {
-        "help": info.description,
-        "min": bounds.get("ge"),
-        "max": bounds.get("le") if "ge" in bounds else None,  # otherwise the model checks both bounds
-    }
-    if place.is_option:
-        mark = typer.Option(place.flag, **shared, metavar=extra_of(info).get("metavar"))
-    else:
-        mark = typer.Argument(**shared, metavar=place.flag)
-    return inspect.Parameter(
-        place.name, inspect.Parameter.KEYWORD_ONLY, default=place.default, annotation=Annotated[kind, mark]
-    )
-
-
-def _mark(parameter: inspect.Parameter, kind: type[Any]) -> Any:
+def mark_of(parameter: inspect.Parameter, kind: type[Any]) -> Any:
+    """Return the mark of this type in the annotation of a parameter; None if it has none."""
     return next((mark for mark in getattr(parameter.annotation, "__metadata__", ()) if isinstance(mark, kind)), None)
 
 
-def _model(parameter: inspect.Parameter) -> type[FrozenModel] | None:
+def model_of(parameter: inspect.Parameter) -> type[FrozenModel] | None:
     """Return the first model that a parameter takes."""
     return next((model for model in models_in(parameter.annotation) if issubclass(model, FrozenModel)), None)
 
 
+def field_options(
+    model: type[BaseModel], *, prefix: str = "", panel: str = "", flag_prefix: str = ""
+) -> Iterator[Option]:
+    """Yield an option for each field of a model, and of the models in it, that has a description or a flag."""
+    for name in model.model_fields:
+        info, key = _described(model, name), prefix + name
+        extra = info.json_schema_extra
+        mark = Flag(**extra) if isinstance(extra, dict) else Flag()  # type: ignore[arg-type]
+        if info.description is not None or mark.flag:
+            flag = mark.flag or f"--{flag_prefix}{dashed(name)}"
+            own = mark._replace(flag=flag, panel=panel if mark.panel is None else mark.panel)
+            yield Option(key, info, own, _simple(info.default))
+        for table in [] if mark.as_text else models_in(info.annotation):
+            inner = heading(name) if mark.panel is None else mark.panel
+            if not is_list(info):
+                yield from field_options(table, prefix=f"{key}.", panel=inner)
+            elif info.description is not None:
+                yield from (option._replace(owner=key) for option in field_options(table, panel=inner))
+
+
+def model_options(name: str, model: type[BaseModel], options: Options, text: str | None) -> Iterator[Option]:
+    """Yield the options of a parameter that takes a model, with the help of the parameter."""
+    panel = options.panel or heading(name)
+    for option in field_options(model, panel=panel, flag_prefix=options.prefix):
+        if option.key in options.left_out:
+            continue
+        if option.info.is_required():  # such as the name of a model, which is an argument
+            info = copy(option.info)
+            info.description = info.description if text is None else text
+            yield Option(option.key, info, Flag(name.upper()), is_required=True)
+        else:
+            yield option
+
+
+def parameter_option(parameter: inspect.Parameter, text: str) -> Option:
+    """Return the option of a parameter that is not a model."""
+    mark = mark_of(parameter, Flag) or Flag()
+    info = FieldInfo.from_annotation(parameter.annotation)
+    info.description = info.description or text
+    if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD and not mark.flag:
+        flag = mark.metavar or parameter.name.upper()
+    else:
+        flag = mark.flag or f"--{dashed(parameter.name)}"
+    mark = mark._replace(flag=flag, panel=mark.panel or "")
+    is_required = parameter.default is inspect.Parameter.empty
+    return Option("", info, mark, _simple(parameter.default), is_required)
+
+
+def kinds_of(annotation: Any) -> list[Any]:
+    """Return the types of a union; one that only a type checker imports is given as text."""
+    if get_origin(annotation) is Annotated:
+        return kinds_of(get_args(annotation)[0])
+    if get_origin(annotation) in {Union, types.UnionType}:
+        return [kind for part in get_args(annotation) for kind in kinds_of(part)]
+    return [str if isinstance(annotation, str | ForwardRef) else annotation]
+
+
+def _described(model: type[BaseModel], name: str) -> FieldInfo:
+    """Return a field, with the description of a parent class if a subclass changed only the default."""
+    own = model.model_fields[name]
+    classes = [kind for kind in inspect.getmro(model) if issubclass(kind, BaseModel)]
+    fields = [kind.model_fields[name] for kind in classes if name in kind.model_fields]
+    described = next((info for info in fields if info.description is not None), own)
+    field = copy(own)
+    field.description = described.description
+    field.json_schema_extra = own.json_schema_extra or described.json_schema_extra
+    return field
+
+
 def _option_type(annotation: Any) -> Any:
     """Return the type of an option: a list for several values, and a string for a value that the model parses."""
-    kinds = _kinds(annotation)
+    kinds = kinds_of(annotation)
     kind = str if str in kinds else next(kind for kind in kinds if kind is not types.NoneType)
     if get_origin(kind) in {list, tuple, Sequence}:
         inner = get_args(kind)[0]
@@ -289,51 +249,6 @@ def _option_type(annotation: Any) -> Any:
     return kind | None if types.NoneType in kinds else kind
 
 
-def _kinds(annotation: Any) -> list[Any]:
-    """Return the types of a union; one that only a type checker imports is given as text."""
-    if get_origin(annotation) is Annotated:
-        return _kinds(get_args(annotation)[0])
-    if get_origin(annotation) in {Union, types.UnionType}:
-        return [kind for part in get_args(annotation) for kind in _kinds(part)]
-    return [str if isinstance(annotation, str | ForwardRef) else annotation]
-
-
 def _simple(default: Any) -> Any:
-    """Return a default that typer shows; None for any other."""
+    """Return a default that can be shown; None for any other."""
     return default if isinstance(default, bool | int | float | str) and default != "" else None
-
-
-def _parse_option(place: Place, value: Any) -> Any:
-    """Convert the value of an option; None if the option is not used."""
-    if value in (None, []) or (value is False and "/" not in place.flag):
-        return None
-    if not {get_origin(kind) for kind in _kinds(place.info.annotation)} & MAPPINGS:
-        return value
-    pairs = [text.partition("=") for text in value]
-    for text, (key, _, own) in zip(value, pairs, strict=True):
-        if not (key and own):
-            form, example = (extra_of(place.info).get(key) for key in ("metavar", "example"))
-            hint = f", such as {example}" if example else ""
-            raise RecipeError(f"{place.flag} {text!r} is not of the form {form or 'NAME=VALUE'}{hint}.")
-        if [other for other, _, _ in pairs].count(key) > 1:
-            raise RecipeError(f"{place.flag} has {key} twice; give each its own name.")
-    is_json = any(get_args(kind)[1:] == (Any,) for kind in _kinds(place.info.annotation))
-    return {key: _parse_json(place.flag, key, own) if is_json else own for key, _, own in pairs}
-
-
-def _parse_json(flag: str, key: str, text: str) -> Any:
-    """Parse a value of a mapping from names to any JSON."""
-
-    def unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
-        if len(dict(pairs)) < len(pairs):
-            raise RecipeError(f"{flag} {key}: the JSON has a key twice.")
-        return dict(pairs)
-
-    try:
-        value = json.loads(text, object_pairs_hook=unique_keys)
-    except (ValueError, RecursionError):
-        hint = f"; text needs quotes: {flag} '{key}={json.dumps(text)}'" if text.isprintable() else ""
-        raise RecipeError(f"{flag} {key}={text!r} is not JSON{hint}.") from None
-    if problem := value_error({key: value}):
-        raise RecipeError(f"{flag}: {problem}.")
-    return value

@@ -1,18 +1,15 @@
 """Options of commands that read a recipe: they override the values of its file."""
 
-import inspect
-import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
 from pathlib import Path
-from typing import Any, NamedTuple, get_origin
+from typing import Any, NamedTuple
 
 from pydantic import AfterValidator, BaseModel, Field
-from pydantic.fields import FieldInfo
 
 from pluralbench_runs.errors import RecipeError
-from pluralbench_runs.recipe import FrozenModel, Recipe, models_in
+from pluralbench_runs.options import Option, field_options
+from pluralbench_runs.recipe import FrozenModel, Recipe
 
 MAX_SHOWN = 3  # values of a list in --help
 COLUMNS: Any = Field(
@@ -46,68 +43,6 @@ BUILD_COMMON = (
 """Options that the short help of builders shows, most used first."""
 
 
-class Place(NamedTuple):
-    """A field that an option sets.
-
-    Attributes:
-        parameter: Parameter of the function.
-        info: The field, or the parameter itself.
-        flag: The option, or the placeholder of an argument.
-        key: Dotted key of the field in its model or recipe; in the tables of a list, the key in the table. "": the
-            parameter itself.
-        panel: Heading in --help.
-        owner: Dotted key of the list, for a field of its tables.
-        text_key: Key of the string in a table that is given as a string.
-        default: Value without the option, for typer. Empty: the option is required.
-        shown: What --help shows as the default.
-    """
-
-    parameter: str
-    info: FieldInfo
-    flag: str
-    key: str = ""
-    panel: str = ""
-    owner: str = ""
-    text_key: str = ""
-    default: Any = None
-    shown: str | None = None
-
-    @property
-    def is_option(self) -> bool:
-        """Whether it is an option, and not an argument."""
-        return self.flag.startswith("-")
-
-    @property
-    def dotted(self) -> str:
-        """The key of the value in the recipe."""
-        return f"{self.key}.{self.text_key}" if self.text_key and not is_list(self.info) else self.key
-
-    @property
-    def name(self) -> str:
-        """The parameter of the option, for typer."""
-        return "option_" + re.sub(r"\W+", "_", self.flag.partition("/")[0].strip("-"))
-
-
-def dashed(name: str) -> str:
-    """Return the name of an option, without the dashes before it."""
-    return name.strip("_").replace("_", "-")
-
-
-def heading(name: str) -> str:
-    """Return the heading of the options of a table or a parameter."""
-    return name.replace("_", " ").capitalize()
-
-
-def extra_of(info: FieldInfo) -> Mapping[str, Any]:
-    """Return what a field says of its option in `json_schema_extra`."""
-    return info.json_schema_extra if isinstance(info.json_schema_extra, dict) else {}
-
-
-def is_list(info: FieldInfo) -> bool:
-    """Return whether a field has several values."""
-    return get_origin(info.annotation) in {list, tuple}
-
-
 class BuildOptions(FrozenModel):
     """How a builder builds a release: what does not affect its content."""
 
@@ -126,10 +61,6 @@ class BuildOptions(FrozenModel):
 
 class RecipeOptions(NamedTuple):
     """Marks a parameter of type `Overrides` in a command that reads a recipe.
-
-    A table with a description is given as a string, which becomes the value of its key `text_key` (in
-    `json_schema_extra`) or is parsed by a validator. The same holds for each table of a list, to all of which the
-    options of their fields apply. With `as_text` its fields have no options.
 
     Attributes:
         model: The type of the recipe.
@@ -151,82 +82,34 @@ def check_one_source(sources: Sequence[str], options: Mapping[str, Any]) -> None
         )
 
 
-def model_places(
-    parameter: str, model: type[BaseModel], *, prefix: str = "", panel: str = "", flag_prefix: str = ""
-) -> Iterator[Place]:
-    """Yield the fields of a model, and of the models in it, that have options: those with a description or a flag.
-
-    Args:
-        parameter: Parameter of the command.
-        model: The model.
-        prefix: Prefix of the keys.
-        panel: Heading of the fields in --help.
-        flag_prefix: Prefix of the flags that a field does not name itself.
-    """
-    for name in model.model_fields:
-        info = _described(model, name)
-        extra, key = extra_of(info), prefix + name
-        if info.description is not None or "flag" in extra:
-            flag = str(extra.get("flag", f"--{flag_prefix}{dashed(name)}"))
-            text_key = str(extra.get("text_key", ""))
-            yield Place(parameter, info, flag, key, str(extra.get("panel", panel)), text_key=text_key)
-        for table in [] if extra.get("as_text") else models_in(info.annotation):
-            inner = str(extra.get("panel", heading(name)))
-            if not is_list(info):
-                yield from model_places(parameter, table, prefix=f"{key}.", panel=inner)
-            elif info.description is not None:
-                yield from (place._replace(owner=key) for place in model_places(parameter, table, panel=inner))
-
-
-def recipe_places(parameter: str, options: RecipeOptions) -> Iterator[Place]:
-    """Yield the fields of a recipe that have options.
-
-    Args:
-        parameter: Parameter of the command, for the overrides.
-        options: The recipe.
-    """
-    files = [] if options.folder is None else sorted(options.folder.glob("*.toml"))
+def recipe_options(mark: RecipeOptions) -> Iterator[Option]:
+    """Yield the options of a recipe."""
+    files = [] if mark.folder is None else sorted(mark.folder.glob("*.toml"))
     recipes = {path.stem: tomllib.loads(path.read_text(encoding="utf-8")) for path in files}
-    for place in model_places(parameter, options.model):
-        path = f"{place.owner or place.key}."
-        if not options.keys or any(path.startswith(f"{key}.") for key in options.keys):
-            yield place._replace(shown=_default(place, recipes))
+    for option in field_options(mark.model):
+        path = f"{option.owner or option.key}."
+        if not mark.keys or any(path.startswith(f"{key}.") for key in mark.keys):
+            yield option._replace(default=_default(option, recipes))
 
 
-def recipe_overrides(flags: Mapping[str, Sequence[Place]], parsed: Mapping[str, Any]) -> Overrides:
+def recipe_overrides(options: Sequence[Option], parsed: Mapping[str, Any]) -> Overrides:
     """Return the values of a recipe's options by dotted key.
-
-    Args:
-        flags: The fields of each option.
-        parsed: The value of each option that is used.
 
     Raises:
         RecipeError: An option of a list's tables is used without the list.
     """
-    overrides = {place.dotted: parsed[flag] for flag in parsed for place in flags[flag] if not place.owner}
-    for key, texts in overrides.items():
-        place = next(place for places in flags.values() for place in places if place.dotted == key)
-        if place.text_key and is_list(place.info):
-            shared = {inner.key: parsed[flag] for flag in parsed for inner in flags[flag] if inner.owner == place.key}
-            overrides[key] = [{place.text_key: text} | shared for text in texts]
-    for flag in parsed:
-        owners = {place.owner for place in flags[flag]}
+    used = [option for option in options if option.flag in parsed]
+    overrides = {option.dotted: _plain(parsed[option.flag]) for option in used if not option.owner}
+    for option in used:
+        if option.sets_tables:
+            shared = {inner.key: parsed[inner.flag] for inner in used if inner.owner == option.key}
+            overrides[option.dotted] = [{option.mark.text_key: text} | shared for text in parsed[option.flag]]
+    for flag in dict.fromkeys(option.flag for option in used):
+        owners = {option.owner for option in used if option.flag == flag}
         if not owners & {"", *overrides}:
-            required = next(other for other, places in flags.items() for place in places if place.key in owners)
+            required = next(option.flag for option in options if option.key in owners)
             raise RecipeError(f"{flag} requires {required}.")
-    return {key: _plain(value) for key, value in overrides.items()}
-
-
-def _described(model: type[BaseModel], name: str) -> FieldInfo:
-    """Return a field, with the description of a parent class if a subclass changed only the default."""
-    own = model.model_fields[name]
-    classes = [kind for kind in inspect.getmro(model) if issubclass(kind, BaseModel)]
-    fields = [kind.model_fields[name] for kind in classes if name in kind.model_fields]
-    described = next((info for info in fields if info.description is not None), own)
-    field = copy(own)
-    field.description = described.description
-    field.json_schema_extra = own.json_schema_extra or described.json_schema_extra
-    return field
+    return overrides
 
 
 def _plain(value: Any) -> Any:
@@ -236,17 +119,14 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, Path) else value
 
 
-def _default(place: Place, recipes: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """Format the default of an option: the values of the recipes, or that of the field.
-
-    If the recipes differ, all are shown, such as "paper: 100, sample: 10".
-    """
-    if place.owner or (place.text_key and is_list(place.info)):
+def _default(option: Option, recipes: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Format the default: the values of the recipes, such as "paper: 100, sample: 10", or that of the field."""
+    if option.owner or option.sets_tables:
         return None
-    default = place.info.get_default(call_default_factory=True)
-    default = None if place.info.is_required() or isinstance(default, BaseModel) else default
-    values = {name: _lookup(table, place.dotted, default) for name, table in recipes.items()}
-    empty: list[object] = [None, [], (), {}, ""] if "/" in place.flag else [None, [], (), {}, "", False]
+    default = option.info.get_default(call_default_factory=True)
+    default = None if option.info.is_required() or isinstance(default, BaseModel) else default
+    values = {name: _lookup(table, option.dotted, default) for name, table in recipes.items()}
+    empty: list[object] = [None, [], (), {}, ""] if "/" in option.flag else [None, [], (), {}, "", False]
     texts = {name: _format(value) for name, value in values.items() if value not in empty}
     if not texts:
         return None if default in empty else _format(default)
