@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from pluralbench_runs import hidden_progress, log_status, progress, step
-from pluralbench_runs.meters import current_progress
+from pluralbench_runs.meters import interruption
 from rich.console import Console
 
 
@@ -164,11 +164,11 @@ def test_in_a_narrow_terminal_counts_and_note_stay_readable(sleep: Callable[[flo
 def test_work_that_goes_on_counts_on(sleep: Callable[[float], None]) -> None:
     console, file = quiet()
     with progress("Answers", 224, console, done=66) as meter:
-        assert current_progress() == "66 of 224 (Answers)"
+        assert interruption() == "Interrupted at 66 of 224 (Answers)."
         sleep(20)
         meter.advance()
-        assert current_progress() == "67 of 224 (Answers)"
-    assert current_progress() == ""
+        assert interruption() == "Interrupted at 67 of 224 (Answers)."
+    assert interruption() == "Interrupted."
     assert file.getvalue().splitlines() == [
         "Answers: 67 of 224, 20 s so far",
         "Answers: 67 of 224 (66 before) in 20 s",

@@ -2,9 +2,9 @@ from .canonical import Json, Seed, canonical_json, digest, file_digest, rng_for
 from .cluster import ClusterConfig, ClusterError
 from .command import Program
 from .errors import OutputError, RecipeError, UserError, did_you_mean, one_line, plural
-from .guard import run
+from .guard import run, unannounced_interrupts
 from .install_hints import install_command, install_weights_command, shell_command
-from .meters import Meter, hidden_progress, keeping_work, log_status, progress, step, unannounced_interrupts
+from .meters import Meter, hidden_progress, keeping_work, log_status, progress, step
 from .model_config import ADAPTER_FILE, CONFIG_FILES, MODULES_FILE, check_model_folder
 from .names import (
     FolderName,

@@ -105,7 +105,7 @@ class ClusterConfig(FrozenModel):
 
 
 def _host_and_port(on: str) -> tuple[str, int]:
-    """Split an address. Raises `ValueError`."""
+    """Raises `ValueError`."""
     try:
         parts = urlsplit(f"//{on.removeprefix(CLIENT)}")
         if parts.hostname and parts.port and parts.netloc == on.removeprefix(CLIENT):
@@ -126,10 +126,7 @@ class Workers(Generic[Target]):
     not do this: a call stays with its worker, for which there may be no room, and each poll of a restarting worker
     counts as a try.
 
-    Args:
-        cluster: The cluster.
-        make: Creates the object of a worker; called once in each. It, and the arguments and results of methods, are
-            sent by (cloud)pickle. Errors of a method are raised in this process.
+    `make` creates the object of each worker. It, and the arguments and results of methods, are sent by (cloud)pickle.
     """
 
     def __init__(self, cluster: ClusterConfig, make: Callable[[], Target]) -> None:
@@ -174,14 +171,7 @@ class Workers(Generic[Target]):
         self._all, self._starting, self._free, self._failed_starts = [], {}, deque(), 0
 
     def results(self, method: str, parts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
-        """Call a method with each part of the work, and yield the results as they arrive.
-
-        Args:
-            method: Name of the method.
-            parts: The arguments of each call.
-
-        Yields:
-            The index of a part and its result.
+        """Call a method with each part of the work, and yield the index of a part and its result as it arrives.
 
         Raises:
             ClusterError: One part ended `MAX_LOST_WORKERS` workers. Errors of the method are raised as they are.
@@ -211,7 +201,6 @@ class Workers(Generic[Target]):
                 yield index, value
 
     def _start(self) -> None:
-        """Start a worker as soon as Ray has room for it."""
         worker = self._worker.remote()
         self._all.append(worker)
         self._starting[worker.call.remote(self._setup)] = worker
@@ -255,7 +244,6 @@ class Workers(Generic[Target]):
         return value
 
     def _resources(self) -> dict[str, str]:
-        """Describe the resources that a worker needs and those of the cluster."""
         wanted = {"CPU": 1.0, "GPU": self._cluster.gpus_per_worker}
         has = self._ray.cluster_resources()
         return {

@@ -29,9 +29,7 @@ DEFAULT_WIDTH = 80
 def sanitize(text: str, *, isolates: bool = False) -> str:
     """Remove escape sequences, control characters and marks that change the text direction, for the terminal.
 
-    Args:
-        text: The text.
-        isolates: Keep the marks FIRST STRONG ISOLATE and POP DIRECTIONAL ISOLATE.
+    `isolates` keeps the marks FIRST STRONG ISOLATE and POP DIRECTIONAL ISOLATE.
     """
     if text.isprintable():
         return text

@@ -9,11 +9,8 @@ HEAD, TAIL = 1_200, 300  # characters of a long message that are kept: what is w
 class UserError(Exception):
     """Base class of errors that the user can fix.
 
-    The message is one sentence that names the problem, its place and the fix. Commands print it without a traceback.
-    What it quotes of a file may be of any length, so a long message is shortened in its middle.
-
-    Attributes:
-        exit_status: Exit status of a command with this error.
+    The message is one sentence that names the problem, its place and the fix. Commands print it without a traceback and
+    exit with `exit_status`. What it quotes of a file may be of any length, so a long one is shortened in its middle.
     """
 
     exit_status = 2
@@ -35,23 +32,12 @@ class OutputError(UserError):
 
 
 def one_line(error: object, limit: int = 200) -> str:
-    """Put the message of an error on one line without its full stop, for use inside a sentence.
-
-    Args:
-        error: The error or text.
-        limit: Maximum number of characters.
-    """
+    """Put the message of an error on one line without its full stop, for use inside a sentence."""
     return " ".join(str(error).split())[:limit].rstrip(". ")
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:
-    """Write a count with its noun, as "1 item" or "1,200 items".
-
-    Args:
-        count: The count.
-        noun: The noun for one.
-        nouns: The noun for several. Default: `noun` with an s.
-    """
+    """Write a count with its noun, as "1 item" or "1,200 items"."""
     return f"{count:,} {noun if count == 1 else nouns or f'{noun}s'}"
 
 

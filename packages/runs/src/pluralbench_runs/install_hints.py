@@ -12,10 +12,8 @@ EVALUATOR = "pluralbench"
 def shell_command(*words: object, torch: bool = False) -> str:
     """Quote a command for a shell; in a clone of the repository it begins with `uv run`.
 
-    Args:
-        words: The command and its arguments.
-        torch: The command needs torch, as the evaluator does. A clone has both in one dependency group; elsewhere
-            a comment says how to install the evaluator, if it is not.
+    A clone has torch and the evaluator in one dependency group; elsewhere a comment says how to install the evaluator,
+    if it is not.
     """
     is_evaluator = words[0] == EVALUATOR
     prefix = ["uv", "run", *(["--group", "evaluator"] if is_evaluator or torch else [])] if CLONE else []
@@ -43,7 +41,6 @@ def install_weights_command() -> str:
 
 
 def _install_from_repository(distribution: str, extra: str = "") -> str:
-    """Return the command for a distribution that is on no index before the first release."""
     kind, _, name = distribution.partition("-")
     folder = f"{'builders' if kind == 'build' else 'packages'}/{name.replace('-', '_')}" if name else "evaluators"
     return f'uv pip install "{distribution}{extra} @ git+{REPOSITORY}#subdirectory={folder}"'

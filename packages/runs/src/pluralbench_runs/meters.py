@@ -1,13 +1,6 @@
-"""Progress of long work, and a sentence at once after Ctrl-C: how far it is, what is kept, and how to resume.
-
-A terminal or notebook shows a bar, anything else gets occasional lines. Python runs signal handlers between two
-operations of its own, and one of torch may take many seconds. The sentence is therefore printed by a thread, which the
-interpreter's signal handler wakes through a socket.
-"""
+"""Progress of long work, as a bar in a terminal or notebook and as occasional lines elsewhere; and its interruption."""
 
 import io
-import signal
-import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -30,12 +23,11 @@ STEP_SECONDS = 1.0  # shorter steps print nothing
 STEP_LINE_SECONDS = 120.0  # at most between two lines of a step
 BATCH_SECONDS = 0.5  # items that finish within this time are one batch, which took the time before its first
 
-ANNOUNCEMENT_SECONDS = 0.5  # an interrupt without a signal is never announced
-
-announcements: list[threading.Event] = []  # set when an interrupt has been announced
 _hidden = ContextVar("_hidden", default=False)
 _meters: list["Meter"] = []  # those that run, the innermost last
 _kept_in: list[tuple[Path, Callable[[], bool]]] = []  # directories and whether they have work, the innermost last
+announced: list[list[str]] = []  # for each command that runs, the sentence for its interruption
+_announcing = threading.Lock()
 
 
 class Meter:
@@ -71,13 +63,7 @@ class Meter:
         return f"{self._done:,} of {self._task.total:,.0f} ({self._task.description})"
 
     def advance(self, cost: float = 0.0, note: str = "", *, items: int = 1) -> None:
-        """Count finished items.
-
-        Args:
-            cost: Their cost in US dollars.
-            note: Text to show after the numbers.
-            items: Number of newly finished items.
-        """
+        """Count finished items, with their cost in US dollars and a note to show after the numbers."""
         now = time.monotonic()
         if now - self._newest >= BATCH_SECONDS:
             self._batches = self._done - self._before, self._newest - self._started
@@ -99,12 +85,7 @@ class Meter:
             self._print(f"{self._done} of {self._task.total}", *self.pace(now), fields["cost"], fields["note"])
 
     def show_remote(self, done: int, note: str) -> None:
-        """Show how many of the remaining items are finished at a remote service, before they are fetched and counted.
-
-        Args:
-            done: Number of finished items that were not yet counted by `advance`.
-            note: Text to show after the numbers.
-        """
+        """Show how many of the remaining items a remote service has finished, before `advance` counts them."""
         shown = min(self._done + done, int(self._task.total or 0))
         if self.is_bar:
             self._bar.update(self._task.id, completed=shown, note=note)
@@ -163,7 +144,6 @@ def _draws(console: Console) -> bool:
 
 
 def _interval(elapsed: float) -> float:
-    """Return the seconds between two lines of work that has taken so long."""
     return LINE_SECONDS[elapsed >= LONG_SECONDS]
 
 
@@ -204,9 +184,7 @@ def hidden_progress() -> Iterator[None]:
 
 @contextmanager
 def progress(label: str, total: int, console: Console | None = None, *, done: int = 0) -> Iterator[Meter]:
-    """Show the progress of work; call `Meter.advance` once for each item.
-
-    A terminal, or a notebook with ipywidgets, shows a bar. Anything else gets a line every few seconds.
+    """Show the progress of work; call `Meter.advance` for each item.
 
     Args:
         label: Name of the items, in the plural.
@@ -222,31 +200,16 @@ def progress(label: str, total: int, console: Console | None = None, *, done: in
         with _repeating(meter.show_line, LINE_SECONDS[0]):
             yield meter
     except KeyboardInterrupt:
-        await_announcement()
+        announce_interruption()
         raise
     finally:
         _meters.remove(meter)
         meter.stop()
 
 
-def await_announcement() -> None:
-    """Wait until the thread that announces an interrupt has read what is interrupted, which ends with its context."""
-    for announcement in announcements:
-        announcement.wait(ANNOUNCEMENT_SECONDS)
-
-
-def current_progress() -> str:
-    """Return how far the innermost counted work is, such as "66 of 224 (scoring)"; empty if nothing is counted."""
-    return _meters[-1].state if _meters else ""
-
-
 @contextmanager
 def step(label: str) -> Iterator[None]:
-    """Show that work without a count goes on: a line after a second, then one whenever its time has doubled.
-
-    Args:
-        label: What is done, such as "Loading my-model".
-    """
+    """Show that work without a count goes on: a line after a second, then one whenever its time has doubled."""
     started = time.monotonic()
     shown: list[float] = []
 
@@ -276,73 +239,30 @@ def log_status(line: str) -> None:
 
 @contextmanager
 def keeping_work(folder: Path, has_work: Callable[[], bool]) -> Iterator[None]:
-    """Name the directory that keeps finished work, if this context is interrupted.
-
-    Args:
-        folder: The directory.
-        has_work: Whether it has any, called from another thread.
-    """
+    """Name the directory that keeps finished work, if this context is interrupted and `has_work`."""
     entry = (folder, has_work)
     _kept_in.append(entry)
     try:
         yield
     except KeyboardInterrupt:
-        await_announcement()
+        announce_interruption()
         raise
     finally:
         _kept_in.remove(entry)
 
 
-@contextmanager
-def announced_interrupts() -> Iterator[list[str]]:
-    """Print a sentence when SIGINT or SIGTERM arrives in this context, and add it to the list that is yielded."""
-    announced: list[str] = []
-    if threading.current_thread() is not threading.main_thread():
-        yield announced
-        return
-    reader, writer = socket.socketpair()
-    writer.setblocking(False)
-    announcement = threading.Event()
-
-    def announce() -> None:
-        while numbers := reader.recv(1):
-            if numbers[0] in {signal.SIGINT, signal.SIGTERM} and not announced:
-                announced.append(interruption())
-                with suppress(OSError):  # standard error is closed
-                    log_status(announced[0])
-                announcement.set()
-
-    thread = threading.Thread(target=announce, daemon=True)
-    thread.start()
-    before = signal.set_wakeup_fd(writer.fileno(), warn_on_full_buffer=False)
-    announcements.append(announcement)
-    try:
-        yield announced
-    finally:
-        announcements.remove(announcement)
-        signal.set_wakeup_fd(before)
-        writer.close()
-        thread.join()
-        reader.close()
-
-
-@contextmanager
-def unannounced_interrupts() -> Iterator[None]:
-    """Print no sentence when a signal arrives in this context, which ends in good order."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.set_wakeup_fd(-1)
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(before, warn_on_full_buffer=False)
+def announce_interruption() -> None:
+    """Print the sentence for an interruption of a command, once."""
+    with _announcing:
+        if announced and not announced[-1]:
+            announced[-1].append(interruption())
+            with suppress(OSError):  # standard error is closed
+                log_status(announced[-1][0])
 
 
 def interruption() -> str:
     """Return the sentence for an interruption now."""
-    state = current_progress()
-    sentence = f"Interrupted at {state}." if state else "Interrupted."
+    sentence = f"Interrupted at {_meters[-1].state}." if _meters else "Interrupted."
     for folder, has_work in _kept_in:
         with suppress(OSError):  # the directory changes meanwhile
             if has_work():

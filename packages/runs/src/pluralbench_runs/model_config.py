@@ -21,14 +21,11 @@ UNSAFE_ARGUMENTS = {"weights_only", "use_kernels", "kernel_config", "allow_all_k
 
 
 def config_error(config: Any) -> str:
-    """Explain why a model's configuration must not be loaded.
+    """Explain why a model's configuration must not be loaded, as the end of a sentence; "" if it may.
 
     Refused are code on the Hub (an attention or experts implementation of the form ORG/NAME, which the library
     `kernels` would download and run), arguments that run code or write files (`UNSAFE_ARGUMENTS`), counts and lists
     that would take endless time and memory, and a model without layers.
-
-    Returns:
-        The end of a sentence that begins with the configuration's name; "" if nothing is wrong.
     """
     stack: list[tuple[str, Any]] = [("", config)]
     values = 0
@@ -53,13 +50,7 @@ def config_error(config: Any) -> str:
 
 
 def check_model_folder(folder: Path, error: type[UserError], *, name: str | None = None, adapter: bool = False) -> None:
-    """Check a model's folder before it is loaded.
-
-    Args:
-        folder: The folder of the model.
-        error: The type of the errors.
-        name: What errors call the folder. Default: its path.
-        adapter: Whether it may be an adapter, whose base is checked by itself.
+    """Check a model's folder, which errors call `name`, before it is loaded; an adapter's base is checked by itself.
 
     Raises:
         UserError: Of the type `error`: the folder has a pipe or a device at any depth (see `walk_files`); or there is,
@@ -81,7 +72,6 @@ def check_model_folder(folder: Path, error: type[UserError], *, name: str | None
 
 
 def _file_error(path: Path) -> str:
-    """Return the `config_error` of a file, or why it cannot be read."""
     try:
         return config_error(json.loads(read_small(path)))
     except OSError as error:

@@ -31,11 +31,7 @@ def check_path_name(name: str, what: str) -> str:
 
     A valid name has letters and digits of any script, `_`, `-` and `.`, in Unicode's normal form NFC, at most
     `MAX_NAME_BYTES` bytes in UTF-8. It does not begin with `.` or `-`, does not end with `.`, and is not a device of
-    Windows (`con`, `nul`).
-
-    Args:
-        name: The name.
-        what: Subject of the error's sentence, such as "The benchmark".
+    Windows (`con`, `nul`). `what` is the subject of the error's sentence, such as "The benchmark".
 
     Raises:
         UserError: The name is not valid; the message says why.
@@ -44,25 +40,14 @@ def check_path_name(name: str, what: str) -> str:
 
 
 def check_split_name(name: str, what: str) -> str:
-    """Return `name` if it passes `check_path_name` and is a split name to `datasets`: no `-`, no empty part, not `all`.
-
-    Args:
-        name: The name.
-        what: Subject of the error's sentence, such as "The split".
-
-    Raises:
-        UserError: The name is not valid; the message says why.
-    """
+    """Return `name` if it passes `check_path_name` and can be a split: no `-`, no empty part, not `all`."""
     return _checked_name(name, what, _split_problem(name))
 
 
 def safe_join(folder: Path, relative: str) -> Path:
     """Join a relative path to `folder`, and check that the result is below `folder`. Neither has to exist.
 
-    Args:
-        folder: The folder.
-        relative: Path below `folder` with `/` as separator. Each part must pass `check_path_name`, with up to
-            `MAX_FILE_NAME_BYTES` bytes.
+    Each part must pass `check_path_name`, with up to `MAX_FILE_NAME_BYTES` bytes.
 
     Raises:
         UserError: `relative` is not such a path, or a link leads out of `folder`.
@@ -103,7 +88,6 @@ def _name_problem(name: str, max_bytes: int = MAX_NAME_BYTES) -> str:
 
 
 def _path_problem(relative: str) -> str:
-    """Name the first part of a path that is not valid, and explain why; "" if all are."""
     problems = ((part, _name_problem(part, MAX_FILE_NAME_BYTES)) for part in relative.split("/"))
     return next((f"{_quote(part)} {problem}" for part, problem in problems if problem), "")
 
@@ -121,7 +105,6 @@ def _is_allowed(character: str) -> bool:
 
 
 def _quote(name: str) -> str:
-    """Quote a name on one line, shortened."""
     return repr(name if len(name) <= SHOWN_CHARACTERS else f"{name[: SHOWN_CHARACTERS - 1]}…")
 
 
@@ -195,11 +178,7 @@ Location = Annotated[PathText, PlainSerializer(public_location, when_used="json"
 def check_commit(repository: str, asked: str | None, came: str, error: type[UserError]) -> None:
     """Check the commit that the Hub, or a mirror of it, serves against the revision that was asked for.
 
-    Args:
-        repository: ORG/NAME.
-        asked: Commit, the beginning of one, branch or tag. Of a name that is no commit, any commit is right.
-        came: Commit of what was served.
-        error: The type of the error.
+    Any commit is right for a revision that is not a commit or the beginning of one.
 
     Raises:
         UserError: Of the type `error`: another commit came.

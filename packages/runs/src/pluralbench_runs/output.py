@@ -68,11 +68,9 @@ class Output:
     def publish(self, staged: Path) -> None:
         """Move `staged`, a directory from `staging`, to `target`.
 
-        What the old directory has at its top and the new one has not, such as notes or `.git`, is moved to a new
-        directory beside it, `TARGET.kept-...`, and named.
-
-        If the process is killed meanwhile, the next call that opens `target` restores the old directory or finishes
-        the move.
+        What only the old directory has at its top, such as notes or `.git`, is moved to a new directory beside it,
+        `TARGET.kept-...`, and named. If the process is killed meanwhile, the next call that opens `target` restores the
+        old directory or finishes the move.
 
         Raises:
             OutputError: The command has read a file in `target` that is not its own.
@@ -200,10 +198,7 @@ def _clear(work: Path) -> None:
 
 
 def _keep_calls(target: Path, work: Path) -> None:
-    """Move the recorded calls that a fresh start replaces to a new directory beside `target`: they may have cost money.
-
-    These are the calls of the finished directory, if the new one has others, and those of the interrupted run.
-    """
+    """Move the calls that a fresh start replaces to a new directory beside `target`: they may have cost money."""
     ledgers = [path for name in (f"{WORKING_LEDGER}*", BATCHES) for path in (work / DISCARDED).glob(name)]
     for name in LEDGERS:
         old, new = work / PREVIOUS / name, target / name
@@ -314,7 +309,6 @@ def _check(target: Path, work: Path, recipe: Recipe, recipe_file: str, *, fresh:
 
 
 def _work_recipe(work: Path, recipe_file: str) -> Path:
-    """Return the path of the recipe in a working directory."""
     return work / f"recipe{Path(recipe_file).suffix}"
 
 
@@ -330,13 +324,7 @@ def _read_old_recipe(model: type[Recipe], recipe_file: Path, target: Path) -> Re
 
 
 def matches_recipe(target: Path, recipe: Recipe, *, recipe_file: str) -> bool | None:
-    """Whether `recipe` made `target` or an unfinished run in it; None if there is neither.
-
-    Args:
-        target: The output directory.
-        recipe: The recipe.
-        recipe_file: Path of the recipe in a finished directory, relative to `target`.
-    """
+    """Whether `recipe` made `target` or an unfinished run in it; None if there is neither."""
     unfinished = _work_recipe(target.with_name(target.name + ".work"), recipe_file)
     recipes = [path for path in (unfinished, target / recipe_file) if path.exists()]
     if not recipes:

@@ -63,11 +63,7 @@ Model = TypeVar("Model", bound=FrozenModel)
 def read_recipe(model: type[R], path: Path, overrides: Mapping[str, object] | None = None) -> R:
     """Read a recipe from a TOML file, or from the key "config" of a JSON file, such as a run's.
 
-    Args:
-        model: The type of the recipe.
-        path: The file.
-        overrides: Values by dotted key that replace those of the file, such as `{"llm.model": "m"}`. None keeps the
-            value of the file.
+    `overrides` are values by dotted key that replace those of the file, such as `{"llm.model": "m"}`; None keeps one.
 
     Raises:
         RecipeError: The file is missing or cannot be parsed, or it has an unknown key or a bad value.
@@ -116,12 +112,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 
 def check_recipe(model: type[Model], values: Mapping[str, object], origin: str) -> Model:
-    """Validate `values` as a recipe or as a table of one.
-
-    Args:
-        model: The type of the recipe or table.
-        values: The values.
-        origin: Name of the values in errors.
+    """Validate `values` as a recipe or as a table of one; errors call them `origin`.
 
     Raises:
         RecipeError: A value is not valid, has a `value_error`, or contains a secret of the environment.
@@ -135,18 +126,13 @@ def check_recipe(model: type[Model], values: Mapping[str, object], origin: str) 
 
 
 def check_no_secrets(recipe: Recipe, origin: str) -> None:
-    """Raise `RecipeError` if a recipe contains a secret of the environment.
-
-    Args:
-        recipe: The recipe, which was not read from a file.
-        origin: Name of the recipe in the error.
-    """
+    """Raise `RecipeError` if a recipe, which was not read from a file, contains a secret of the environment."""
     if problem := _secret_problem(recipe_values(recipe)):
         raise RecipeError(f"Recipe {origin}: {problem}.")
 
 
 def _secret_problem(values: Mapping[str, object]) -> str:
-    """Name the value that contains a secret of the environment, in a clause without full stop; "" if none does."""
+    """Name the value that contains a secret, in a clause without full stop; "" if none does."""
     entries = list(leaves(values))
     variables = [value for place, value in entries if place[-1:] == ("api_key_env",) and isinstance(value, str)]
     texts = [(place, text) for place, value in entries for text in (*place, value) if isinstance(text, str)]
@@ -186,10 +172,6 @@ def first_validation_error(model: type[BaseModel], error: ValidationError) -> st
 
 def recipe_path(name: str, folder: Path) -> Path:
     """Find the file of a recipe: NAME.toml in `folder`, or else the path `name`.
-
-    Args:
-        name: Name of a built-in recipe, or path of a TOML file.
-        folder: Folder of a builder's built-in recipes.
 
     Raises:
         RecipeError: The file does not exist or is a folder.
@@ -259,10 +241,6 @@ def describe_difference(ours: Recipe, theirs: Recipe) -> str:
 
     At most `SHOWN_VALUES` values are named; the result is "" if there is no difference. A digest is left out if another
     value in its table differs, since every choice of the data changes the digest of the data.
-
-    Args:
-        ours: The recipe of this run ("now").
-        theirs: The recipe of the existing directory.
     """
     keys = differing_keys(ours, theirs)
     tables = {key.rpartition(".")[0] for key in keys if not key.endswith(DIGEST)}
@@ -280,13 +258,11 @@ def describe_difference(ours: Recipe, theirs: Recipe) -> str:
 
 
 def _last(key: str) -> str:
-    """Return the last part of a dotted key, or the whole key if that part is vague."""
     last = key.rpartition(".")[2]
     return key if last in VAGUE else last
 
 
 def _short_key(key: str, keys: Sequence[str]) -> str:
-    """Return the last part of a dotted key, or the whole key if that part is vague or ambiguous among `keys`."""
     return _last(key) if [_last(other) for other in keys].count(_last(key)) == 1 else key
 
 
@@ -300,7 +276,6 @@ def _short_value(value: object) -> str:
 
 
 def _marked(values: object, mark: Literal["runtime_only", "extendable"], prefix: str = "") -> Iterator[str]:
-    """Yield the dotted keys that the tables of a recipe name in this class variable."""
     if isinstance(values, FrozenModel):
         yield from (f"{prefix}{name}" for name in getattr(values, mark))
     if isinstance(values, FrozenModel | Mapping):

@@ -84,10 +84,6 @@ def read_small(path: Path) -> bytes:
 def walk_files(folder: Path, error: type[UserError]) -> Iterator[Path]:
     """Yield the files of a folder at any depth for a library that reads the folder. Links are followed.
 
-    Args:
-        folder: The folder.
-        error: The type of the errors.
-
     Raises:
         UserError: Of the type `error`: there is a pipe, a device, a socket or a link to nothing, or there are more
             than `MAX_FOLDERS` folders.
@@ -123,12 +119,7 @@ def check_output(path: Path) -> None:
 
 @contextmanager
 def output_file(path: Path) -> Iterator[Path]:
-    """Write a file that a user names for output: `atomic_write` after `check_output`.
-
-    Raises:
-        OSError: As `atomic_write` raises it.
-        OutputError: As `check_output` raises it.
-    """
+    """Write a file that a user names for output: `atomic_write` after `check_output`, with the errors of both."""
     check_output(path)
     with atomic_write(path) as new:
         yield new

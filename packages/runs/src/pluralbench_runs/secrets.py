@@ -15,10 +15,7 @@ PROXY = re.compile(r"(https?|all|ftp|wss?|socks5?)_proxy", re.IGNORECASE)
 
 
 def redact(text: str, *variables: str) -> str:
-    """Replace the secrets of the environment in a text by `[key]`, also in the forms that URLs and JSON escape.
-
-    See `environment_secrets` for `variables`.
-    """
+    """Replace the secrets of the environment in a text by `[key]`, also in the forms that URLs and JSON escape."""
     return redactor(*variables)(text)
 
 
@@ -41,26 +38,17 @@ def environment_secrets(*variables: str) -> list[str]:
     These are the values of `variables` and of every environment variable named `..._KEY`, `..._TOKEN`, `..._SECRET`
     or `..._PASSWORD`, the token file of the Hub's client, and of every proxy variable the password (or the user, if
     there is no password) and `user:password`. Values under `MIN_LENGTH` characters are left out.
-
-    Args:
-        variables: Further environment variables that contain a secret.
     """
     return sorted(_owners(*variables), key=lambda value: (-len(value), value))
 
 
 def first_secret(texts: Iterable[str], *variables: str) -> tuple[int, str] | None:
-    """Find the first text that contains a secret in any form.
-
-    Returns:
-        The index of the text and the secret's origin, such as "the environment variable HF_TOKEN"; None if no text
-        has a secret.
-    """
+    """Find the first text that contains a secret in any form; return its index and the secret's origin, in words."""
     forms = [(form, owner) for value, owner in _owners(*variables).items() for form in _forms(value)]
     return next(((number, owner) for number, text in enumerate(texts) for form, owner in forms if form in text), None)
 
 
 def _owners(*variables: str) -> dict[str, str]:
-    """Map each secret to its origin, in words."""
     owners = {_hub_token().strip(): "the token file of the Hub's client"}
     for name in os.environ:
         if name in variables or SECRET.search(name):

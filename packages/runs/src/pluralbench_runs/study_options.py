@@ -62,12 +62,7 @@ class StudyOptions(ReadOptions):
     fresh: bool = Field(False, description="Start over, and replace existing output.")
 
     def check(self, files: Sequence[Path], **others: object) -> None:
-        """Raise `RecipeError` unless exactly one action is chosen, or if there are files without --import.
-
-        Args:
-            files: Returned files.
-            others: Values of further options that are an action.
-        """
+        """Raise `RecipeError` unless exactly one action is chosen, or if there are files without --import."""
         actions = {f"--{name}": value for name, value in others.items()}
         actions |= {"--export FOLDER": self.export, "--import FOLDER": self.import_}
         count = sum(map(bool, actions.values()))
@@ -82,16 +77,7 @@ R = TypeVar("R", bound=StudyRecipe)
 
 
 def study_settings(model: type[R], values: Mapping[str, object], origin: str) -> R:
-    """Validate the settings of a study to export.
-
-    Args:
-        model: The type of the settings.
-        values: The values.
-        origin: Name of the values in errors.
-
-    Raises:
-        RecipeError: A required option is missing, or a value is not valid.
-    """
+    """Validate the settings of a study to export. Raises `RecipeError`, also if a required option is missing."""
     for name, field in model.model_fields.items():
         if field.is_required() and not values.get(name):
             extra = field.json_schema_extra if isinstance(field.json_schema_extra, dict) else {}

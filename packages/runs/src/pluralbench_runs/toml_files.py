@@ -20,12 +20,7 @@ LONG_KEY = re.compile(rf"(?<![\w-])(?:{PART}){{{MAX_DEPTH}}}")  # the parser's t
 
 
 def read_toml(path: Path, what: str = "recipe", error: type[UserError] = RecipeError) -> dict[str, Any]:
-    """Read a TOML file.
-
-    Args:
-        path: The file.
-        what: Kind of the file, for messages such as "The recipe PATH is not valid TOML".
-        error: The type of the errors.
+    """Read a TOML file, which errors call a `what`.
 
     Raises:
         UserError: Of the type `error`: the file is missing, a folder, not UTF-8, not TOML, larger than `MAX_BYTES`,
@@ -77,13 +72,10 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 
 def value_error(values: Mapping[str, object]) -> str:
-    """Explain what is wrong with the values of a recipe, whatever its keys mean.
+    """Explain what is wrong with the values of a recipe, whatever its keys mean, in a clause; "" if nothing is.
 
     The values may be nested deeper than `MAX_DEPTH`, or have an integer beyond 2**53, a number that is not finite, a
     date, a null character, or a lone surrogate (from a command line that is not UTF-8).
-
-    Returns:
-        A clause without full stop; "" if nothing is wrong.
     """
     for place, value in leaves(values):
         if len(place) > MAX_DEPTH:
@@ -123,7 +115,6 @@ def _children(value: object) -> Sequence[tuple[str, object]]:
 
 
 def _value_problem(value: object) -> str:
-    """Explain what is wrong with a key or a value, as the end of a sentence that begins with the key."""
     if isinstance(value, str):
         if any("\udc80" <= character <= "\udcff" for character in value):  # bytes of a command line
             return "has a byte that is not text here; use UTF-8, or set PYTHONUTF8=1"

@@ -141,10 +141,8 @@ class NamedWorkers:
     """Worker processes of this machine by name, each with an object of its own, such as a model on a device.
 
     A context manager, which ends the processes at once. The part of a lost worker goes to the others; errors of an
-    object are raised in this process. Python output of the workers is discarded.
-
-    Args:
-        make: Creates the object of each worker, by its name. It, and the arguments and results of methods, are pickled.
+    object are raised in this process. Python output of the workers is discarded. The functions that create the objects,
+    and the arguments and results of methods, are pickled.
     """
 
     def __init__(self, make: Mapping[str, Callable[[], Any]]) -> None:
@@ -173,14 +171,7 @@ class NamedWorkers:
             pool.shutdown(cancel_futures=True)
 
     def results(self, method: str, parts: Sequence[tuple[Any, ...]]) -> Iterator[tuple[int, Any]]:
-        """Call a method with each part of the work, and yield the results as they arrive.
-
-        Args:
-            method: Name of the method.
-            parts: The arguments of each call.
-
-        Yields:
-            The index of a part and its result.
+        """Call a method with each part of the work, and yield the index of a part and its result as it arrives.
 
         Raises:
             WorkerLost: All workers are lost.
@@ -200,7 +191,6 @@ class NamedWorkers:
         parts: Sequence[tuple[Any, ...]],
         arrived: "SimpleQueue[tuple[int, Any] | BaseException | None]",
     ) -> None:
-        """Put every result, and then None or an error."""
         try:
             for result in self._results(method, parts):
                 arrived.put(result)
