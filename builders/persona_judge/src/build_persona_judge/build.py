@@ -55,13 +55,7 @@ DROPPED = pl.Schema(dict.fromkeys(("task", "what", "id", "reason"), pl.String))
 
 @dataclass(frozen=True)
 class Task:
-    """The items of a task.
-
-    Attributes:
-        items: Columns of `pluralbench_schemas.PERSONA_ITEMS`.
-        dropped: Columns of `DROPPED`.
-        source: Origin of the items.
-    """
+    """The items of a task (columns of `PERSONA_ITEMS`), dropped rows (columns of `DROPPED`) and the origin."""
 
     items: pl.DataFrame
     dropped: pl.DataFrame
@@ -113,13 +107,8 @@ def build(recipe: PersonaJudgeRecipe, options: BuildOptions) -> Built:
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     """Rebuild a release from its own recipe and recorded calls, sending nothing (`pluralbench-release rebuild`).
 
-    Args:
-        release: The release to rebuild.
-        out: Directory of the new release.
-        sources: Current locations of the sources, in the order of the release's configs.
-
     Raises:
-        SourceError: There are more locations than sources.
+        SourceError: There are more locations in `sources` than sources, whose order is that of the release's configs.
     """
     recipe = read_release_recipe(PersonaJudgeRecipe, release)
     if len(sources) > len(recipe.sources):
@@ -131,7 +120,6 @@ def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
 
 
 def _with_locations(recipe: PersonaJudgeRecipe, locations: Mapping[str, str]) -> PersonaJudgeRecipe:
-    """The recipe with other locations, by task."""
     changed = {
         name: table.model_copy(update={"location": locations[name]})
         for name, table in recipe.sources

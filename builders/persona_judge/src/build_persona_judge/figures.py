@@ -19,14 +19,10 @@ DROPPED_COLUMNS = ("task", "what", "reason", "count")
 
 
 def figures_of(tasks: Mapping[str, tuple[pl.DataFrame, pl.DataFrame]]) -> dict[str, Any]:
-    """Compute the figures of a release, JSON.
+    """Compute the figures of a release, JSON, of the items and the dropped rows of each task.
 
     `first` counts items (without ties) whose truth is A. `usual`, for opinion tasks, counts items whose truth is the
-    most common answer to their question: the accuracy of a judge that knows the public but not the person. `audit`: see
-    `audit_of`.
-
-    Args:
-        tasks: Items and dropped rows by task.
+    most common answer to their question: the accuracy of a judge that knows the public but not the person.
     """
     dropped = pl.concat([dropped_rows for _, dropped_rows in tasks.values()])
     return {
@@ -57,14 +53,11 @@ def _figures(name: str, items: pl.DataFrame) -> dict[str, Any]:
 
 
 def audit_of(items: pl.DataFrame) -> dict[str, Any] | None:
-    """Compute figures of what a scorer could exploit in a task's items, ties excluded.
+    """Compute figures of what a scorer could exploit in a task's items, ties excluded; None if all are ties.
 
     See `pluralbench_release.audit.pair_figures`: the person's own option is the chosen one, lengths are in characters,
-    and repeated text is text of the persona's values.
-
-    Returns:
-        JSON values, or None if all items are ties. In `near_duplicates`, `chosen` counts own texts of two people (an
-        option that several people could choose counts once), and `personas` people who share a persona word for word.
+    and repeated text is text of the persona's values. In `near_duplicates`, `chosen` counts own texts of two people (an
+    option that several people could choose counts once), and `personas` people who share a persona word for word.
     """
     first = pl.col("truth") == "A"
     pairs = items.filter(pl.col("truth") != "tie").with_columns(

@@ -57,11 +57,6 @@ def export(folder: Path, settings: LabelRecipe, *, fresh: bool = False) -> str:
     Ties are dropped, since annotators answer A or B. An annotator gets a second item of a person only if all annotators
     have one.
 
-    Args:
-        folder: Folder of the study.
-        settings: Items and annotators.
-        fresh: Replace an existing study.
-
     Raises:
         TablesError: The release or the task does not exist.
         BuildError: The items lack a column, or all are ties.
@@ -119,11 +114,7 @@ def labels_of(study: Study[LabelRecipe], returned: Answers) -> pl.DataFrame:
 
 
 def read_labels(location: str | None, items: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """Read labels from a file or a release (columns of `LABELS`).
-
-    Args:
-        location: File that `build-persona-judge label` wrote, or release. None: no labels.
-        items: Items of the release by task.
+    """Read labels of the items from a file or a release (columns of `LABELS`); None: no labels.
 
     Raises:
         SourceError: The table has other columns, or labels other items.

@@ -28,8 +28,6 @@ class Pair:
 
     Attributes:
         context: Topic of both options.
-        own: The person's own option.
-        other: The other option.
         gap: Difference of the source's scores.
         calls: Keys of the recorded rankings.
         person: Key of the persona. Default: `user`.
@@ -63,12 +61,7 @@ class Response:
 
 @dataclass(frozen=True)
 class Wave:
-    """A wave of a survey.
-
-    Attributes:
-        questions: Text and the two options by question key.
-        answers: Answers by question key and respondent.
-    """
+    """A wave of a survey, with the text and the two options of each question, and its answers by respondent."""
 
     name: str
     questions: Mapping[str, tuple[str, tuple[str, str]]]
@@ -107,11 +100,8 @@ def pair_by_score(
 ) -> tuple[list[Pair], list[Dropped]]:
     """Pair the highest-scored response of each PRISM interaction with a random other one.
 
-    Args:
-        responses: Scored responses.
-        size: Stop after this many pairs that are not ties; ties before that are kept. None: all.
-        tie_gap: Pairs with this difference of scores or less are ties.
-        seed: Random seed, which also decides between several highest ones.
+    Pairs with a difference of scores of `tie_gap` or less are ties. After `size` other pairs it stops; ties before that
+    are kept. The seed also decides between several highest ones.
 
     Returns:
         The pairs in the order of the interactions; and the dropped interactions.
@@ -194,13 +184,8 @@ def pair_by_author(
 ) -> list[Pair]:
     """Pair two people's essays about one article of Empathic Conversations; one of the two is the person at random.
 
-    Args:
-        essays: Essays with scores.
-        pairs_per_article: Maximum number of pairs per article that are not ties.
-        size: Exact number of pairs that are not ties. None: all.
-        tie_gap: Pairs with a smaller difference of empathy or distress are ties.
-        tie_share: Maximum share of ties among all items; ties are sampled from all articles.
-        seed: Random seed.
+    Pairs with a smaller difference of empathy or distress than `tie_gap` are ties, sampled from all articles. The
+    limits `pairs_per_article` and `size` are of the other pairs, `tie_share` is the maximum share of ties.
 
     Raises:
         SourceError: There are fewer than `size` pairs.
@@ -244,11 +229,7 @@ def pair_by_similarity(
 ) -> tuple[list[Pair], list[Dropped]]:
     """Pair each Personal Reddit post with a post on another question by the most similar person.
 
-    Args:
-        posts: Posts.
-        similarity: By user, the scores of all other users (higher is more similar) and the key of the recorded call.
-        size: Exact number of pairs. None: all.
-        seed: Random seed.
+    `similarity` has, by user, the scores of all other users (higher is more similar) and the key of the recorded call.
 
     Returns:
         The pairs; and the dropped posts.

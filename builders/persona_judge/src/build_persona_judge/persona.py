@@ -43,10 +43,7 @@ class Variable:
 def clean_value(value: object, missing: Container[str] = UNKNOWN) -> str | None:
     """Convert a value to text with collapsed spaces; None if it is missing.
 
-    Args:
-        value: The value.
-        missing: Lower-case words for a missing value. Only a whole value matches, so "Finance" is not missing although
-            it contains "nan".
+    Only a whole value matches a (lower-case) word in `missing`, so "Finance" is not missing although it contains "nan".
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
@@ -64,16 +61,9 @@ def to_number(value: object) -> float | None:
 
 
 def render(values: Mapping[str, object], variables: Sequence[Variable], missing: Container[str] = MISSING) -> Persona:
-    """Render a person's persona.
+    """Render a person's persona from the values by column, as structs of `pluralbench_schemas.VARIABLE`.
 
-    Args:
-        values: Values by column.
-        variables: Variables of the persona.
-        missing: See `clean_value`.
-
-    Returns:
-        A struct of `pluralbench_schemas.VARIABLE` for each variable. A missing value or a code without a label has
-        neither value nor sentence.
+    A missing value or a code without a label has neither value nor sentence.
     """
     return [_render_variable(variable, clean_value(values.get(variable.column), missing)) for variable in variables]
 
@@ -119,13 +109,7 @@ PERSONAS = {
 def variables_of(
     columns: Sequence[str], sentences: Mapping[str, str], sets: Mapping[Any, Sequence[str]]
 ) -> list[Variable]:
-    """Make variables for the columns of a user's table.
-
-    Args:
-        columns: Names of the columns.
-        sentences: Sentences by column, with {} for the value. Default: a sentence with the column's name.
-        sets: Columns by set of the ablation.
-    """
+    """Make variables for the columns of a user's table, with a default sentence for a column without one."""
     return [
         Variable(
             name,

@@ -62,12 +62,6 @@ def add_answers(
     An invalid answer is requested again: one that is empty, refused, over the word limit, equal to the other side or
     rejected by the recipe's screening.
 
-    Args:
-        questions: Questions with their rubric aspects.
-        recipe: Recipe of the build.
-        ledger: Ledger of the calls.
-        backend: Backend that writes the answers.
-
     Returns:
         The pairs, and the dropped questions: those without a valid answer after all attempts.
     """
@@ -145,7 +139,6 @@ def parse_answer(text: str, word_limit: int) -> str:
 
 
 def _label(side: str, row_id: str) -> str:
-    """Label of the call for an answer, in the ledger and in messages."""
     return f"{side} answer for {row_id}"
 
 

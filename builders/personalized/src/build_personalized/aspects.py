@@ -38,13 +38,7 @@ class _Aspects(BaseModel):
 def add_aspects(
     questions: pl.DataFrame, recipe: PersonalizedRecipe, ledger: Ledger, backend: Backend
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Fill in `rubric_aspects` for questions that have none.
-
-    Args:
-        questions: Questions, columns of `sources.loaded.QUESTIONS`.
-        recipe: Recipe of the build.
-        ledger: Ledger of the calls.
-        backend: Backend that extracts the aspects.
+    """Fill in `rubric_aspects` for questions (columns of `sources.loaded.QUESTIONS`) that have none.
 
     Returns:
         The questions with aspects, and the dropped questions: those without a narrative or a valid reply.
@@ -89,14 +83,9 @@ def add_aspects(
 
 
 def parse_aspects(text: str, sentences: list[str], max_aspects: int) -> list[dict[str, str]]:
-    """Parse aspects from the model's JSON and add their evidence.
+    """Parse at most `max_aspects` aspects from the model's JSON, with the numbered sentences as evidence.
 
     The JSON object may be in a code fence or follow a remark; anything else is invalid.
-
-    Args:
-        text: The model's reply.
-        sentences: Sentences of the narrative, as numbered in the prompt.
-        max_aspects: Maximum number of aspects; further ones are cut.
 
     Raises:
         InvalidAnswer: The reply is not the requested JSON, or an aspect has no usable title or sentence.

@@ -11,7 +11,7 @@ SHORT = 20  # words; a shorter answer can hardly be both good and personalized
 
 
 def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limit: int) -> dict[str, Any]:
-    """Compute the audit figures of a build.
+    """Compute the audit figures of a build, serializable as JSON.
 
     What a scorer could exploit is measured by `pluralbench_release.audit.pair_figures`, with the words of the aspects
     as the text that answers may repeat.
@@ -21,9 +21,6 @@ def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limi
         drops: Dropped questions and posts, columns of `sources.loaded.DROPS`.
         questions: Number of questions in the sources, without the posts that a source dropped.
         word_limit: Maximum words of an answer, as the prompts state it.
-
-    Returns:
-        The figures, serializable as JSON.
     """
     answers = pairs["chosen"].to_list(), pairs["rejected"].to_list()
     titles = [" ".join(aspect["aspect"] for aspect in aspects) for aspects in pairs["rubric_aspects"].to_list()]
@@ -44,11 +41,9 @@ def audit(pairs: pl.DataFrame, drops: pl.DataFrame, *, questions: int, word_limi
 
 
 def config_figures(pairs: pl.DataFrame) -> list[dict[str, Any]]:
-    """Compute the statistics of the paper's table 4 for each config; lengths are in words.
+    """Compute the statistics of the paper's table 4 for each config, with the standard deviation None for one question.
 
-    Returns:
-        For each config its name, the number of `questions` (each by another user), and for each measure the `mean` and
-        the standard deviation `sd` (None for a single question).
+    Lengths are in words. Each question is by another user.
     """
     figures = []
     for (config,), part in pairs.partition_by("config", as_dict=True, maintain_order=True).items():

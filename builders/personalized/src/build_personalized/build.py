@@ -57,10 +57,7 @@ def build(recipe: PersonalizedRecipe, options: BuildOptions) -> Built:
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     """Rebuild a release from its own recipe and recorded calls (`pluralbench-release rebuild`); no request is sent.
 
-    Args:
-        release: Release directory.
-        out: Directory of the rebuilt release.
-        sources: Current locations of the sources, in the recipe's order. Default: those of the recipe.
+    `sources` are the current locations of the sources, in the recipe's order. Default: those of the recipe.
     """
     moved = {"source.locations": list(sources) or None}
     build(read_release_recipe(PersonalizedRecipe, release, moved), BuildOptions(out=out, replay=release / LEDGER))

@@ -240,11 +240,7 @@ def _import(folder: Path, files: Sequence[Path], options: StudyOptions) -> None:
 
 
 def read_results(folder: Path) -> dict[str, Any]:
-    """Read the results that --import wrote to a study's folder.
-
-    Raises:
-        RecipeError: The results are missing or damaged.
-    """
+    """Read the results that --import wrote to a study's folder. Raises `RecipeError`."""
     from pluralbench_tables import read_json
 
     path = folder / RESULTS

@@ -22,11 +22,7 @@ from build_personalized.training.contamination import prompt_column, user_texts
 def rank_profiles(questions: pl.DataFrame, ledger: Ledger, identity: Retriever, backend: Backend) -> pl.DataFrame:
     """Sort each `profile` by descending relevance to the question; posts with equal scores keep their order.
 
-    Args:
-        questions: Rows with `id`, `question` and `profile`.
-        ledger: Ledger of the scores.
-        identity: Retriever by which scores are recorded (see `pluralbench_calls.retrieval.rank`).
-        backend: Backend that computes the scores: the retriever, or a replay.
+    Scores are recorded under the retriever `identity`; the backend is that retriever, or a replay.
     """
     profiles = questions["profile"].to_list()
     queries = [
@@ -71,16 +67,7 @@ def rank_tables(
     """Write the tables of `source` into `out` with each profile in descending order of relevance.
 
     Posts with equal scores keep the source's order. Scores are recorded calls; the same call resumes an interrupted
-    ranking.
-
-    Args:
-        source: Location of the tables, as in `pluralbench_release.read_tables`. They need a column `question`, `prompt`
-            or `context`, and `profile`, a list of posts with `text`.
-        out: Directory for the ranked tables.
-        retriever: Name of the retriever, as in `pluralbench_calls.retrieval.retriever`.
-        split: Split of the tables.
-        configs: Configs to rank. Default: all.
-        fresh: Discard what `out` holds and start over.
+    ranking. Tables need a column `question`, `prompt` or `context`, and `profile`, a list of posts with `text`.
 
     Returns:
         Number of rows by config.

@@ -25,15 +25,7 @@ def prompt_lines(kind: str, *more: str, word_limit: int) -> list[str]:
 def answer_messages(
     question: str, posts: Sequence[Mapping[str, str]], aspects: Sequence[str], side: Side, word_limit: int
 ) -> list[Message]:
-    """Return the messages of the request for one side's answer.
-
-    Args:
-        question: The person's question.
-        posts: Posts of the profile, most relevant first.
-        aspects: Titles of the aspects.
-        side: `chosen` or `rejected`.
-        word_limit: Maximum words of the answer.
-    """
+    """Return the messages of the request for one side's answer."""
     texts = {"question": question, "polarity": POLARITY[side], "aspects": ", ".join(aspects)}
     return messages_of("answer", profile=render_profile(posts), word_limit=word_limit, **texts)
 

@@ -29,11 +29,7 @@ def site_of(path: Path) -> str:
 
 
 def check_site(path: Path) -> None:
-    """Check that a dump is named after its site; its posts do not say whose they are.
-
-    Raises:
-        SourceError: It is named Posts.xml, and its folder is not named after a site.
-    """
+    """Raise `SourceError` if a dump named Posts.xml is not in a folder named after its site; posts do not name it."""
     folder = _folder_of(path)
     if path.name == "Posts.xml" and path.exists() and not folder.endswith((".com", ".net")):
         raise SourceError(
@@ -94,11 +90,7 @@ class SourceTable(FrozenModel):
 
 
 def check_config(config: str, source: str) -> None:
-    """Check that a config's name in `source` can be used as a directory.
-
-    Raises:
-        UserError: It cannot (see `check_path_name`).
-    """
+    """Raise `UserError` if a config's name in `source` cannot be used as a directory (see `check_path_name`)."""
     check_path_name(config, f"A config of {source} (which `config_names` can rename)")
 
 

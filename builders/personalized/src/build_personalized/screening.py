@@ -20,13 +20,9 @@ END = ".!?"
 
 
 def split_sentences(text: str, language: str = "en") -> list[str]:
-    """Split a text into sentences, each a substring of it; sentences without a letter are dropped.
+    """Split a text in a language (BCP 47) into sentences, each a substring of it, and drop those without a letter.
 
     A period without a following space does not end a sentence, as in "history.SE".
-
-    Args:
-        text: The text.
-        language: BCP 47 code of its language.
     """
     sentences: list[str] = []
     for part in sentencex.segment(language.split("-", maxsplit=1)[0], text):
@@ -53,12 +49,6 @@ REASONS: dict[Rule, str] = {"echo": "repeats the instructions", "asking back": "
 
 def screen(answer: str, rules: Sequence[Rule], word_limit: int, language: str) -> None:
     """Check an answer against rules.
-
-    Args:
-        answer: The answer.
-        rules: Names of the rules to apply.
-        word_limit: Word limit in the prompt.
-        language: BCP 47 code of the answer's language.
 
     Raises:
         InvalidAnswer: The answer breaks a rule; the message is the rule's reason.

@@ -67,7 +67,6 @@ def load(table: EmpathicTable) -> Loaded[Essay]:
 
 
 def _read_files(table: EmpathicTable, names: Sequence[str], columns: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
-    """Read files of the folder; return their rows by path."""
     folder, dialect = Path(location_of(table, "empathic")), Dialect(quoting=table.quoting)
     return {str(folder / name): read_file(folder / name, columns, HOW, dialect) for name in names}
 

@@ -21,14 +21,7 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True)
 class Loaded(Generic[Row]):
-    """A loaded source.
-
-    Attributes:
-        rows: Rows of one class of `pairing`.
-        personas: Persona by person.
-        dropped: Dropped rows, with reasons.
-        source: Origin, for the release.
-    """
+    """Rows of one class of `pairing`, the persona of each person, and dropped rows, with reasons."""
 
     rows: list[Row]
     personas: dict[str, Persona]
@@ -42,13 +35,7 @@ def location_of(table: SourceTable, sample: str) -> str:
 
 
 def read_file(path: Path, columns: Sequence[str], how: str, dialect: Dialect = SPREADSHEET) -> list[dict[str, Any]]:
-    """Read the rows of a file; empty cells of a CSV are null.
-
-    Args:
-        path: The file.
-        columns: Columns that it must have.
-        how: How to get the file, for errors.
-        dialect: Dialect of a CSV.
+    """Read the rows of a file; empty cells of a CSV are null. `how` says in errors how to get the file.
 
     Raises:
         SourceError: The file or a column is missing, or the file cannot be read.
@@ -102,16 +89,7 @@ def as_object(value: object) -> Mapping[str, Any]:
 def personas_of(
     people: Mapping[str, Mapping[str, object]], variables: Sequence[Variable], missing: Container[str]
 ) -> tuple[dict[str, Persona], list[Dropped]]:
-    """Render the personas of people; drop those without any value.
-
-    Args:
-        people: Values by column, by person.
-        variables: Variables of the persona.
-        missing: See `persona.clean_value`.
-
-    Returns:
-        Persona by person; and the dropped people.
-    """
+    """Render the personas of people; drop those without any value."""
     rendered = {person: render(values, variables, missing) for person, values in people.items()}
     empty = [person for person, persona in rendered.items() if is_empty(persona)]
     dropped = [("person", person, "every variable of the persona is missing") for person in empty]
@@ -121,16 +99,10 @@ def personas_of(
 def deduplicate(
     rows: Iterable[dict[str, Any]], key: Sequence[str], compared: Sequence[str], where: str
 ) -> list[tuple[int, dict[str, Any]]]:
-    """Number rows, and drop repetitions of a row.
-
-    Args:
-        rows: The rows.
-        key: Columns that identify a row.
-        compared: Columns in which rows of one key must be equal.
-        where: The file, for errors.
+    """Number rows, and drop repetitions of a row, by the columns `key`.
 
     Raises:
-        SourceError: A key is missing, or two rows of one key differ.
+        SourceError: A key is missing, or two rows of one key differ in a column of `compared`.
     """
     unique: dict[tuple[str | None, ...], tuple[int, dict[str, Any]]] = {}
     for number, row in enumerate(rows, start=1):
@@ -152,15 +124,6 @@ def merge_people(
     tables: Mapping[str, Iterable[Mapping[str, Any]]], person: str, columns: Sequence[str], missing: Container[str]
 ) -> dict[str, dict[str, Any]]:
     """Merge the rows of each person. A value that differs between two rows becomes missing.
-
-    Args:
-        tables: Rows by file.
-        person: Column of the person's id.
-        columns: Columns to merge.
-        missing: See `persona.clean_value`.
-
-    Returns:
-        Values by column, by person.
 
     Raises:
         SourceError: A row has no id.
@@ -186,16 +149,9 @@ def source_of(
     revision: str | None = None,
     license: str | None = None,
 ) -> Source:
-    """Describe a source for the release.
+    """Describe a source for the release, by the rows that were read, whose order does not matter.
 
-    Args:
-        table: The source's table of the recipe.
-        parts: The rows that were read; their order does not matter.
-        name: Default name.
-        attribution: Default credit.
-        location: Resolved location. Default: the table's.
-        revision: Commit on the Hub.
-        license: License that the source states.
+    The recipe's `table` has precedence over name and attribution, and the license that the source states over its own.
     """
     sample = table.location == SAMPLE
     digests = [sorted(digest(dict(row)) for row in part) for part in parts]

@@ -64,13 +64,6 @@ def persona_similarity(
 
     The paper uses the cosine similarity of all-MiniLM-L6-v2 between personas (A.2).
 
-    Args:
-        posts: Posts, which have the users.
-        personas: Persona by user.
-        ledger: Recorded rankings.
-        retriever: Computes rankings.
-        backend: Sends the calls of the retriever.
-
     Returns:
         By user, the scores of all other users and the key of the recorded call.
     """

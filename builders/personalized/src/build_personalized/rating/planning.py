@@ -65,9 +65,6 @@ def _plan_row(assumptions: PlanAssumptions, raters: int) -> dict[str, float | in
 def pilot_spread(pilot: dict[str, Any]) -> dict[str, float]:
     """Return a pilot's largest standard deviations in general quality, `sd_pairs` and `sd_raters`.
 
-    Args:
-        pilot: Result of `results.compute_results`.
-
     Raises:
         StudyError: No pair of the pilot has two raters.
     """

@@ -67,10 +67,9 @@ def compute_results(study: Study[RatingRecipe], returned: Answers) -> Figures:
 
 
 def rater_differences(rated: pl.DataFrame) -> pl.DataFrame:
-    """Compute chosen minus rejected for each rater who rated both answers.
+    """Compute chosen minus rejected, by `config`, `pair`, `question` (the dimension) and `annotator`.
 
-    Returns:
-        Columns `config`, `pair`, `question` (the dimension), `annotator` and `difference`.
+    Only raters who rated both answers count.
     """
     names = ["config", "pair", "question", "annotator"]
     sides = [rated.filter(side=side).select(*names, pl.col("rating").alias(side)) for side in SIDES]

@@ -58,11 +58,6 @@ GUIDE = Path(__file__).with_name("guide.md")
 def export(folder: Path, settings: RatingRecipe, *, fresh: bool = False) -> str:
     """Write the sheets of a study, and return what the folder has (see `pluralbench_studies.write_study`).
 
-    Args:
-        folder: Directory of the study.
-        settings: Settings without digests.
-        fresh: Replace a study whose sheets are still empty.
-
     Raises:
         TablesError: The pairs cannot be read.
         StudyError: The pairs cannot be rated.
@@ -94,14 +89,7 @@ def export(folder: Path, settings: RatingRecipe, *, fresh: bool = False) -> str:
 
 
 def read_pairs(location: str) -> dict[str, pl.DataFrame]:
-    """Read the fields of pairs that raters see.
-
-    Args:
-        location: Location of the pairs, as in `pluralbench_release.read_tables`.
-
-    Returns:
-        For each config the columns `id`, `question`, `expected` (the aspects of the rubric, one per line), `chosen` and
-        `rejected`.
+    """Read the fields of pairs that raters see, by config; `expected` has the aspects of the rubric, one per line.
 
     Raises:
         TablesError: The tables cannot be read.

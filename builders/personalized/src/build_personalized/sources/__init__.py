@@ -40,9 +40,7 @@ def pin(recipe: PersonalizedRecipe) -> PersonalizedRecipe:
 def load(source: SourceTable, scratch: Path) -> LoadedQuestions:
     """Read all locations of a source and check the rows against `PERSONALIZED_QUESTIONS`.
 
-    Args:
-        source: Source table of the recipe. Rows of dumps follow those of the other locations.
-        scratch: Directory for the temporary files of a large dump.
+    Rows of dumps follow those of the other locations. `scratch` holds the temporary files of a large dump.
 
     Raises:
         SourceError: A location is missing, damaged or unknown.

@@ -42,14 +42,9 @@ Drop = tuple[str, str, str, str]
 def open_posts(
     paths: Sequence[Path], scratch: Path, *, answers: bool = False
 ) -> Iterator[tuple[sqlite3.Connection, list[Drop]]]:
-    """Load the posts of dumps into a temporary database with the tables `TABLES`.
+    """Load the posts of dumps, and their answers on request, into a temporary database with the tables `TABLES`.
 
-    A question whose text was posted before, in any of the dumps, is dropped.
-
-    Args:
-        paths: Dumps (`Posts.xml`).
-        scratch: Directory for the database.
-        answers: Whether to load answers too; posts of other kinds are ignored.
+    A question whose text was posted before, in any of the dumps, is dropped. Posts of other kinds are ignored.
 
     Returns:
         The database and the drops.
@@ -122,7 +117,6 @@ def _insert(posts: sqlite3.Connection, table: str, values: Sequence[object]) -> 
 
 
 def _store(path: Path, posts: sqlite3.Connection, *, answers: bool) -> list[Drop]:
-    """Store the posts of a dump and return the drops."""
     site, drops = site_of(path), []
     for row in _read(path):
         kind = row.get("PostTypeId")
@@ -147,7 +141,6 @@ def _remove_repeated(posts: sqlite3.Connection) -> list[Drop]:
 
 
 def _read(path: Path) -> Iterator[dict[str, str]]:
-    """Yield the attributes of each `<row>`."""
     try:
         with open_file(path) as file:
             root: Element | None = None

@@ -23,14 +23,8 @@ def load(
 ) -> LoadedQuestions:
     """Read a local directory or a pinned Hub repository (see `pluralbench_release.read_tables`).
 
-    The license is that of the data's card (`README.md`), else the recipe's, else unknown.
-
-    Args:
-        location: Directory, or `ORG/NAME@REVISION`.
-        source: Source table of the recipe.
-        name: Name of the source in the release, unless the recipe has one.
-        shown: Location that the release records. Default: that of the tables.
-        attribution: Attribution in the release, unless the recipe has one.
+    The license is that of the data's card (`README.md`), else the recipe's, else unknown. `name` and `attribution` are
+    those in the release, unless the recipe has others.
 
     Raises:
         SourceError: The tables cannot be read or lack a column of LaMP-QA.

@@ -36,10 +36,7 @@ class LoadedQuestions:
 def split_location(location: str, kinds: Mapping[str, bool | None], forms: str) -> tuple[str, str]:
     """Split a location into its kind and what follows the colon.
 
-    Args:
-        location: Location of a recipe's source.
-        kinds: Whether something has to follow each kind; None: both forms are valid.
-        forms: The valid forms, for the error.
+    `kinds` says whether something has to follow each kind (None: both forms are valid), `forms` the valid forms.
 
     Raises:
         SourceError: The location has none of these forms.
@@ -110,8 +107,7 @@ class Preferences:
         pairs: Columns of `PAIRS`; a user's pairs are in order of time.
         posts: Columns of `POSTS`: the questions of each user, in order of time. A conversation gives only its first
             question, since later turns reply to the chosen response. A post's id is the `source_id` of its pairs.
-        drops: Rows that were left out, with the reason; columns of `sources.loaded.DROPS`.
-        sources: Manifest entries of the sources.
+        drops: See `LoadedQuestions`, as `sources`.
     """
 
     pairs: pl.DataFrame

@@ -29,11 +29,6 @@ def load(paths: Sequence[Path], source: SourceTable, scratch: Path) -> LoadedQue
     was posted before in any of the dumps, and users with fewer questions. Users are ordered by their newest questions,
     so a later version of a dump adds rows at the end.
 
-    Args:
-        paths: Dumps, one per community.
-        source: Source table of the recipe.
-        scratch: Directory for temporary files.
-
     Raises:
         SourceError: A dump is missing, truncated or not XML, or no user has enough questions.
     """
@@ -86,7 +81,6 @@ def _load_site(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tu
 
 
 def _question_row(posts: Sequence[sqlite3.Row], site: str) -> dict[str, Any]:
-    """Build a row from a user's posts, newest first."""
     newest, *earlier = posts
     narrative = to_markdown(newest["body"])
     return {

@@ -13,7 +13,7 @@ from build_personalized.training.splits import parts
 def audit(
     pairs: pl.DataFrame, drops: pl.DataFrame, contamination: dict[str, Any], *, source_pairs: int
 ) -> dict[str, Any]:
-    """Compute the audit figures of a build.
+    """Compute the audit figures of a build, serializable as JSON.
 
     What a scorer could exploit is measured by `pair_figures`, with the words of the persona as the text that answers
     may repeat. Near-duplicates are counted between different users only. `across_splits` counts prompts of other splits
@@ -25,9 +25,6 @@ def audit(
         drops: Dropped rows, columns of `sources.loaded.DROPS`.
         contamination: Figures of `contamination.leave_out`.
         source_pairs: Number of pairs in the sources, without those of users beyond the limit.
-
-    Returns:
-        The figures, serializable as JSON.
     """
     chosen, rejected, users = (pairs[name].to_list() for name in ("chosen", "rejected", "user_id"))
     personas = pairs["persona"].drop_nulls().to_list()

@@ -77,11 +77,8 @@ def build(recipe: TrainingRecipe, options: BuildOptions) -> Built:
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     """Rebuild a release from its own recipe and recorded calls (`pluralbench-release rebuild`); no request is sent.
 
-    Args:
-        release: Release directory.
-        out: Directory of the rebuilt release.
-        sources: Current locations of the sources, in the recipe's order, optionally followed by those of the benchmarks
-            in `against`. Default: those of the recipe.
+    `sources` are the current locations of the sources, in the recipe's order, optionally followed by those of the
+    benchmarks in `against`. Default: those of the recipe.
     """
     recipe = read_release_recipe(TrainingRecipe, release)
     count = len(recipe.source.locations)

@@ -27,13 +27,11 @@ KINDS = ("exact question", "near question", "exact post", "near post")
 
 @dataclass(frozen=True)
 class Benchmark:
-    """Questions of a benchmark, and the posts of its profiles.
+    """Distinct questions of a benchmark, and distinct posts of its profiles.
 
     Attributes:
         location: Location of the benchmark as the release records it.
         revision: Commit of a Hub repository. None: files.
-        questions: Distinct questions.
-        posts: Distinct posts.
     """
 
     location: str
@@ -53,11 +51,9 @@ class Benchmark:
 
 
 def read_benchmark(location: str) -> Benchmark:
-    """Read the questions (column `question`, `prompt` or `context`) and posts (`profile`) of a release or table.
+    """Read the questions (column `question`, `prompt` or `context`) and posts (`profile`) of all splits of a benchmark.
 
-    Args:
-        location: Location as in `pluralbench_release.read_tables`; all splits are read. `sample` is the sample of
-            Personalized RewardBench in this package.
+    `sample` is the sample of Personalized RewardBench in this package.
 
     Raises:
         SourceError: The benchmark cannot be read or has no column of questions.
@@ -74,11 +70,7 @@ def read_benchmark(location: str) -> Benchmark:
 
 
 def prompt_column(frame: pl.DataFrame, where: str) -> str:
-    """Return the name of the column with the questions.
-
-    Raises:
-        SourceError: The table has no such column.
-    """
+    """Return the name of the column with the questions. Raises `SourceError` if the table has none."""
     column = next((name for name in PROMPT_COLUMNS if name in frame.columns), None)
     if column is None:
         raise SourceError(
@@ -93,10 +85,6 @@ def leave_out(preferences: Preferences, benchmarks: Sequence[Benchmark]) -> tupl
 
     A pair is dropped if any user message of its prompt matches, a post if its text matches. The first line of a longer
     text is compared too, since it may be a title.
-
-    Args:
-        preferences: Pairs and posts of the sources.
-        benchmarks: Benchmarks that the data must not contain.
 
     Returns:
         The remaining preferences, and the figures: `against`, an entry for each benchmark; `pairs` and `posts`, the

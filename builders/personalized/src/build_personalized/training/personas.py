@@ -36,12 +36,7 @@ SAMPLE_ONLY = (
 
 
 def persona_messages(posts: Sequence[dict[str, Any]], table: PersonaTable) -> list[Message]:
-    """Return the messages of the request for a persona.
-
-    Args:
-        posts: Posts of one user, newest first.
-        table: Persona table of the recipe.
-    """
+    """Return the messages of the request for a persona, of a user's posts, newest first."""
     shown = [post | {"text": _first_words(post["text"], table.question_words)} for post in posts[: table.questions]]
     return messages_of("persona", questions=render_profile(shown), word_limit=table.word_limit)
 
@@ -60,12 +55,7 @@ def add_personas(
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Add the columns `persona` and `persona_call`; without a model (`none`) both are null.
 
-    Args:
-        pairs: Pairs with `user_id`.
-        posts: Posts of all users, oldest first, columns of `sources.loaded.POSTS`.
-        recipe: Recipe of the build.
-        ledger: Ledger of the calls.
-        backend: Backend that writes the personas.
+    The posts are those of all users, oldest first.
 
     Returns:
         The pairs, and the dropped pairs: those of users without a valid persona.
@@ -126,6 +116,5 @@ def _first_words(text: str, words: int) -> str:
 
 
 def _sample_personas() -> dict[str, str]:
-    """Hand-written personas of the sample, by the label of their call."""
     rows = pl.read_ndjson((SAMPLE / "personas.jsonl").read_bytes())
     return {persona_label(row["user"]): row["persona"] for row in rows.to_dicts()}

@@ -79,15 +79,7 @@ class PersonaTable(ChatModel):
 
 
 class SplitsTable(FrozenModel):
-    """Assignment of users to splits.
-
-    A split with a share above 0 gets at least one user of each config.
-
-    Attributes:
-        train: Share of the users of each config.
-        validation: Share of the users of each config.
-        test: Share of the users of each config.
-    """
+    """Shares of each config's users by split. A split with a share above 0 gets at least one user of each config."""
 
     train: float = Field(0.8, gt=0, le=1)
     validation: float = Field(0.1, ge=0, lt=1)

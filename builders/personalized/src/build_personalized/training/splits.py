@@ -18,16 +18,10 @@ STEP = "profile"
 def add_profiles(
     pairs: pl.DataFrame, posts: pl.DataFrame, *, min_posts: int, max_posts: int | None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Add the column `profile` to pairs: the user's other posts, newest first.
+    """Add the column `profile` to pairs: the user's other posts, newest first, at most `max_posts`.
 
     A profile never has the question of its pair, neither as the same post nor as the same text, and each text only
-    once.
-
-    Args:
-        pairs: Pairs, columns of `sources.loaded.PAIRS`.
-        posts: Posts of all users, oldest first, columns of `sources.loaded.POSTS`.
-        min_posts: Minimum number of posts in a profile.
-        max_posts: Maximum number of posts to keep, newest first. None: all.
+    once. The posts are those of all users, oldest first.
 
     Returns:
         The pairs with profiles, and the dropped pairs: those with fewer than `min_posts` posts.
@@ -50,7 +44,6 @@ def add_profiles(
 
 
 def _distinct(posts: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Map each normalized text to its first post."""
     first: dict[str, dict[str, Any]] = {}
     for post in posts:
         first.setdefault(normalized(post["text"]), post)
@@ -90,14 +83,9 @@ def split_users(pairs: pl.DataFrame, splits: SplitsTable, seed: int) -> pl.DataF
 
 
 def draw_splits(users: Sequence[str], shares: Mapping[str, float], seed: int, config: str) -> dict[str, str]:
-    """Draw the split of each user.
+    """Draw the split of each user of a config.
 
-    Args:
-        users: Users of a config.
-        shares: Share of each split. A split with a share above 0 gets at least one user; train gets the remainder of
-            rounding.
-        seed: Seed of the draw.
-        config: Name of the config, for messages.
+    A split with a share above 0 gets at least one user; train gets the remainder of rounding.
 
     Raises:
         SourceError: There are fewer users than splits.

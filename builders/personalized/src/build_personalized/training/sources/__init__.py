@@ -32,12 +32,9 @@ def pin(recipe: TrainingRecipe) -> TrainingRecipe:
 
 
 def load(source: TrainingSource, seed: int, scratch: Path) -> Preferences:
-    """Read all locations of a source.
+    """Read all locations of a source. Rows of dumps follow those of the other locations.
 
-    Args:
-        source: Source table of the recipe. Rows of dumps follow those of the other locations.
-        seed: Seed for drawing rejected answers.
-        scratch: Directory for the temporary files of a large dump.
+    `seed` draws rejected answers, `scratch` holds the temporary files of a large dump.
 
     Raises:
         SourceError: A location is missing, damaged or unknown, or sources share a config or a user.

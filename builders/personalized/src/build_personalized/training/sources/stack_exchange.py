@@ -28,12 +28,6 @@ def load(paths: Sequence[Path], source: TrainingSource, seed: int, scratch: Path
     Dropped and counted are the posts that `sources.dump` drops, answers by the asker, and questions without an accepted
     answer or without a different other answer. All questions of a user become posts, answered or not.
 
-    Args:
-        paths: Dumps, one per community.
-        source: Source table of the recipe.
-        seed: Seed for drawing the rejected answer.
-        scratch: Directory for temporary files.
-
     Raises:
         SourceError: A dump is missing, truncated or not XML, or gives no pair.
     """

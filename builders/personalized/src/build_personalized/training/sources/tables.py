@@ -25,13 +25,7 @@ Message = dict[str, str]
 
 @dataclass(frozen=True)
 class Corpus:
-    """Table on the Hub as published for personalized reward models, with the columns of `PUBLISHED`.
-
-    Attributes:
-        name: Name of the source in a release.
-        hub: Hub repository.
-        attribution: Attribution in a release.
-    """
+    """Table on the Hub as published for personalized reward models, with the columns of `PUBLISHED`."""
 
     name: str
     hub: str
@@ -212,7 +206,6 @@ def _first_question(prompt: list[Message]) -> str:
 
 
 def _drop_reason(user: str, prompt: list[Message], chosen: str, rejected: str) -> str:
-    """Return why a pair is dropped; "" keeps it."""
     reasons = {
         "no user": not user.strip(),
         "empty text": not all(text.strip() for text in (chosen, rejected, *(turn["content"] for turn in prompt))),
