@@ -168,7 +168,7 @@ def test_models_share_a_rank_unless_their_difference_is_beyond_chance() -> None:
 
 
 def page_of(*runs: Run) -> Read:
-    text, _ = html_report(FoundRuns([*runs], [], []))
+    text, _ = html_report(FoundRuns([*runs]))
     return Read(text)
 
 
@@ -257,7 +257,7 @@ def test_of_changed_data_the_page_has_the_texts_that_were_scored_and_says_so(tmp
 
 def test_a_page_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(EvaluationError) as caught:
-        write_html(FoundRuns([], [], []), tmp_path / "page.html")
+        write_html(FoundRuns([]), tmp_path / "page.html")
     assert str(caught.value) == "There are no runs to report; name at least one run directory."
 
 

@@ -53,7 +53,7 @@ def test_the_headline_says_of_how_many_items_it_is(
     assert f"\\caption{{{title}, {said}.}}\n" in str(render([run], "latex"))
     assert f"{title}, {said} ({run.path})" in details([run]).tables[-1].title
     assert f"on {title}, {said}, " in next(finding_lines(run, CheckResult("consistent", [])))
-    assert f"{title}, {said}" in html_report(FoundRuns([run], [], []))[0]
+    assert f"{title}, {said}" in html_report(FoundRuns([run]))[0]
     counted, there = run.items_counted, run.items_total
     [row, *_] = json.loads(str(render([run], "json")))
     assert (row["items_counted"], row["items"]) == (counted, there)

@@ -258,9 +258,7 @@ def test_mixed_up_shards_are_refused(shards: Callable[..., list[Path]], tmp_path
     )
     write(tmp_path / "p.jsonl", [{"id": "q0", "prompt": "p", "chosen": "c", "rejected": "r"}])
     out = tmp_path / "out"
-    assert refused(*ours, out=out).endswith(
-        "p.jsonl has changed since the shards were scored; pass the original data with `data=...`."
-    )
+    assert "p.jsonl has changed since a1 was made" in refused(*ours, out=out)
     (tmp_path / "p.jsonl").unlink()
     assert refused(*ours, out=out).endswith("If the data has moved, give its location with `data=...`.")
     assert not out.exists()

@@ -36,7 +36,7 @@ def test_every_heading_names_the_data(score: Score, own: Path, tmp_path: Path) -
     texts = {form: str(render([run], form)) for form in ("markdown", "latex", "json", "csv")}
     texts |= {f"{form} in detail": str(render([run], form, detail=True)) for form in ("markdown", "latex")}
     texts |= {
-        "html": html_report(FoundRuns([run], [], []))[0],
+        "html": html_report(FoundRuns([run]))[0],
         "submit": next(finding_lines(run, CheckResult("consistent", []))),
     }
     texts |= {"card": str(eval_results(run)[0].dataset_name), "notebook": run._repr_html_()}

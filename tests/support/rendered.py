@@ -14,5 +14,5 @@ def render(
     runs: Sequence[Run], form: Format, *, detail: bool = False, wide: bool = False, width: int = 80
 ) -> str | Group:
     """The report in a format; `table` is an object that rich prints."""
-    report = next(iter(reports_of(FoundRuns([*runs], [], []), detail=detail, wide=wide)))
+    report = next(iter(reports_of(FoundRuns([*runs]), detail=detail, wide=wide)))
     return format_report(report, form, None if wide else width)

@@ -75,7 +75,10 @@ def check(
     from pluralbench.results.finding import find_runs
 
     found = find_runs(runs)
-    loaded: list[Run[Any, Any]] = [*found.runs, *found.downstream, *found.personalized]
+    loaded: list[Run[Any, Any]] = [
+        *found.runs,
+        *(run for group in found.others.values() for run in group if run.kind.numbers),
+    ]
     if not loaded:
         raise RunError(f"{', '.join(map(str, runs))} contains only plans, which have nothing to check.")
     rescoring = None

@@ -31,10 +31,10 @@ from pluralbench.config import OutcomeConfig, PromptConfig
 from pluralbench.data.items import Items
 from pluralbench.data.prompts import UserContext, items_to_groups
 from pluralbench.downstream.outcomes import SCALES, conversation_text
-from pluralbench.errors import DataError, RunError
+from pluralbench.errors import RunError
 from pluralbench.evaluation.loading import run_directory
 from pluralbench.results.downstream import OUTCOMES, PEOPLE, THREAD_KEY, BestOfNRunConfig, OutcomeRecord
-from pluralbench.results.examples import data_location, reload_items
+from pluralbench.results.examples import reload_unchanged
 from pluralbench.results.kinds import numbers_of_run
 from pluralbench.results.run_files import write_run
 from pluralbench.results.runs import Downstream, load_run
@@ -142,11 +142,8 @@ def _user_context(run: Downstream, pairs: pl.DataFrame, data: str | None) -> pl.
         raise RunError(
             f"{run.path} does not contain the {prompt_record.profile}s that the policy read, so they cannot be shown."
         )
-    items = reload_items(run, data)
+    items = reload_unchanged(run, data)
     assert isinstance(items, Items)  # noqa: S101 - only judge-personas has other items
-    if items.digest != run.config.data.digest:
-        place = data_location(run, data)
-        raise DataError(f"{place} has changed since {run.path} was made; give the original data (`data=...`).")
     rows = items.frame.join(pairs.select("config", "id").unique(), on=["config", "id"], how="semi")
     prompt = PromptConfig.model_validate(
         {"profile": prompt_record.profile or "none", "profile_size": prompt_record.profile_size or 10}

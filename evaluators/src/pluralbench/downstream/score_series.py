@@ -20,7 +20,6 @@ from pluralbench.evaluation.shared_decisions import counted_decisions, shared_be
 from pluralbench.metrics.accuracy import count, resampled_accuracies
 from pluralbench.metrics.best_of_n import OutcomeTable, outcomes_at, policy_levels
 from pluralbench.metrics.decided import Decided
-from pluralbench.results.downstream import DownstreamRunConfig
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.outcomes import outcome_table
 from pluralbench.results.run_files import RUN_FILE
@@ -158,8 +157,8 @@ def read_series(
     if columns:
         raise DataError(f"{location} holds runs, whose score is their overall number; leave out `{parameter}=...`.")
     read: list[Run[Any, Any]] = [load_run(path) for path in paths]
-    runs: list[Run] = [run for run in read if isinstance(run.config, EvaluationRunConfig)]
-    downstream: list[Downstream] = [run for run in read if isinstance(run.config, DownstreamRunConfig)]
+    runs: list[Run] = [run for run in read if run.kind.has_overall]
+    downstream: list[Downstream] = [run for run in read if run.kind.group == "downstream"]
     kinds = [*(["benchmarks"] if runs else []), *dict.fromkeys(run.verb for run in downstream)]
     if len(kinds) > 1:
         raise DataError(f"{location} holds runs of {' and of '.join(kinds)}; give only one kind.")

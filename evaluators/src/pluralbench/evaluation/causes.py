@@ -81,8 +81,7 @@ def find_cause(run: Run, both: pl.DataFrame, recheck: RecheckConfig) -> tuple[Di
     Returns:
         The diagnosis, or None with the reason why nothing was scored again.
     """
-    config = run.config
-    if not isinstance(config, ScoreRunConfig) or run.scored is None:
+    if run.scored is None:
         return None, "the run is of a judge"
     if max(_gaps(both)) <= (run.scored.tolerance or 0.0):
         return None, "the scores agree within the tolerance of the run"
@@ -92,14 +91,14 @@ def find_cause(run: Run, both: pl.DataFrame, recheck: RecheckConfig) -> tuple[Di
         chosen = recheck.items is not None
         return None, "no items were to be scored again" if chosen else "its model is not a directory on this machine"
     try:
-        return _diagnose(run, config, both, recheck, number), ""
+        return _diagnose(run, both, recheck, number), ""
     except UserError as error:
         return None, str(error).rstrip(".")
 
 
-def _diagnose(run: Run, config: ScoreRunConfig, both: pl.DataFrame, recheck: RecheckConfig, number: int) -> Diagnosis:
+def _diagnose(run: Run[Any, Any], both: pl.DataFrame, recheck: RecheckConfig, number: int) -> Diagnosis:
     chosen = _most_different(both, number)
-    loaded = check_prompts(config, reload_data(run, RunInputs(recheck.data)).loaded)
+    loaded = check_prompts(run.config, reload_data(run, RunInputs(recheck.data)).loaded)
     places = {key: place for place, key in enumerate(loaded.frame.select("config", "id").iter_rows())}
     keys = [*chosen.select("config", "id").iter_rows()]
     missing = [item for config_name, item in keys if (config_name, item) not in places]
@@ -112,10 +111,10 @@ def _diagnose(run: Run, config: ScoreRunConfig, both: pl.DataFrame, recheck: Rec
         [[of[name] for name in names[row]] for row, of in zip(rows, _by_name(chosen, column), strict=True)]
         for column in ("scores", "scores_second")
     )
-    model = reload_model(run, config, recheck.model, trust_remote_code=recheck.trust_remote_code)
+    model = reload_model(run, recheck.model, trust_remote_code=recheck.trust_remote_code)
     check_same_model(run, model.record())
     items = [groups[row] for row in rows]
-    before, scored, untried = _try_variants(run, model, config, items, recorded)
+    before, scored, untried = _try_variants(run, model, run.config, items, recorded)
     return _judge(tuple(chosen["key"]), before, scored, untried, recorded, published)
 
 

@@ -38,19 +38,17 @@ from rich.markup import escape
 
 from pluralbench.arguments import OF_STEPS
 from pluralbench.config import DataConfig, JudgeConfig, PromptConfig
-from pluralbench.data.annotations import annotations_of
 from pluralbench.data.benchmark_entries import known_benchmarks
 from pluralbench.data.column_types import schema_of
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.metric_key import DIMENSIONS
-from pluralbench.data.votes import Votes
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.inspect_logs import IN_MEMORY, RECORD, SAMPLING, JudgingTask
 from pluralbench.evaluation.judge import check_votes, load_judged, rubric_sampling
 from pluralbench.evaluation.soft_verdicts import request_fields
-from pluralbench.metrics import measure
 from pluralbench.metrics.metric import SHOWN_COUNTS
+from pluralbench.results.kinds import Texts, numbers_of_run
 
 NOT_SAMPLING = {
     *("max_retries", "timeout", "attempt_timeout", "stream_idle_timeout", "max_connections", "adaptive_connections"),
@@ -293,14 +291,9 @@ def run_metrics(benchmark: str | None = None, **arguments: Any) -> Metric:
         judged = _load(benchmark, arguments)
         ordered = sorted(scores, key=lambda one: (one.sample_metadata or {})["place"])
         frames = {name: _frame(name, ordered) for name in (ordered[0].score.metadata or {})}
-        rows, described = frames["items"], judged.loaded.benchmark
-        replies = frames.get("replies")
-        votes = None
-        if replies is not None and not replies.is_empty():
-            votes = Votes(rows, replies, judged.judging.vote, described.vote)
-        items = judged.loaded.items.frame.join(rows, on=["config", "id"], how="semi", maintain_order="left")
-        annotations = annotations_of(described, items)
-        numbers = measure(described, decisions_of(rows), items, rows, votes=votes, annotations=annotations)
+        items = judged.loaded.items.frame.join(frames["items"], on=["config", "id"], how="semi", maintain_order="left")
+        frames |= judged.loaded._replace(frame=items).frames()
+        numbers = numbers_of_run(judged.config(ChatModel(provider="", model="")), None, frames, Texts(items))
         shown = pl.col("low").is_not_null() | pl.col("metric").is_in(["overall", *SHOWN_COUNTS])
         own = numbers.filter(shown, pl.all_horizontal(pl.col(*DIMENSIONS).is_null()))
         return {

@@ -19,26 +19,19 @@ from pluralbench_runs.options import Flag
 
 from pluralbench.arguments import Runs
 from pluralbench.config.fields import PLACE
-from pluralbench.data.annotations import annotations_of
 from pluralbench.data.clusters import Shard, parse_shard
-from pluralbench.data.decisions import decisions_of
-from pluralbench.data.persona_items import PersonaItemSet
 from pluralbench.data.texts import first_ids
-from pluralbench.errors import DataError, RunError
+from pluralbench.errors import RunError
 from pluralbench.evaluation.loading import run_directory
-from pluralbench.evaluation.personas import draw_run_items, verdict_texts, without_persona
-from pluralbench.evaluation.score import count_within_tolerance
 from pluralbench.evaluation.verdicts import usage_of
 from pluralbench.results.evaluations import (
     EvaluationResult,
     EvaluationRunConfig,
     JudgeResult,
     PersonaJudgeResult,
-    PersonaJudgeRunConfig,
-    ScoreResult,
 )
-from pluralbench.results.examples import data_location, reload_items
-from pluralbench.results.kinds import Texts, numbers_of_run
+from pluralbench.results.examples import reload_unchanged
+from pluralbench.results.kinds import RUN_KINDS, Texts, numbers_of_run
 from pluralbench.results.record import ShardRecord, UsageRecord
 from pluralbench.results.run_files import LEDGER_FILE, UNFINISHED, write_run
 from pluralbench.results.runs import Run, load_run
@@ -99,7 +92,7 @@ def _load_shards(paths: Sequence[Path]) -> list[Run]:
     first = runs[0]
     by_shard: dict[Shard, Run] = {}
     for run in runs:
-        if run.config.data.shard is None:
+        if run.config.shard is None:
             raise RunError(f"{run.path} is a complete run and not a shard; leave it out.")
         if run.verb != first.verb:
             raise RunError(f"{first.path} and {run.path} are not shards of one run: `{first.verb}` and `{run.verb}`.")
@@ -124,7 +117,7 @@ def _load_shards(paths: Sequence[Path]) -> list[Run]:
 
 
 def _shard(run: Run) -> Shard:
-    return parse_shard(str(run.config.data.shard))
+    return parse_shard(str(run.config.shard))
 
 
 def _without_shard(run: Run) -> EvaluationRunConfig:
@@ -160,20 +153,14 @@ def _join(
     output: Output, config: EvaluationRunConfig, shards: Sequence[Run], model: ModelRecord, data: str | None
 ) -> None:
     sample = next((run for run in shards if run.items.height), shards[0])
-    source = reload_items(sample, data)
-    if source.digest != config.data.digest:
-        raise DataError(
-            f"{data_location(sample, data)} has changed since the shards were scored; pass the original data with "
-            "`data=...`."
-        )
-    items = source.frame
-    if isinstance(config, PersonaJudgeRunConfig) and isinstance(source, PersonaItemSet):
-        items = draw_run_items(config, source).frame
-    frame = _in_order([run.items for run in shards], items)
+    items = config.items_of(reload_unchanged(sample, data))
+    frames = {"items": _in_order([run.items for run in shards], items)}
+    for name in dict.fromkeys(name for run in shards for name in run.frames_of_items):
+        frames[name] = _sorted([run.frame(name) for run in shards if run.items.height], items)
     result = merge_results([run.result for run in shards])
     records = [
         ShardRecord(
-            shard=str(run.config.data.shard),
+            shard=str(run.config.shard),
             items=run.items.select(KEY).n_unique(),
             device=run.result.model.device,
             cost=run.result.cost,
@@ -182,22 +169,13 @@ def _join(
         for run in shards
     ]
     changes: dict[str, Any] = {"model": model, "shards": tuple(records)}
+    changes |= RUN_KINDS[config.verb].derive(config, result, frames.__getitem__)
     calls = None
-    if isinstance(result, JudgeResult):
+    if (sample.path / LEDGER_FILE).exists():
         calls, usage = _ledger(output, shards)
         changes |= usage.model_dump()
-    frames, texts = {"items": frame}, {}
-    if any("replies" in run.frames_of_items for run in shards):
-        frames["replies"] = _sorted([run.frame("replies") for run in shards], items)
-    annotations = annotations_of(config.benchmark.description, items)
-    frames |= {} if annotations is None else {"annotations": annotations}
-    if isinstance(config, PersonaJudgeRunConfig):
-        changes["without_persona"] = without_persona(frame, config.judging.variables)
-        texts = verdict_texts(config, frame)
-    if isinstance(result, ScoreResult):
-        changes["decisions_within_tolerance"] = count_within_tolerance(decisions_of(frame), result.tolerance)
     metrics = numbers_of_run(config, result, frames, Texts(items, calls))
-    write_run(output, config, result.model_copy(update=changes), metrics, frames, texts=texts)
+    write_run(output, config, result.model_copy(update=changes), metrics, frames)
 
 
 def _in_order(parts: Sequence[pl.DataFrame], items: pl.DataFrame) -> pl.DataFrame:

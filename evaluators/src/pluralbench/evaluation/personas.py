@@ -19,11 +19,10 @@ from pluralbench_calls.verdicts import Verdict, parse_certain_choice, parse_choi
 from pluralbench_local import LocalModel
 from pluralbench_rewards.judge import Judge
 from pluralbench_runs import Seed
-from pluralbench_tables import csv_text
 
 from pluralbench.arguments import ShardText
 from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig
-from pluralbench.config.judges import Setting, Variables
+from pluralbench.config.judges import Setting
 from pluralbench.data.benchmark_entries import known_benchmarks
 from pluralbench.data.clusters import Shard, parse_shard
 from pluralbench.data.decisions import JUDGED_PERSONAS, SOFT_PERSONAS
@@ -33,7 +32,6 @@ from pluralbench.data.persona_items import (
     PersonaItemSet,
     SampledItems,
     load_personas,
-    sample_items,
 )
 from pluralbench.data.persona_prompts import VERSION, persona_digest, persona_messages, persona_sentences, reply_schema
 from pluralbench.data.votes import CHANGED, INVALID, Columns, combined_verdict
@@ -47,10 +45,9 @@ from pluralbench.evaluation.work import stopwatch
 from pluralbench.results.evaluations import PersonaJudgeResult, PersonaJudgeRunConfig, WithoutPersona
 from pluralbench.results.kinds import Texts, numbers_of_run
 from pluralbench.results.record import DataRecord, UsageRecord
-from pluralbench.results.run_files import VERDICTS_FILE, write_run
+from pluralbench.results.run_files import write_run
 from pluralbench.results.runs import Run, load_run
 
-MAX_IDS = 20  # recorded ids of items without a persona
 COLUMNS: Columns = (("choice", "calls"), ("choice_swapped", "calls_swapped"))
 
 
@@ -130,7 +127,7 @@ def judge_personas(
     chat, connection, here = judge_chat_model(model, judging, connection)
     personas = load_personas(data.location, configs=data.configs or None, split=data.split)
     config = persona_run_config(personas, data, chat, judging, seed, connection, part)
-    drawn = draw_run_items(config, personas)
+    drawn = config.draw(personas)
     name = f"{PERSONA_JUDGE}-{chat_file_name(chat)}-{judging.setting}-{judging.variables}"
     in_name = ("setting", "variables")
     target = Path(out or run_folder(name, config, data, options, seed=seed, exclude=in_name, shard=part))
@@ -144,13 +141,8 @@ def judge_personas(
                 result = result_of_personas(config, drawn, frame, export_calls(the_judge, output), seconds())
                 frames = {"items": frame}
                 metrics = numbers_of_run(config, result, frames, Texts(drawn.frame))
-                write_run(output, config, result, metrics, frames, texts=verdict_texts(config, frame))
+                write_run(output, config, result, metrics, frames)
     return load_run(target, PersonaJudgeRunConfig, part=True)
-
-
-def verdict_texts(config: PersonaJudgeRunConfig, frame: pl.DataFrame) -> dict[str, str]:
-    """Return the file of verdicts of a run by its name; a shard has none."""
-    return {} if config.data.shard is not None else {VERDICTS_FILE: csv_text(config.verdicts(frame))}
 
 
 def persona_run_config(
@@ -190,20 +182,7 @@ def result_of_personas(
         invalid_reasons=dict(sorted(Counter(frame["reason"].drop_nulls()).items())),
         ties_excluded=drawn.ties,
         tasks_excluded=drawn.skipped,
-        without_persona=without_persona(frame, config.judging.variables),
-    )
-
-
-def draw_run_items(config: PersonaJudgeRunConfig, personas: PersonaItemSet) -> SampledItems:
-    """Draw the items that a run with this configuration judges; see `sample_items`."""
-    judging = config.judging
-    return sample_items(
-        personas,
-        setting=judging.setting,
-        variables=judging.variables,
-        samples=judging.limit,
-        configs=config.data.configs or None,
-        seed=config.seed,
+        without_persona=WithoutPersona.among(frame, config.judging.variables),
     )
 
 
@@ -298,9 +277,3 @@ def verdict(row: Mapping[str, Any]) -> tuple[str, str]:
     letter = combined_verdict({name: row.get(name) for name, _ in COLUMNS}, COLUMNS)
     outcome = {INVALID: "invalid", CHANGED: "tie", row["truth"]: "win"}
     return letter, outcome.get(letter, "loss")
-
-
-def without_persona(frame: pl.DataFrame, variables: Variables) -> WithoutPersona:
-    """Count the items whose persona has no sentence of the variable set."""
-    empty = frame.filter(sentences=0) if variables != "none" else frame.clear()
-    return WithoutPersona(items=empty.height, ids=tuple(empty["id"].to_list()[:MAX_IDS]))

@@ -1,7 +1,7 @@
 """Read the data and the model of a finished run again."""
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_local.config import READING_FIELDS
@@ -16,8 +16,8 @@ from pluralbench.data.personas import read_personas
 from pluralbench.data.prompts import UserContext, read_plans
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.loading import SELECTION, LoadedBenchmark
-from pluralbench.evaluation.personas import draw_run_items, persona_run_config
-from pluralbench.results.evaluations import EvaluationRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
+from pluralbench.evaluation.personas import persona_run_config
+from pluralbench.results.evaluations import EvaluationRunConfig, PersonaJudgeRunConfig
 from pluralbench.results.examples import data_location, reload_items
 from pluralbench.results.runs import Run
 
@@ -92,7 +92,7 @@ def reload_data(run: Run, files: RunInputs, cache: DataCache | None = None) -> R
     if isinstance(read, PersonaItemSet):
         if not isinstance(config, PersonaJudgeRunConfig):
             raise RunError(f"{run.path} has items of another command.")
-        drawn = draw_run_items(config, read)
+        drawn = config.draw(read)
         own = persona_run_config(read, config.data, config.model, config.judging, config.seed, config.connection)
         return RunData(place, drawn.frame, own, drawn)
     prompt = PromptConfig.model_validate(
@@ -126,21 +126,18 @@ def check_prompts(config: EvaluationRunConfig, loaded: LoadedBenchmark) -> Loade
     return loaded
 
 
-def reload_model(
-    run: Run, config: ScoreRunConfig, name: str | None = None, *, trust_remote_code: bool = False
-) -> LocalModel:
+def reload_model(run: Run[Any, Any], name: str | None = None, *, trust_remote_code: bool = False) -> LocalModel:
     """Return the model that a run of `score` names, to load it here.
 
     Args:
         run: The run.
-        config: Its configuration.
         name: Directory or name of the model, if it has moved.
         trust_remote_code: Run Python code that comes with the model.
 
     Raises:
         RunError: The run is not of a model that can be loaded.
     """
-    configured, recorded = config.model, run.result.model
+    configured, recorded = run.config.model, run.result.model
     if recorded.kind not in {"classifier", "implicit", "token", "process", "pairwise", "personal"}:
         raise RunError(f"{run.path} is of {recorded.name}, of the kind {recorded.kind}, which cannot be loaded here.")
     settings = {name: value for name, value in configured.settings.items() if name in {*READING_FIELDS, "date"}}

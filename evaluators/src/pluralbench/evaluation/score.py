@@ -18,13 +18,11 @@ from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_
 from pluralbench.evaluation.models import Scorable, as_local_model, model_config, resolve_model
 from pluralbench.evaluation.pairwise import check_pairs, compare_items, compared_items, compared_pairs
 from pluralbench.evaluation.work import open_journal, stopwatch
-from pluralbench.results.evaluations import ScoreResult, ScoreRunConfig
+from pluralbench.results.evaluations import ScoreResult, ScoreRunConfig, count_within_tolerance
 from pluralbench.results.kinds import Texts, numbers_of_run
 from pluralbench.results.record import CostRecord
 from pluralbench.results.run_files import write_run
 from pluralbench.results.runs import Run, load_run
-
-"""Decisions, and the rows of `items.parquet`."""
 
 
 def score(
@@ -206,8 +204,3 @@ def result_of_scores(
         work=scored.work,
         served=scored.served,
     )
-
-
-def count_within_tolerance(decisions: pl.DataFrame, tolerance: float | None) -> int | None:
-    """Count the decisions whose margin is at most the tolerance; None if it was not measured."""
-    return None if tolerance is None else decisions.filter(pl.col("margin").abs() <= tolerance).height

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import polars as pl
 from pluralbench_calls import Backend, ConnectionConfig, Ledger
@@ -32,7 +32,7 @@ from pluralbench.evaluation.pairwise import (
 from pluralbench.evaluation.reloading import RunData, check_prompts, check_same_model, reload_model
 from pluralbench.leaderboard.reproduction import judge_from_ledger, recorded_probabilities, recorded_scores
 from pluralbench.results.checks import Finding
-from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig, ScoreRunConfig
+from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig
 from pluralbench.results.runs import Run
 
 EPSILON = {"float32": 2**-23, "float16": 2**-10, "bfloat16": 2**-7}
@@ -88,12 +88,12 @@ def check_rescored(run: Run, data: RunData, rescoring: Rescoring) -> tuple[list[
 
 def _rescore(run: Run, data: RunData, rescoring: Rescoring, places: Sequence[int]) -> str:
     """Score items again; return the differences as a phrase, empty if there are none."""
-    config = run.config
-    assert isinstance(config, ScoreRunConfig) and run.scored is not None  # noqa: S101, PT018 - checked by the caller
+    assert run.scored is not None  # noqa: S101 - checked by the caller
+    config: Any = run.config
     groups, named = check_prompts(config, data.loaded).groups(), rescoring.model
     if named is None or isinstance(named, str | Path):
         name = None if named is None else str(named)
-        local = reload_model(run, config, name, trust_remote_code=rescoring.trust_remote_code)
+        local = reload_model(run, name, trust_remote_code=rescoring.trust_remote_code)
         named = described(local, rescoring.serving)
     record, open_model = resolve_model(named, config.scoring)
     check_same_model(run, record)

@@ -111,12 +111,12 @@ def write_site(
     published = None if from_hub is None else published_results(from_hub, runs)
     with output_directory(out, SiteRecipe(), recipe_file=RECIPE_FILE) as output:
         listed = check_runs(runs, folder, locations or {}, earlier_checks or {})
-        text, _ = html_report(FoundRuns([], [], []), listed, published)
+        text, _ = html_report(FoundRuns([]), listed, published)
         staged = output.staging()
         (staged / INDEX).write_text(text, encoding="utf-8")
         (staged / RECIPE_FILE).write_bytes((output.work / "recipe.toml").read_bytes())
         output.publish(staged)
-    left_out = len(found_runs.downstream) + len(found_runs.personalized)
+    left_out = sum(map(len, found_runs.others.values()))
     return WrittenSite(out / INDEX, listed, left_out, other, published)
 
 

@@ -25,9 +25,9 @@ from pluralbench.reports.sheets import UNREADABLE, Sheet, language_tables, level
 from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.reports.votes import votes_tables, votes_terms
 from pluralbench.reports.writing import Report, without_empty_dimensions
+from pluralbench.results.kinds import VERDICTS_FILE
 from pluralbench.results.numbers import KINDS
 from pluralbench.results.record import AnnotationsRecord
-from pluralbench.results.run_files import VERDICTS_FILE
 from pluralbench.results.runs import MISSING, Run
 
 ABOUT = ("run", "model", "kind", "benchmark", "profile", "setting", "variables")

@@ -5,7 +5,6 @@ from typing import Any, Literal, NamedTuple
 
 from pluralbench_runs.console import clean
 
-from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.runs import Run
 
 State = Literal["refused", "consistent", "checked", "verified"]
@@ -66,7 +65,7 @@ def has_errors(findings: Iterable[Finding]) -> bool:
 def finding_lines(run: Run[Any, Any], checked: CheckResult) -> Iterator[str]:
     """Yield a line with run, number and state, and one for each finding."""
     subject = f"{run.verb} on {clean(run.config.benchmark.title)}"
-    if isinstance(run.config, EvaluationRunConfig):
+    if run.kind.has_overall:
         headline = run.headline.value
         number = "no overall number" if headline is None else f"{headline:.1%}"
         number = f"unreadable ({run.unreadable} invalid)" if run.unreadable else number

@@ -1,5 +1,6 @@
 """Config and result of `score`, `judge` and `judge-personas`: runs of a model on a benchmark."""
 
+from collections.abc import Callable
 from typing import Any
 
 import polars as pl
@@ -8,8 +9,11 @@ from pluralbench_rewards import ModelRecord, ScoringConfig
 from pluralbench_rewards.prompts import JudgePrompt
 from pluralbench_runs import FrozenModel
 from pydantic import Field
+from typing_extensions import override
 
 from pluralbench.config import JudgeConfig, PersonaJudgeConfig, RubricFile
+from pluralbench.config.judges import Variables
+from pluralbench.data.persona_items import PersonaItemSet, SampledItems, sample_items
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.votes import Votes
 from pluralbench.results.record import (
@@ -24,6 +28,7 @@ from pluralbench.results.record import (
     UsageRecord,
 )
 
+MAX_IDS = 20  # recorded ids of items without a persona
 OF_OUR_PROMPT = ("criterion", "verdict_parsing", "answer_language")
 """Settings of a judge that have no effect with a prompt of its own."""
 
@@ -34,6 +39,24 @@ class EvaluationRunConfig(RunConfig):
     benchmark: BenchmarkRecord
     data: DataRecord
     prompt: PromptRecord = PromptRecord()
+
+    @property
+    @override
+    def shard(self) -> str | None:
+        return self.data.shard
+
+    def votes(self, frame: Callable[[str], pl.DataFrame]) -> Votes | None:
+        """Return how several replies to a question vote; None if one reply decides.
+
+        Args:
+            frame: Returns a frame of the run by its name.
+        """
+        return None
+
+    def items_of(self, data: Any) -> pl.DataFrame:
+        """Return the items of the run among those of its data, as `results.examples.reload_items` reads them."""
+        frame: pl.DataFrame = data.frame
+        return frame
 
     def judge_setting(self, name: str) -> Any:
         """Return a setting of the judge; None if the verb has no such setting, or it has no effect in this run.
@@ -85,21 +108,11 @@ class JudgeRunConfig(EvaluationRunConfig, ChatRunConfig):
         """The judges by name."""
         return {one.model: one for one in (self.model, *self.panel)}
 
-    @property
-    def has_votes(self) -> bool:
-        """Whether several replies to a question vote."""
-        return len(self.judges) * self.judging.samples > 1
-
-    def votes_on(self, items: pl.DataFrame, replies: pl.DataFrame | None) -> Votes | None:
-        """Return how the replies of a run vote; None if one reply decides, or there is nothing to decide.
-
-        Args:
-            items: The rows of `items.parquet`.
-            replies: The rows of `replies.parquet`.
-        """
-        if replies is None or replies.is_empty():
+    @override
+    def votes(self, frame: Callable[[str], pl.DataFrame]) -> Votes | None:
+        if len(self.judges) * self.judging.samples == 1 or frame("replies").is_empty():
             return None
-        return Votes(items, replies, self.judging.vote, self.benchmark.description.vote)
+        return Votes(frame("items"), frame("replies"), self.judging.vote, self.benchmark.description.vote)
 
 
 class PersonaJudgeRunConfig(EvaluationRunConfig, ChatRunConfig):
@@ -109,6 +122,21 @@ class PersonaJudgeRunConfig(EvaluationRunConfig, ChatRunConfig):
     model: ChatModel
     prompts_version: str
     judging: PersonaJudgeConfig
+
+    def draw(self, personas: PersonaItemSet) -> SampledItems:
+        """Draw the items that the run judges; see `sample_items`."""
+        return sample_items(
+            personas,
+            setting=self.judging.setting,
+            variables=self.judging.variables,
+            samples=self.judging.limit,
+            configs=self.data.configs or None,
+            seed=self.seed,
+        )
+
+    @override
+    def items_of(self, data: Any) -> pl.DataFrame:
+        return self.draw(data).frame
 
     def verdicts(self, items: pl.DataFrame) -> pl.DataFrame:
         """Return the table of verdicts that `judge-metrics` reads, from the rows of `items.parquet`."""
@@ -136,9 +164,19 @@ class EvaluationResult(RunResult):
     invalid_reasons: dict[str, int] = Field(default_factory=dict)
     shards: tuple[ShardRecord, ...] = ()
 
+    @property
+    def excluded(self) -> int:
+        """Number of items of the data that the verb leaves out."""
+        return 0
+
 
 class ScoreResult(EvaluationResult, ScoringRecord):
     """Result of `score`."""
+
+
+def count_within_tolerance(decisions: pl.DataFrame, tolerance: float | None) -> int | None:
+    """Count the decisions whose margin is at most the tolerance; None if it was not measured."""
+    return None if tolerance is None else decisions.filter(pl.col("margin").abs() <= tolerance).height
 
 
 class JudgeResult(EvaluationResult, UsageRecord):
@@ -157,6 +195,12 @@ class WithoutPersona(FrozenModel):
     items: int = 0
     ids: tuple[str, ...] = ()
 
+    @classmethod
+    def among(cls, items: pl.DataFrame, variables: Variables) -> "WithoutPersona":
+        """Count the items of a run whose persona has no sentence of the variables."""
+        empty = items.filter(sentences=0) if variables != "none" else items.clear()
+        return cls(items=empty.height, ids=tuple(empty["id"].to_list()[:MAX_IDS]))
+
 
 class PersonaJudgeResult(JudgeResult):
     """Result of a persona judge; see `pluralbench.data.persona_items.sample_items` for excluded items."""
@@ -164,3 +208,8 @@ class PersonaJudgeResult(JudgeResult):
     ties_excluded: dict[str, int] = Field(default_factory=dict)
     tasks_excluded: dict[str, str] = Field(default_factory=dict)
     without_persona: WithoutPersona = WithoutPersona()
+
+    @property
+    @override
+    def excluded(self) -> int:
+        return sum(self.ties_excluded.values())

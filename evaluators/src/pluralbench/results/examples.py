@@ -212,6 +212,15 @@ def reload_items(run: Run | Downstream, data: str | None) -> Items | PersonaItem
         raise DataError(f"{run.path} contains no texts, and its data cannot be read: {error}{MOVED}") from None
 
 
+def reload_unchanged(run: Run | Downstream, data: str | None) -> Items | PersonaItemSet:
+    """Read the items of a run's data again as `reload_items`; raises `DataError` if they have changed."""
+    items = reload_items(run, data)
+    if items.digest != run.config.data.digest:
+        place = data_location(run, data)
+        raise DataError(f"{place} has changed since {run.path} was made; give the original data (`data=...`).")
+    return items
+
+
 def _at(location: str, revision: str | None) -> str:
     return location if revision is None else f"{location}@{revision}"
 

@@ -1,7 +1,8 @@
 """Find run directories at paths and below them."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,8 +10,7 @@ import polars as pl
 from pluralbench_runs import log_status
 
 from pluralbench.errors import RunError
-from pluralbench.results.evaluations import EvaluationRunConfig
-from pluralbench.results.kinds import RUN_KINDS
+from pluralbench.results.kinds import BENCHMARKS, RUN_KINDS
 from pluralbench.results.run_files import RUN_FILE, UNFINISHED
 from pluralbench.results.runs import SUMMARY, Downstream, Personalized, Plans, Run, load_run
 from pluralbench.results.suite import SUITE_FILE, SuiteRun, load_suite
@@ -24,19 +24,30 @@ class FoundRuns(NamedTuple):
 
     Attributes:
         runs: Benchmark runs.
-        downstream: Runs of `best-of-n` and `optimize`.
-        personalized: Runs of `personalize`.
+        others: Other runs, by `RunKind.group`.
         suites: Suites, whose runs are among `runs`.
-        plans: Runs of `plan`.
-        studies: Directories of studies, whose runs are among `runs` and `downstream`.
+        studies: Directories of studies, whose runs are among the others.
     """
 
     runs: list[Run]
-    downstream: list[Downstream]
-    personalized: list[Personalized]
+    others: Mapping[str, list[Run[Any, Any]]] = {}
     suites: Sequence[SuiteRun] = ()
-    plans: Sequence[Plans] = ()
     studies: Sequence[Path] = ()
+
+    @property
+    def downstream(self) -> list[Downstream]:
+        """Runs of `best-of-n` and `optimize`."""
+        return self.others.get("downstream", [])
+
+    @property
+    def personalized(self) -> list[Personalized]:
+        """Runs of `personalize`."""
+        return self.others.get("personalized", [])
+
+    @property
+    def plans(self) -> list[Plans]:
+        """Runs of `plan`."""
+        return self.others.get("plans", [])
 
     def check_any(self) -> None:
         """Raise `RunError` if there are no runs."""
@@ -65,15 +76,15 @@ def as_found(runs: RunLike | Iterable[RunLike]) -> FoundRuns:
         else:
             found = find_runs([Path(one)])
             suites += found.suites
-            every += [*found.runs, *found.downstream, *found.personalized]
-    return _by_kind(every, suites=suites)
+            every += chain(found.runs, *found.others.values())
+    return _by_group(every, suites)
 
 
-def _by_kind(runs: Sequence[Run[Any, Any]], **found: Any) -> FoundRuns:
-    kinds: dict[str, list[Any]] = {kind.found_in: [] for kind in RUN_KINDS.values() if kind.found_in}
+def _by_group(runs: Sequence[Run[Any, Any]], suites: Sequence[SuiteRun], studies: Sequence[Path] = ()) -> FoundRuns:
+    groups: dict[str, list[Run[Any, Any]]] = {kind.group: [] for kind in RUN_KINDS.values()}
     for run in runs:
-        kinds[RUN_KINDS[run.verb].found_in].append(run)
-    return FoundRuns(**kinds, **found)
+        groups[run.kind.group].append(run)
+    return FoundRuns(groups.pop(BENCHMARKS), {name: found for name, found in groups.items() if found}, suites, studies)
 
 
 def load_results(folder: str | Path) -> pl.DataFrame:
@@ -94,7 +105,7 @@ def load_results(folder: str | Path) -> pl.DataFrame:
         RunError: The directory has no run, or only shards.
     """
     found = find_runs([Path(folder)])
-    others = len(found.downstream) + len(found.personalized)
+    others = sum(map(len, found.others.values()))
     if others:
         log_status(f"{others:,} runs in {folder} have no overall number and no row; read them by `load_run`.")
     frames = [run.summary() for run in found.runs]
@@ -130,12 +141,12 @@ def find_runs(paths: Sequence[Path]) -> FoundRuns:
                 if (parent / STUDY_FILE).is_file():
                     studies.setdefault(parent.resolve(), parent)
     loaded = [run for path in folders.values() if (run := _load(path, explicit=path in paths)) is not None]
-    shards = [run.path for run in loaded if isinstance(run.config, EvaluationRunConfig) and run.config.data.shard]
+    shards = [run.path for run in loaded if run.config.shard]
     for path in shards[:1] if len(shards) == len(loaded) else (shard for shard in shards if shard in paths):
         load_run(path)  # raises an error for the shard
     suites = _suites(dict.fromkeys(folder.parent for folder in folders.values() if folder not in paths))
     runs = [run for run in loaded if run.path not in shards]
-    return _by_kind(runs, suites=suites, studies=[*studies.values()])
+    return _by_group(runs, suites, [*studies.values()])
 
 
 def _suites(folders: Iterable[Path]) -> list[SuiteRun]:
@@ -162,7 +173,7 @@ def _load(path: Path, *, explicit: bool) -> Run[Any, Any] | None:
             raise
         log_status(f"Skipped: {error}")
         return None
-    if RUN_KINDS[run.verb].found_in:
+    if run.kind.group:
         return run
     if explicit:
         raise RunError(f"{path} is a run of `pluralbench {run.verb}`, which has no numbers to report.")

@@ -5,14 +5,13 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.runs import Run
 
 
 def applied_overflow(run: Run) -> str | None:
     """Return the overflow rule if it changed an item of the run; None if every rule would give the same run."""
     changed = run.scored is not None and run.scored.items_truncated + run.scored.items_dropped > 0
-    return run.config.scoring.on_overflow if changed and isinstance(run.config, ScoreRunConfig) else None
+    return run.scoring.on_overflow if changed and run.scoring is not None else None
 
 
 def threshold_text(run: Run) -> str | None:
@@ -46,7 +45,7 @@ OTHER_SETTINGS: dict[str, Callable[[Run], Any]] = {
     "label {}": lambda run: run.result.model.label,
     "read {}": lambda run: run.result.model.settings.get("read", "class"),
     "date {}": lambda run: run.result.model.settings.get("date"),
-    "mode {}": lambda run: isinstance(run.config, ScoreRunConfig) and run.config.scoring.mode,
+    "mode {}": lambda run: getattr(run.scoring, "mode", None),
     "{} if too long": applied_overflow,
     "seed {}": lambda run: getattr(run.config, "seed", None),
     "{} rules": lambda run: "its own" if run.config.benchmark.description.ties_break_exact_match else "legacy",

@@ -9,52 +9,55 @@ from pluralbench_measures.bootstrap import Array
 from pluralbench.errors import RunError
 from pluralbench.metrics.best_of_n import OutcomeTable, candidate_arrays, curve_numbers, index_names, level_numbers
 from pluralbench.metrics.cycles import cyclic_numbers
-from pluralbench.metrics.metric import START, Numbers
+from pluralbench.metrics.frame import metrics_frame
+from pluralbench.metrics.metric import START
 from pluralbench.metrics.people import people_numbers
-from pluralbench.results.downstream import PEOPLE, THREAD_KEY, BestOfNRunConfig, DownstreamResult, DownstreamRunConfig
+from pluralbench.results.downstream import (
+    PEOPLE,
+    THREAD_KEY,
+    BestOfNRunConfig,
+    DownstreamResult,
+    DownstreamRunConfig,
+    OptimizeRunConfig,
+)
+
+Frame = Callable[[str], pl.DataFrame]
 
 
-def downstream_numbers(
-    config: DownstreamRunConfig, result: DownstreamResult, frame: Callable[[str], pl.DataFrame]
-) -> Numbers:
-    """Yield the numbers of a run of `best-of-n` or `optimize` from its frames.
-
-    Args:
-        config: What was run.
-        result: Its result.
-        frame: Returns the frame of a name, such as `Run.frame`.
+def best_of_n_numbers(config: BestOfNRunConfig, result: DownstreamResult, frame: Frame, texts: object) -> pl.DataFrame:
+    """Compute the metrics of a run of `best-of-n`; see `results.kinds.RunKind.numbers`.
 
     Raises:
         RunError: The run has no candidates, or its sample numbers are not consecutive.
     """
     by_config = config.benchmark.description.overall != "items"
-    if isinstance(config, BestOfNRunConfig):
-        curves = outcome_table(config, result, frame)
-        numbers = curve_numbers(curves, result.sampling.sizes, by_config=by_config)
-        by_people = result.outcome is not None and result.outcome.judge.kind == PEOPLE
-        compared = [name for name, one in result.rewards.items() if one.compares]
-        cycles = (
-            cyclic_numbers(frame("candidates"), frame("comparisons"), compared, by_config=by_config) if compared else ()
-        )
-        yield from chain(numbers, cycles, people_numbers(frame("answers")) if by_people else ())
-    elif result.outcome is not None:
-        before, after = (outcome_table(config, result, frame, end) for end in (f"_{START}", ""))
-        yield from level_numbers(before, after, by_config=by_config)
+    curves = outcome_table(config, result, frame)
+    numbers = curve_numbers(curves, result.sampling.sizes, by_config=by_config)
+    by_people = result.outcome is not None and result.outcome.judge.kind == PEOPLE
+    compared = [name for name, one in result.rewards.items() if one.compares]
+    cycles = (
+        cyclic_numbers(frame("candidates"), frame("comparisons"), compared, by_config=by_config) if compared else ()
+    )
+    return metrics_frame(chain(numbers, cycles, people_numbers(frame("answers")) if by_people else ()))
 
 
-def outcome_table(
-    config: DownstreamRunConfig, result: DownstreamResult, frame: Callable[[str], pl.DataFrame], end: str = ""
-) -> OutcomeTable:
-    """Build the outcome table of a run.
+def optimize_numbers(config: OptimizeRunConfig, result: DownstreamResult, frame: Frame, texts: object) -> pl.DataFrame:
+    """Compute the metrics of a run of `optimize`; see `best_of_n_numbers`."""
+    if result.outcome is None:
+        return metrics_frame(())
+    before, after = (outcome_table(config, result, frame, end) for end in (f"_{START}", ""))
+    by_config = config.benchmark.description.overall != "items"
+    return metrics_frame(level_numbers(before, after, by_config=by_config))
+
+
+def outcome_table(config: DownstreamRunConfig, result: DownstreamResult, frame: Frame, end: str = "") -> OutcomeTable:
+    """Build the outcome table of a run; raises `RunError` as `best_of_n_numbers`.
 
     Args:
         config: What was run.
         result: Its result.
         frame: Returns the frame of a name.
         end: End of the names of the candidates and the outcomes: `_start` before optimization.
-
-    Raises:
-        RunError: See `downstream_numbers`.
     """
     candidates = frame(f"candidates{end}").filter(pl.col("sample") < config.sampling.n)
     outcomes = None if result.outcome is None else frame(f"outcomes{end}")
@@ -63,7 +66,7 @@ def outcome_table(
     for name, one in {"candidates": candidates, "rewards": rewards, "outcomes": outcomes}.items():
         if one is not None and not (last >= 0 and one["sample"].fill_null(-1).is_between(0, last).all()):
             raise RunError(f"{name}.parquet has no candidates, or sample numbers outside 0 to {max(last, 0):,}.")
-    names = [*result.rewards] if isinstance(config, BestOfNRunConfig) else []
+    names = [*result.rewards] if config.verb == BestOfNRunConfig.verb else []
     items, by_model, values = candidate_arrays(candidates, rewards, outcomes, names)
     places, configs = index_names(items["config"])
     cluster, _ = index_names(items["cluster"])

@@ -46,6 +46,11 @@ class RunConfig(Recipe):
 
     verb: ClassVar[str]
 
+    @property
+    def shard(self) -> str | None:
+        """Shard that was processed, such as "2/8"; None for a complete run."""
+        return None
+
 
 class ChatRunConfig(RunConfig):
     """Settings of a run that asks a chat model.

@@ -19,7 +19,7 @@ SCHEMA_VERSION: Literal[2] = 2
 RUN_SCHEMA: Literal["urn:pluralbench:run:2"] = "urn:pluralbench:run:2"
 ITEMS_FILE, METRICS_FILE, RUN_FILE = "items.parquet", "metrics.json", "run.json"
 UNFINISHED = ".work"
-LEDGER_FILE, VERDICTS_FILE = "ledger.parquet", "verdicts.csv"
+LEDGER_FILE = "ledger.parquet"
 
 
 File = TypeVar("File", bound=FrozenModel)
@@ -103,10 +103,11 @@ def write_run(
     file = FILES[config.verb](verb=config.verb, config=config, result=result, provenance=provenance())
     checked = {f"{name}.parquet": check_frame(name, frame, config, f"The {name}") for name, frame in frames.items()}
     written = {METRICS_FILE: metrics_text(check_metrics(metrics)), RUN_FILE: file.model_dump_json(indent=2)}
+    own_texts = RUN_KINDS[config.verb].texts(config, frames.__getitem__)
     staged = output.staging()
     for name, frame in checked.items():
         frame.write_parquet(staged / name)
-    for name, text in (*written.items(), *(texts or {}).items()):
+    for name, text in (written | own_texts | dict(texts or {})).items():
         (staged / name).write_text(text if text.endswith("\n") or not text else f"{text}\n", encoding="utf-8")
     if (output.work / LEDGER_FILE).exists():
         (output.work / LEDGER_FILE).rename(staged / LEDGER_FILE)

@@ -10,6 +10,7 @@ from typing import Any, Generic, overload
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
+from pluralbench_rewards import ScoringConfig
 from pluralbench_runs import plural
 from pluralbench_tables import read_parquet, release_memory
 from pydantic import TypeAdapter
@@ -25,12 +26,10 @@ from pluralbench.results.evaluations import (
     EvaluationResult,
     EvaluationRunConfig,
     JudgeResult,
-    JudgeRunConfig,
-    PersonaJudgeResult,
     ScoreResult,
 )
 from pluralbench.results.item_rows import votes_on_items
-from pluralbench.results.kinds import RUN_KINDS, check_frame
+from pluralbench.results.kinds import RUN_KINDS, RunKind, check_frame
 from pluralbench.results.numbers import DASH, number
 from pluralbench.results.personalize import PersonalizeResult, PersonalizeRunConfig
 from pluralbench.results.plans import PlanResult, PlanRunConfig, SynthesizeResult, SynthesizeRunConfig
@@ -54,8 +53,6 @@ SUMMARY = pl.Schema(
     | {"run": pl.String()}
 )
 """Columns of `Run.summary` and `pluralbench.load_results`."""
-EAGER = (EvaluationRunConfig, PersonalizeRunConfig)
-"""Configs of runs whose items are read and checked at once."""
 
 Config_co = TypeVarWithDefault("Config_co", bound=RunConfig, default=EvaluationRunConfig, covariant=True)
 Result_co = TypeVarWithDefault("Result_co", bound=RunResult, default=EvaluationResult, covariant=True)
@@ -87,6 +84,12 @@ class Run(Generic[Config_co, Result_co]):
         return self.config.verb
 
     @property
+    def kind(self) -> RunKind:
+        """The kind of run."""
+        return RUN_KINDS[self.verb]
+
+    # Reports of benchmarks ask both for what only one kind of model has; this is where the types part.
+    @property
     def scored(self) -> ScoreResult | None:
         """Result of `score`; None for other verbs."""
         return self.result if isinstance(self.result, ScoreResult) else None
@@ -97,28 +100,29 @@ class Run(Generic[Config_co, Result_co]):
         return self.result if isinstance(self.result, JudgeResult) else None
 
     @property
+    def scoring(self) -> ScoringConfig | None:
+        """How a reward model scored; None for other verbs than `score`."""
+        return getattr(self.config, "scoring", None)
+
+    @property
     def items(self) -> pl.DataFrame:
         """The frame `items`: one row per pair, or per response for rankings."""
         return self.frame("items")
 
     @cached_property
-    def votes(self) -> Votes | None:
+    def votes(self: "Run") -> Votes | None:
         """The replies of a judge that vote; None if one reply decides."""
-        config = self.config
-        if not isinstance(config, JudgeRunConfig) or not config.has_votes:
-            return None
-        return config.votes_on(self.items, self.frame("replies"))
+        return self.config.votes(self.frame)
 
     @cached_property
-    def annotations(self) -> pl.DataFrame | None:
+    def annotations(self: "Run") -> pl.DataFrame | None:
         """The votes of people; None if the benchmark has none. Raises `RunError` for votes on other items."""
-        config = self.config
-        if not isinstance(config, EvaluationRunConfig) or config.benchmark.description.annotations is None:
+        if self.config.benchmark.description.annotations is None:
             return None
         return votes_on_items(self.frame("annotations"), self.items, str(self.path / "annotations.parquet"))
 
     @property
-    def frames_of_items(self) -> list[str]:
+    def frames_of_items(self: "Run") -> list[str]:
         """Names of the frames, besides `items`, with rows of items."""
         has = {"replies": self.votes is not None, "annotations": self.annotations is not None}
         return [name for name, exists in has.items() if exists]
@@ -178,12 +182,11 @@ class Run(Generic[Config_co, Result_co]):
     @property
     def items_total(self: "Run") -> int:
         """Number of items of the benchmark for the overall number, including those not drawn or not counted."""
-        data, result = self.config.data, self.result
+        data = self.config.data
         empty = len(data.empty) if data.on_empty == "drop" else 0
         if strata := self.config.benchmark.description.strata:
             return sum(stratum.items for stratum in strata) + empty
-        ties = result.ties_excluded if isinstance(result, PersonaJudgeResult) else {}
-        return self.count("items") + empty + sum(ties.values())
+        return self.count("items") + empty + self.result.excluded
 
     @property
     def size(self: "Run") -> str:
@@ -253,7 +256,7 @@ class Run(Generic[Config_co, Result_co]):
         Raises:
             RunError: The run has no overall number, because it is of a command other than `score` and the judges.
         """
-        if not isinstance(self.config, EvaluationRunConfig):
+        if not self.kind.has_overall:
             raise RunError(f"{self.path} is a run of `{self.verb}`, which has no overall number; read its `metrics`.")
         overall = self.headline
         row = {
@@ -272,7 +275,7 @@ class Run(Generic[Config_co, Result_co]):
         return pl.DataFrame([row], schema=SUMMARY)
 
     def __repr__(self: "Run[Any, Any]") -> str:
-        if not isinstance(self.config, EvaluationRunConfig):
+        if not self.kind.has_overall:
             return f"<Run of {self.verb}: {self.path}>"
         number = f"unreadable ({self.unreadable} invalid)" if self.unreadable else number_text(self.headline)
         parts = [number, *filter(None, [self.mostly_close_margins]), self.size, str(self.path)]
@@ -280,7 +283,7 @@ class Run(Generic[Config_co, Result_co]):
 
     def _repr_html_(self: "Run[Any, Any]") -> str:
         """Describe the run, with its row as a table, or its numbers if it has no overall number."""
-        frame = self.summary() if isinstance(self.config, EvaluationRunConfig) else self.metrics
+        frame = self.summary() if self.kind.has_overall else self.metrics
         return f"<p>{escape(repr(self).strip('<>'))}</p>{frame._repr_html_()}"
 
 
@@ -317,7 +320,7 @@ def load_run(path: str | Path, of: type[RunConfig] = RunConfig, *, part: bool = 
     if not isinstance(file.config, of):
         verbs = [verb for verb, kind in RUN_KINDS.items() if issubclass(kind.config, of)]
         raise RunError(f"{path} is a run of {file.verb}; give one of {', '.join(verbs)}.")
-    shard = file.config.data.shard if isinstance(file.config, EvaluationRunConfig) else None
+    shard = file.config.shard
     if shard is not None and not part:
         shards = shard.partition("/")[2]
         raise RunError(
@@ -327,8 +330,8 @@ def load_run(path: str | Path, of: type[RunConfig] = RunConfig, *, part: bool = 
     metrics = frame_of_rows(read_file(path / METRICS_FILE, TypeAdapter(MetricsFile), 2).rows)
     check_metrics(metrics, str(path / METRICS_FILE))
     run = Run(path, file.config, file.result, file.provenance, metrics)
-    if isinstance(run.config, EAGER):
-        run.frame("items")
+    for name in run.kind.frames:
+        run.frame(name)
     return run
 
 

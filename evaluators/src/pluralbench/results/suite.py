@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate
@@ -136,17 +136,13 @@ def load_suite(path: str | Path) -> SuiteRun:
         raise RunError(f"{error} Repeat the suite.") from None
     folders = {one.key: path / one.key for one in record.suite.benchmarks}
     finished = {key: folder for key, folder in folders.items() if (folder / RUN_FILE).is_file()}
-    runs: dict[str, Run] = {key: load_run(folder, ScoreRunConfig) for key, folder in finished.items()}
-    return SuiteRun(path, record, {key: check_model(run, record.model) for key, run in runs.items()})
+    runs = {key: load_run(folder, ScoreRunConfig) for key, folder in finished.items()}
+    return SuiteRun(path, record, {key: _check_model(run, record.model) for key, run in runs.items()})
 
 
-def check_model(run: Run, model: ModelRecord) -> Run:
-    """Return a run of a suite's directory.
-
-    Raises:
-        RunError: The run is of another model than the suite.
-    """
-    if isinstance(run.config, ScoreRunConfig) and run.config.model != model:
+def _check_model(run: Run[ScoreRunConfig, Any], model: ModelRecord) -> Run[ScoreRunConfig, Any]:
+    """Return the run. Raises `RunError` if it is of another model than the suite."""
+    if run.config.model != model:
         raise RunError(
             f"{run.path} is a run of {run.config.model.name}, but {run.path.parent} has a suite of {model.name}, "
             "another model or other settings; remove the run, or choose another directory."

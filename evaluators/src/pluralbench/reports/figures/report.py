@@ -16,7 +16,7 @@ from pluralbench.reports.figures.fonts import readable, unrendered
 from pluralbench.reports.figures.series import series_of
 from pluralbench.reports.sheets import Sheet, sheets_of, title_of
 from pluralbench.reports.verdicts import verdict_rows
-from pluralbench.results.run_files import VERDICTS_FILE
+from pluralbench.results.kinds import VERDICTS_FILE
 from pluralbench.results.runs import Run
 
 
