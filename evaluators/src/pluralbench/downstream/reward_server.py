@@ -59,7 +59,7 @@ BODY_SECONDS = 120.0  # in which the body of a request must arrive
 class Refusal(Exception):
     """A request that is answered with an error."""
 
-    def __init__(self, status: HTTPStatus, message: str, *, close: bool = False) -> None:
+    def __init__(self, message: str, status: HTTPStatus = HTTPStatus.BAD_REQUEST, *, close: bool = False) -> None:
         super().__init__(message)
         self.status, self.close = status, close
 
@@ -103,10 +103,9 @@ class RewardServer:
             reply = _error(status, "The server stops; ask it again once it runs.")
         except Refusal as error:
             status, reply, close = error.status, _error(error.status, str(error)), error.close
-        except CallsError as error:  # of a judge's endpoint
-            status, reply = HTTPStatus.BAD_GATEWAY, _error(HTTPStatus.BAD_GATEWAY, str(error))
-        except UserError as error:
-            status, reply = HTTPStatus.BAD_REQUEST, _error(HTTPStatus.BAD_REQUEST, str(error))
+        except UserError as error:  # of calls: a judge's endpoint fails
+            status = HTTPStatus.BAD_GATEWAY if isinstance(error, CallsError) else HTTPStatus.BAD_REQUEST
+            reply = _error(status, str(error))
         except Exception as error:  # noqa: BLE001 - the server goes on
             status = HTTPStatus.INTERNAL_SERVER_ERROR
             message = f"Internal error ({one_line(f'{type(error).__name__}: {error}')})."
@@ -114,9 +113,8 @@ class RewardServer:
             reply = _error(status, message)
         finally:
             self.traffic.open -= 1
-        is_text = isinstance(reply, str)
         content = reply.encode() if isinstance(reply, str) else json.dumps(reply).encode()
-        kind = b"text/plain; version=0.0.4" if is_text else b"application/json"
+        kind = b"text/plain; version=0.0.4" if isinstance(reply, str) else b"application/json"
         headers = [(b"content-type", kind), (b"content-length", str(len(content)).encode())]
         headers += [(b"connection", b"close")] if close else []
         self.traffic.count(scope["path"] if scope["path"] in PAGES else OTHER, status, time.monotonic() - began)
@@ -129,21 +127,22 @@ class RewardServer:
         if {b"content-length", b"transfer-encoding"} <= headers.keys():
             # A proxy that reads the other one would take the rest for a request of its own.
             message = "The request has both a Content-Length and a Transfer-Encoding; send one of them."
-            raise Refusal(HTTPStatus.BAD_REQUEST, message, close=True)
+            raise Refusal(message, close=True)
         if path != HEALTH:
             self._check_key(headers.get(b"authorization", b""))
+        model = {"id": self.name, "object": "model", "owned_by": "pluralbench", "root": self.name}
         pages: dict[str, dict[str, Any] | str] = {
             HEALTH: {},
             VERSION: {"version": version("pluralbench")},
-            MODELS: {"object": "list", "data": [self._model()]},
+            MODELS: {"object": "list", "data": [model | {"max_model_len": self.max_length}]},
             METRICS: self.traffic.prometheus(),
         }
         answers = {CLASSIFY: self._classify, GET_REWARD: self._get_reward}
         if path not in PAGES:
-            raise Refusal(HTTPStatus.NOT_FOUND, f"There is no {path}; there are {', '.join(PAGES)}.")
+            raise Refusal(f"There is no {path}; there are {', '.join(PAGES)}.", HTTPStatus.NOT_FOUND)
         expected = "GET" if path in pages else "POST"
         if method != expected:
-            raise Refusal(HTTPStatus.METHOD_NOT_ALLOWED, f"{path} is asked by {expected}, not by {method}.")
+            raise Refusal(f"{path} is asked by {expected}, not by {method}.", HTTPStatus.METHOD_NOT_ALLOWED)
         if path in pages:
             return pages[path]
         try:
@@ -151,18 +150,13 @@ class RewardServer:
                 content = await self._body(headers.get(b"content-length", b""), receive)
         except TimeoutError:
             message = f"The request did not arrive within {BODY_SECONDS:.0f} s; send fewer conversations."
-            raise Refusal(HTTPStatus.REQUEST_TIMEOUT, message, close=True) from None
+            raise Refusal(message, HTTPStatus.REQUEST_TIMEOUT, close=True) from None
         return await answers[path](_parse(content))
 
     def _check_key(self, authorization: bytes) -> None:
         if self.key and not hmac.compare_digest(authorization, f"Bearer {self.key}".encode()):
-            raise Refusal(
-                HTTPStatus.UNAUTHORIZED, "The request has no key or a wrong one; send `Authorization: Bearer KEY`."
-            )
-
-    def _model(self) -> dict[str, Any]:
-        named = {"id": self.name, "object": "model", "owned_by": "pluralbench", "root": self.name}
-        return named | {"max_model_len": self.max_length}
+            message = "The request has no key or a wrong one; send `Authorization: Bearer KEY`."
+            raise Refusal(message, HTTPStatus.UNAUTHORIZED)
 
     async def _body(self, announced: bytes, receive: Receive) -> bytes:
         limit = self.config.max_request_size << 20
@@ -171,7 +165,7 @@ class RewardServer:
         while more:
             if max(size, len(body)) > limit:
                 message = f"The request is larger than {self.config.max_request_size:,} MiB; send fewer conversations."
-                raise Refusal(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, message)
+                raise Refusal(message, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             event = await receive()
             if event["type"] == "http.disconnect":
                 raise Disconnected
@@ -183,38 +177,38 @@ class RewardServer:
         _check_fields(body, CLASSIFY_FIELDS)
         model = body.get("model")
         if model is not None and model != self.name:
-            raise Refusal(HTTPStatus.NOT_FOUND, f"There is no model {one_line(repr(model), 80)}; there is {self.name}.")
+            raise Refusal(f"There is no model {one_line(repr(model), 80)}; there is {self.name}.", HTTPStatus.NOT_FOUND)
         activation = next((name for name in ACTIVATIONS if body.get(name)), None)
         if activation is not None:
-            raise Refusal(HTTPStatus.BAD_REQUEST, f"Rewards have no activation; set `{activation}` to false.")
+            raise Refusal(f"Rewards have no activation; set `{activation}` to false.")
         if body.get("add_generation_prompt"):
-            message = "A reward is of a finished response; set `add_generation_prompt` to false."
-            raise Refusal(HTTPStatus.BAD_REQUEST, message)
+            raise Refusal("A reward is of a finished response; set `add_generation_prompt` to false.")
         most = body.get("truncate_prompt_tokens")
         if type(most) not in {int, NoneType}:
-            raise Refusal(HTTPStatus.BAD_REQUEST, "`truncate_prompt_tokens` is not a number.")
+            raise Refusal("`truncate_prompt_tokens` is not a number.")
         rewards = await self._rewards(_classified(body))
         counts = [reward.tokens for reward in rewards]
         if most is not None and 0 < most < max((count or 0 for count in counts), default=0):
             message = f"A conversation has more than {most:,} tokens (`truncate_prompt_tokens`), and none is cut here."
-            raise Refusal(HTTPStatus.BAD_REQUEST, message)
-        used = {} if None in counts else {"usage": _usage(sum(count or 0 for count in counts))}
+            raise Refusal(message)
+        total = sum(count or 0 for count in counts)
+        usage = {"prompt_tokens": total, "total_tokens": total, "completion_tokens": 0}
         data = [
             {"index": index, "label": "LABEL_0", "probs": [reward.value], "num_classes": 1}
             for index, reward in enumerate(rewards)
         ]
         head = {"id": f"classify-{uuid.uuid4().hex}", "object": "list", "created": int(time.time())}
-        return head | {"model": self.name, "data": data} | used
+        return head | {"model": self.name, "data": data} | ({} if None in counts else {"usage": usage})
 
     async def _get_reward(self, body: Mapping[str, Any]) -> dict[str, Any]:
         _check_fields(body, GET_REWARD_FIELDS)
         query, prompts, labels = (body.get(name) for name in GET_REWARD_FIELDS)
         if not _is_texts(query) or not query:
-            raise Refusal(HTTPStatus.BAD_REQUEST, "`query` is not a list of texts with at least one.")
+            raise Refusal("`query` is not a list of texts with at least one.")
         if prompts is not None and (not _is_texts(prompts) or len(prompts) != len(query)):
-            raise Refusal(HTTPStatus.BAD_REQUEST, "`prompts` is not a list with a text for each query.")
+            raise Refusal("`prompts` is not a list with a text for each query.")
         if labels is not None and (not isinstance(labels, list) or len(labels) != len(query)):
-            raise Refusal(HTTPStatus.BAD_REQUEST, "`labels` is not a list with a label for each query.")
+            raise Refusal("`labels` is not a list with a label for each query.")
         conversations = openrlhf_conversations(self.rewards.model, query, prompts, labels, self.config.ending)
         values = [reward.value for reward in await self._rewards(conversations)]
         return {"rewards": values, "scores": values, "extra_logs": {}}
@@ -225,7 +219,7 @@ class RewardServer:
         for index, reward in enumerate(rewards):
             if math.isnan(reward.value):
                 message = f"Conversation {index} (from 0) has no reward ({reward.reason})."
-                raise Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, message)
+                raise Refusal(message, HTTPStatus.UNPROCESSABLE_ENTITY)
         return rewards
 
 
@@ -233,34 +227,30 @@ def _parse(body: bytes) -> Mapping[str, Any]:
     try:
         values = json.loads(body)
     except (ValueError, RecursionError) as error:
-        raise Refusal(HTTPStatus.BAD_REQUEST, f"The request is not JSON ({one_line(error, 80)}).") from None
+        raise Refusal(f"The request is not JSON ({one_line(error, 80)}).") from None
     if not isinstance(values, dict):
-        raise Refusal(HTTPStatus.BAD_REQUEST, "The request is not a JSON object.")
+        raise Refusal("The request is not a JSON object.")
     return values
 
 
 def _check_fields(body: Mapping[str, Any], known: Sequence[str]) -> None:
     unknown = next((name for name in body if name not in known), None)
     if unknown is not None:
-        message = f"The field {one_line(repr(unknown), 80)} is not known; known are {', '.join(known)}."
-        raise Refusal(HTTPStatus.BAD_REQUEST, message)
+        raise Refusal(f"The field {one_line(repr(unknown), 80)} is not known; known are {', '.join(known)}.")
 
 
 def _classified(body: Mapping[str, Any]) -> list[Conversation]:
     if ("input" in body) == ("messages" in body):
-        raise Refusal(HTTPStatus.BAD_REQUEST, "Give either `input` or `messages`.")
+        raise Refusal("Give either `input` or `messages`.")
     if "messages" in body:
         return [group_from_messages(_joined_parts(body["messages"]))]
     add = body.get("add_special_tokens", True)
     if not isinstance(add, bool):
-        raise Refusal(HTTPStatus.BAD_REQUEST, "`add_special_tokens` is neither true nor false.")
+        raise Refusal("`add_special_tokens` is neither true nor false.")
     given = body["input"]
     several = given if isinstance(given, list) and not _is_ids(given) else [given]
     if not several or not all(isinstance(one, str) or _is_ids(one) for one in several):
-        message = (
-            "`input` is neither a text, nor token ids, nor a list of texts or lists of token ids with at least one."
-        )
-        raise Refusal(HTTPStatus.BAD_REQUEST, message)
+        raise Refusal("`input` is neither a text, nor token ids, nor a list of texts or lists of token ids.")
     return [RenderedConversation(one, add) for one in several]
 
 
@@ -288,10 +278,6 @@ def _is_ids(value: Any) -> bool:
 
 def _is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(text, str) for text in value)
-
-
-def _usage(tokens: int) -> dict[str, int]:
-    return {"prompt_tokens": tokens, "total_tokens": tokens, "completion_tokens": 0}
 
 
 def _error(status: HTTPStatus, message: str) -> dict[str, Any]:
