@@ -29,8 +29,7 @@ from pluralbench_calls import (
     ask,
     chat_backend,
 )
-from pluralbench_calls.batches.files import batch_lines, write_batches
-from pluralbench_calls.batches.results import UNKNOWN, read_results
+from pluralbench_calls.batches.files import UNKNOWN, batch_lines, read_results, write_batches
 
 MODEL = ChatModel(provider="127.0.0.1", model="m")
 NO_SERVER = "http://127.0.0.1:9/v1"

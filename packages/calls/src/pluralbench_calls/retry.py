@@ -7,9 +7,8 @@ from typing import Generic, TypeVar
 
 from pluralbench_runs import one_line
 
-from pluralbench_calls.ask import ask
+from pluralbench_calls.ask import FirstReplies, ask
 from pluralbench_calls.errors import PermanentError
-from pluralbench_calls.first_replies import FirstReplies
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.limits import Limits
 from pluralbench_calls.logprobs import SoftVerdict, soft_verdict

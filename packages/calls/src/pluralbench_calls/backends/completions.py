@@ -104,18 +104,20 @@ class Rejection(NamedTuple):
         names = [self.param] if self.param else [*dict.fromkeys(PARAMETERS.findall(self.message))]
         return next((name for name in names if isinstance(name, str) and name in REPLACEMENTS), None)
 
-    @property
-    def concerns_key(self) -> bool:
-        """Whether the rejection is about the API key; some endpoints call a wrong key a bad request."""
-        return "api key" in self.message.lower()
-
-    def concerns_schema(self, request: Request) -> bool:
-        """Whether the rejection is about the JSON schema of the request, which some servers do not support."""
-        return "response_format" in request.body and any(word in self.message.lower() for word in SCHEMA_WORDS)
-
     def concerns_logprobs(self, request: Request) -> bool:
         """Whether the rejection is about the logprobs that the request asks for."""
         return bool(request.body.get("logprobs")) and "logprob" in self.message.lower()
+
+    def problem(self, request: Request, reason: str) -> str | None:
+        """Say what other requests share, after the server's name; None if it concerns this request alone."""
+        message = self.message.lower()
+        if "api key" in message:  # some endpoints call a wrong key a bad request
+            return f"does not accept the key ({reason})"
+        if self.concerns_logprobs(request):
+            return f"refuses logprobs ({reason}); {NO_LOGPROBS}"
+        if "response_format" in request.body and any(word in message for word in SCHEMA_WORDS):
+            return f"does not support JSON schemas ({reason}); set `structured_output=False` for the model"
+        return None
 
     def to_reply(self, message: str) -> CompletionReply:
         """Create the reply that is recorded. Some endpoints reject a filtered text, others stop the answer."""

@@ -5,7 +5,7 @@ import re
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
-from pluralbench_runs import one_line
+from pluralbench_runs import one_line, plural
 from pluralbench_runs.secrets import redact
 
 from pluralbench_calls.errors import CallsError, RequestFailed
@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     import openai
 
 MAX_ANSWER_BYTES = 4 * 2**20
-# Environment variables that the client reads when it is created, and that may be invalid.
-PROXIES, CERTIFICATES = {"http_proxy", "https_proxy", "all_proxy"}, {"ssl_cert_file", "ssl_cert_dir"}
-
 RETRIED = {408, 409}  # HTTP statuses below 500 that the client tries again, besides that of a rate limit
 
 API_VERSION = re.compile(r"api-version=([\w.-]+)")
@@ -178,14 +175,12 @@ class Endpoint:
 
         reason, _ = find_reason(error.body)
         message = self.clean(error.message if reason in error.message else f"{error.message} - {reason}")
-        tries = self.max_retries + 1
+        tries = plural(self.max_retries + 1, "try", "tries")
         kind = CallsError
         match error:
             case openai.AuthenticationError() | openai.PermissionDeniedError():
                 source = f"the key in {self._key_env}" if self._key_env else "a request without a key"
                 text = f"does not accept {source} ({message})"
-            case openai.APIStatusError(status_code=402):
-                text = f"requires payment ({message})"
             case openai.NotFoundError():
                 hint = "" if VERSIONED.search(self._url) else "; does the base URL lack /v1 at its end?"
                 text = f"{absent} ({message}){hint}"
@@ -194,12 +189,12 @@ class Endpoint:
                 text = f"redirects to {location}, which is not followed; give the base URL without a redirect"
             case openai.APITimeoutError():
                 kind = RequestFailed
-                text = f"did not answer completely within {self.timeout:g} s, in {_times(tries)}"
+                text = f"did not answer completely within {self.timeout:g} s, in {tries}"
             case Unreachable():
-                text = f"cannot be reached ({self.clean(error.__cause__)}), in {_times(error.tries)}"
+                text = f"cannot be reached ({self.clean(error.__cause__)}), in {plural(error.tries, 'try', 'tries')}"
             case openai.APIConnectionError():
                 kind = CallsError if isinstance(error.__cause__, CONNECTION_ERRORS) else RequestFailed
-                text = f"cannot be reached ({self.clean(error.__cause__ or message)}), in {_times(tries)}"
+                text = f"cannot be reached ({self.clean(error.__cause__ or message)}), in {tries}"
             case openai.RateLimitError():
                 text = f"keeps refusing because of a rate limit or quota ({message})"
             case _:
@@ -210,14 +205,10 @@ class Endpoint:
 
     def _no_client(self, error: Exception) -> CallsError:
         reason = re.sub(r"//[^/\s]*@", "//", self.clean(error))  # without the user of a proxy
-        names = CERTIFICATES if isinstance(error, OSError) else PROXIES
-        variables = sorted(name for name in os.environ if name.lower() in names and os.environ[name])
-        hint = f"; check {', '.join(variables)} in the environment" if variables else "; check the URL"
-        return CallsError(f"No connection to {self.host} can be set up ({reason}){hint}.")
-
-
-def _times(tries: int) -> str:
-    return "1 try" if tries == 1 else f"{tries} tries"
+        return CallsError(
+            f"No connection to {self.host} can be set up ({reason}); check the URL, and the variables of proxies and "
+            "certificates in the environment."
+        )
 
 
 def omit_headers(*, authorization: bool) -> dict[str, Any]:

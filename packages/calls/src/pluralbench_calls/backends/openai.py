@@ -5,7 +5,6 @@ from typing import Any
 
 from pluralbench_calls.backends.completions import (
     MAX_MESSAGE_LENGTH,
-    NO_LOGPROBS,
     TOO_LONG_REPLY,
     Rejection,
     drop_parameters,
@@ -71,17 +70,11 @@ class OpenAIChat(Endpoint):
         return reply.answer(request, refused, self.secrets)
 
     def _rejected(self, request: Request, rejection: Rejection, refused: Collection[str]) -> Answer:
-        if rejection.concerns_key:
-            reason = self.clean(rejection.message)
-            raise CallsError(f"{self.host} does not accept the key in {self._key_env} ({reason}).") from None
         message = self.clean(rejection.message, MAX_MESSAGE_LENGTH)
-        if rejection.concerns_logprobs(request):
-            raise PermanentError(f"{self.host} refuses logprobs ({self.clean(message)}); {NO_LOGPROBS}.") from None
-        if rejection.concerns_schema(request):
-            raise CallsError(
-                f"{self.host} does not support JSON schemas ({self.clean(message)}); set `structured_output=False` for "
-                "the model."
-            ) from None
+        problem = rejection.problem(request, self.clean(message))
+        if problem is not None:
+            kind = PermanentError if rejection.concerns_logprobs(request) else CallsError
+            raise kind(f"{self.host} {problem}.") from None
         return rejection.to_reply(message).answer(request, refused, self.secrets)
 
     def _no_completion(self, content: str) -> CallsError:

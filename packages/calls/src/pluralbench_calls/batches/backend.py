@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any, Self
 from pluralbench_runs import plural
 
 from pluralbench_calls.backends.endpoint import Endpoint
-from pluralbench_calls.batches.files import MAX_REQUESTS, BatchState, BatchStore, batch_lines, batches
-from pluralbench_calls.batches.results import BatchResult, Tally, in_parts, read_results
+from pluralbench_calls.batches.files import (
+    MAX_REQUESTS,
+    BatchResult,
+    BatchState,
+    BatchStore,
+    Tally,
+    batch_lines,
+    batches,
+    in_parts,
+    read_results,
+)
 from pluralbench_calls.errors import BatchRejected, CallsError, Interrupted
 from pluralbench_calls.records import Answer, Request, max_prompt_tokens
 

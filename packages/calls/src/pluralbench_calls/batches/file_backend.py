@@ -10,8 +10,7 @@ from pluralbench_runs import log_status, one_line, plural, write_text
 from pluralbench_tables import read_json
 
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES
-from pluralbench_calls.batches.files import write_batches
-from pluralbench_calls.batches.results import Tally, in_parts, read_results
+from pluralbench_calls.batches.files import Tally, in_parts, read_results, write_batches
 from pluralbench_calls.errors import CallsPending, PermanentError
 from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.records import Answer, Backend, Request
