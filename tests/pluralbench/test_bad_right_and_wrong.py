@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pluralbench import find_benchmark
 from pluralbench.errors import DataError
-from verbs import by_length, load_items, score
+from pluralbench.evaluation.loading import load_benchmark
+from verbs import by_length, score
 from written_tables import write
 
 Rows = list[dict[str, Any]]
@@ -93,7 +93,7 @@ CASES: list[tuple[str, Rows, str]] = [
 def test_a_table_is_refused_in_one_sentence(benchmark: str, rows: Rows, text: str, tmp_path: Path) -> None:
     data = write(tmp_path / "d.jsonl", rows)
     with pytest.raises(DataError) as error:
-        load_items(find_benchmark(benchmark), str(data))
+        load_benchmark(benchmark, str(data), None)
     assert text in str(error.value)
     assert str(error.value).startswith(f"{data}"), "the file is named first"
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from killing import stopped_at
 from pluralbench import DataConfig, LocalModel, find_benchmark, load_items
 from pluralbench.contract import Group
-from pluralbench.data.decisions import BASE, step_decisions
+from pluralbench.data.column_types import BASE
 from pluralbench.data.metric_key import MetricKey
-from pluralbench.data.thresholds import tuned_threshold
+from pluralbench.data.rules.first_error import step_decisions, tuned_threshold
 from pluralbench.errors import BenchmarkError, DataError, EvaluationError
 from pluralbench.metrics import measure
 from pluralbench.metrics.accuracy import accuracy_estimates

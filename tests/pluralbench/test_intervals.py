@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from made_runs import decision, run_of
 from pluralbench import find_benchmark
-from pluralbench.data.decisions import DECISIONS
+from pluralbench.data.column_types import DECISIONS
 from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.accuracy import accuracy_estimates
 from pluralbench.metrics.decided import Decided

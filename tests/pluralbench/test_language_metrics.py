@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from made_runs import decision, run_of
 from pluralbench import find_benchmark
-from pluralbench.data.decisions import DECISIONS
+from pluralbench.data.column_types import DECISIONS
 from pluralbench.reports.runs import details
 from pluralbench.reports.writing import texts_of
 from pluralbench.results import Run

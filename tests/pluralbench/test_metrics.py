@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_runs import Row, decision, run_of
 from pluralbench import find_benchmark, load_items
-from pluralbench.data.decisions import OUTCOMES, decide, score_items
+from pluralbench.data.column_types import OUTCOMES
+from pluralbench.data.decisions import decide, score_items
 from pluralbench.data.rows_to_items import ITEMS
 from pluralbench.metrics.calibration import scores_log_odds
 from pluralbench.metrics.frame import KEY

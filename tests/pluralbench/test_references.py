@@ -16,8 +16,9 @@ from pluralbench.data.benchmark_entries import known_benchmarks
 from pluralbench.data.decisions import decide
 from pluralbench.data.items import load_items
 from pluralbench.data.metric_key import MetricKey
+from pluralbench.data.rules.by_category import chance_of_match
 from pluralbench.metrics.accuracy import accuracy_estimates
-from pluralbench.metrics.baselines import baseline_numbers, chance_of_match
+from pluralbench.metrics.baselines import baseline_numbers
 from pluralbench.metrics.decided import Decided
 from pluralbench.results import Run
 from pluralbench_rewards import Group

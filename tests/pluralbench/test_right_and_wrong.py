@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from made_runs import by
 from pluralbench.contract import Group
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.credits import chance_credits, item_credits
 from pluralbench.data.decisions import decide, decisions_of
 from pluralbench.metrics import measure
-from pluralbench.metrics.credits import chance_credits, item_credits
 from pluralbench.metrics.frame import KEY
 from pluralbench.results import Run
 from polars.testing import assert_frame_equal

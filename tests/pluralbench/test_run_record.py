@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 from made_runs import decision, for_persons, keep, run_of
 from pluralbench import load_run
-from pluralbench.data.decisions import OUTCOMES
+from pluralbench.data.column_types import OUTCOMES
 from pluralbench.data.metric_key import MetricKey
 from pluralbench.errors import RunError
 from pluralbench.metrics.frame import (

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from pluralbench.data.benchmark_entries import find_benchmark
-from pluralbench.data.decisions import DECISIONS
+from pluralbench.data.column_types import DECISIONS
 from pluralbench.metrics.decided import Decided
 
 

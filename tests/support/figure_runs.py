@@ -11,7 +11,8 @@ import polars as pl
 from made_runs import changed, decision, for_persons, run_of
 from pluralbench import find_benchmark
 from pluralbench.data.benchmark_entries import known_benchmarks
-from pluralbench.data.decisions import DECISIONS, decide
+from pluralbench.data.column_types import DECISIONS
+from pluralbench.data.decisions import decide
 from pluralbench.data.persona_items import PERSONA_JUDGE
 from pluralbench.data.rows_to_items import ITEMS
 from pluralbench.data.verdict_tables import check_verdicts

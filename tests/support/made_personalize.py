@@ -7,9 +7,9 @@ from typing import Any
 import polars as pl
 from pluralbench.config import PersonalizeConfig
 from pluralbench.data.benchmark_entries import find_benchmark
+from pluralbench.data.rules import overall_rule
 from pluralbench.evaluation.loading import run_directory
 from pluralbench.metrics.frame import metrics_frame
-from pluralbench.metrics.overall_rule import overall_rule
 from pluralbench.metrics.personalize import method_numbers
 from pluralbench.results.personalize import (
     PERSONALIZE_ITEMS,

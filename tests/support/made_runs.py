@@ -11,13 +11,14 @@ from pluralbench.config import DataConfig, PersonaJudgeConfig, PromptConfig
 from pluralbench.data.benchmark_entries import find_benchmark
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import Clusters
-from pluralbench.data.decisions import DECISIONS, decide, score_items
+from pluralbench.data.column_types import DECISIONS
+from pluralbench.data.decisions import decide, score_items
 from pluralbench.data.items import load_items
 from pluralbench.data.metric_key import DIMENSIONS
 from pluralbench.data.prompts import prompts_digest
+from pluralbench.data.rules import overall_rule
 from pluralbench.evaluation.loading import benchmark_record, run_directory
 from pluralbench.metrics import measure
-from pluralbench.metrics.overall_rule import overall_rule
 from pluralbench.results.evaluations import (
     EvaluationRunConfig,
     PersonaJudgeResult,

@@ -14,6 +14,7 @@ from pydantic import ValidationError, model_validator
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.fields import LISTS, Columns, parse_changes
 from pluralbench.data.labels import Labels
+from pluralbench.data.rules import check_names, rule_of
 from pluralbench.errors import BenchmarkError
 
 
@@ -50,6 +51,7 @@ class BenchmarkEntry(Benchmark):
     def _complete(self) -> Self:
         if self.strata:
             raise ValueError("`strata` describes the drawn items of a run; leave it out")
+        check_names(self)
         if self.revision is not None and self.data is None:
             raise ValueError("`revision` requires `data`, the dataset on the Hub")
         return self
@@ -173,18 +175,17 @@ def find_benchmark(
     """
     builtin = _builtin_entries()
     benchmark = _find_entry(name, builtin).benchmark()
+    rule = rule_of(benchmark)
     if legacy:
-        if benchmark.legacy is None and not benchmark.by_category:
+        older = {"sections": legacy_sections(benchmark.legacy)} if benchmark.legacy else rule.legacy
+        if not older:
             raise BenchmarkError(f"{benchmark.title} has no legacy rules; leave out `legacy=True`.")
-        rules = (
-            {"sections": legacy_sections(benchmark.legacy)} if benchmark.legacy else {"ties_break_exact_match": False}
-        )
-        benchmark = benchmark.model_copy(update=rules)
+        benchmark = benchmark.model_copy(update=older)
     benchmark = _with_threshold(benchmark, step_threshold, tune_step_threshold)
     named = parse_changes(columns, Columns.model_fields, BenchmarkError)
     changes = {field: tuple(column.split(",")) if field in LISTS else column for field, column in named}
     own = benchmark.columns.model_copy(update=changes)
-    if (own.steps is not None) != benchmark.in_steps:
+    if (own.steps is None) == ("steps" in rule.columns):
         raise BenchmarkError(
             f'{benchmark.title} does not have answers in steps; leave out `columns=["steps={own.steps}"]`, or choose '
             "the benchmark processbench."
@@ -204,15 +205,11 @@ def find_benchmark(
 
 def _with_threshold(benchmark: Benchmark, step_threshold: float | None, tune_step_threshold: str | None) -> Benchmark:
     given = {"step_threshold": step_threshold, "tune_step_threshold": tune_step_threshold}
-    names = [name for name, value in given.items() if value is not None]
-    if not names:
+    name = next((name for name, value in given.items() if value is not None), None)
+    if name is None:
         return benchmark
-    if not benchmark.in_steps:
-        raise BenchmarkError(
-            f"{benchmark.title} does not have answers in steps; leave out `{names[0]}={given[names[0]]}`."
-        )
-    if len(names) > 1:
-        raise BenchmarkError("`step_threshold` and `tune_step_threshold` exclude each other; pass one of them.")
+    if name not in rule_of(benchmark).options:
+        raise BenchmarkError(f"{benchmark.title} does not have answers in steps; leave out `{name}={given[name]}`.")
     return benchmark.model_copy(update=given)
 
 

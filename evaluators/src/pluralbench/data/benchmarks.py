@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable
 from fnmatch import fnmatchcase
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pluralbench_runs import FrozenModel
 from pluralbench_tables import Dialect, Quoting, Separator
@@ -14,7 +14,6 @@ from pluralbench.config.judges import Vote
 from pluralbench.data.fields import (
     Annotations,
     Columns,
-    Credit,
     HistoryRows,
     Reference,
     Stratum,
@@ -52,12 +51,11 @@ class Benchmark(FrozenModel):
         quoting: Quoting of CSV and TSV files, see there.
         join_configs: Whether all tables of the data are one config, named "all".
         rows: Values of columns in the rows to keep; other rows are counted and left out.
-        credit: How an item counts, by shell patterns of subsets; the first that matches decides. Default: each pair of
-            a better and a worse response counts.
+        credit: How an item counts (see `pluralbench.data.credits`), by shell patterns of subsets; the first that
+            matches decides. Default: each pair of a better and a worse response counts.
         metrics: Metrics beside the accuracy.
-        overall: The overall number: the mean over "items", the unweighted mean over "configs", the mean of "accuracy
-            and exact match" over subsets and then configs, or for answers in steps the unweighted mean over configs of
-            "F1": the harmonic mean of the accuracies on erroneous and on correct answers (ProcessBench).
+        overall: Rule of the overall number: the mean over "items", the unweighted mean over "configs", or another one
+            of `pluralbench.data.rules`.
         step_threshold: Score below which a step is wrong. Default: 0.5, for scores that are probabilities.
         tune_step_threshold: Config on whose items this threshold is tuned, which are test data. Default: none.
         on_empty: Default handling of items with an empty prompt or response.
@@ -97,9 +95,9 @@ class Benchmark(FrozenModel):
     quoting: Quoting | None = None
     join_configs: bool = False
     rows: dict[str, Values] = Field(default_factory=dict)
-    credit: dict[str, Credit] = Field(default_factory=dict)
+    credit: dict[str, str] = Field(default_factory=dict)
     metrics: tuple[str, ...] = ()
-    overall: Literal["items", "configs", "accuracy and exact match", "F1"] = "items"
+    overall: str = "items"
     step_threshold: float | None = Field(None, allow_inf_nan=False)
     tune_step_threshold: str | None = None
     on_empty: OnEmpty = "error"
@@ -133,17 +131,6 @@ class Benchmark(FrozenModel):
         return required
 
     @model_validator(mode="after")
-    def _steps(self) -> Self:
-        if self.in_steps != (self.overall == "F1"):
-            raise ValueError('`columns.steps` and `overall = "F1"` require each other')
-        given = [name for name in ("step_threshold", "tune_step_threshold") if getattr(self, name) is not None]
-        if given and not self.in_steps:
-            raise ValueError(f"`{given[0]}` requires `columns.steps`")
-        if len(given) > 1:
-            raise ValueError("`step_threshold` and `tune_step_threshold` exclude each other")
-        return self
-
-    @model_validator(mode="after")
     def _votes(self) -> Self:
         if self.annotations is None:
             return self
@@ -161,16 +148,6 @@ class Benchmark(FrozenModel):
         return self
 
     @property
-    def in_steps(self) -> bool:
-        """Whether an item is one answer in steps, of which the first wrong one is to be found."""
-        return self.columns.steps is not None
-
-    @property
-    def config_metric(self) -> str:
-        """Metric of a config that enters the overall number."""
-        return "f1" if self.in_steps else "accuracy"
-
-    @property
     def dialect(self) -> Dialect:
         """Separator and quoting of CSV and TSV files."""
         return Dialect(self.separator, self.quoting)
@@ -181,11 +158,6 @@ class Benchmark(FrozenModel):
         return {*self.excluded_configs, *([self.reference.config] if self.reference else [])}
 
     @property
-    def by_category(self) -> bool:
-        """Whether accuracy and exact match are averaged over categories."""
-        return self.overall == "accuracy and exact match"
-
-    @property
     def credits_items(self) -> bool:
         """Whether items count by a credit from 0 to 1, instead of each decision as right or wrong."""
         return bool(self.credit) or self.vote == "mean"
@@ -194,11 +166,6 @@ class Benchmark(FrozenModel):
     def section_of(self) -> dict[str, str]:
         """Section of each subset; subsets without a section are missing."""
         return {subset: name for name, weights in self.sections.items() for subset in weights}
-
-    def credit_of(self, subset: str | None) -> Credit:
-        """Return the rule by which the items of a subset count."""
-        rules = (rule for pattern, rule in self.credit.items() if fnmatchcase(subset or "", pattern))
-        return next(rules, "pairs")
 
     def fit_to(self, subsets: Iterable[str | None]) -> Self:
         """Return this benchmark with the sections of its groups, or without sections if no subset is in one.

@@ -45,3 +45,14 @@ _TYPES: dict[str, Any] = {
 def schema_of(*names: str) -> pl.Schema:
     """Return the schema of these columns."""
     return pl.Schema({name: _TYPES.get(name, pl.String) for name in names})
+
+
+COUNTED = ("win", "loss", "tie", "invalid")
+OUTCOMES = (*COUNTED, "dropped", "equal")
+"""Outcomes of a pair. invalid: a score is not a finite number, or no verdict could be parsed. dropped: the item is too
+long. equal: the benchmark calls the responses equally good, so no outcome is right or wrong."""
+
+BASE = ("config", "id", "cluster", "subset", "digest")
+"""Columns that a decision takes from its item."""
+
+DECISIONS = schema_of(*BASE[:-1], "chosen", "rejected", "outcome", "margin", "truncated", "digest")

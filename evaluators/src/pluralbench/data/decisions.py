@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import chain
-from math import inf, nan
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,10 @@ from pluralbench_measures.rankings import pairs_of
 from pluralbench_rewards import Scored
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.column_types import schema_of
+from pluralbench.data.column_types import BASE, DECISIONS, schema_of
 from pluralbench.data.layouts import records_responses
+from pluralbench.data.rules.first_error import step_decisions
 
-OUTCOMES = ("win", "loss", "tie", "invalid", "dropped", "equal")
-"""Outcomes of a pair. invalid: a score is not a finite number, or no verdict could be parsed. dropped: the item is too
-long. equal: the benchmark calls the responses equally good, so no outcome is right or wrong."""
-
-BASE = ("config", "id", "cluster", "subset", "digest")
-"""Columns that a decision takes from its item."""
-
-DECISIONS = schema_of(*BASE[:-1], "chosen", "rejected", "outcome", "margin", "truncated", "digest")
 _VERDICTS = ("verdict", "verdict_chosen_first", "verdict_rejected_first", "attempts", "reason")
 JUDGED = schema_of(*DECISIONS, *_VERDICTS, "calls_chosen_first", "calls_rejected_first")
 _ANSWERS = ("task", "row", "user", "truth", "answer", "certainty", "verdict", "choice", "choice_swapped")
@@ -121,56 +114,6 @@ def _values_at(lists: pl.Series, of: NDArray[np.int64], *places: NDArray[np.int6
     sizes = lists.list.len().to_numpy()
     starts, values = np.cumsum(sizes, dtype=np.int64) - sizes, lists.explode(empty_as_null=False)
     return [values[starts[of] + place] for place in places]
-
-
-def first_wrong_steps(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return for each answer in steps between which thresholds a model finds its first wrong step.
-
-    A model calls the first step wrong whose score is below the threshold. It is right if this is the first wrong step
-    (of rank 2), or no step of a correct answer: if the threshold is above the former's score and at most the least
-    score of the right steps. Later steps do not matter.
-
-    Args:
-        rows: Rows of `items.parquet`, one per step, in order.
-
-    Returns:
-        The columns `BASE`, `truncated`, `dropped`, whether all scores that matter are finite (`valid`), and the bounds
-        `above` (exclusive) and `most` (inclusive), which may be infinite.
-    """
-    score, wrong = pl.col("score").cast(pl.Float64), pl.col("rank") == 2
-    first = score.filter(wrong).first()
-    by_item = rows.group_by(*BASE, maintain_order=True).agg(
-        truncated=(pl.col("tokens_cut") > 0).any(),
-        dropped=(pl.col("outcome") == "dropped").any(),
-        valid=score.filter(~wrong).is_finite().all() & first.is_finite().fill_null(~wrong.any()),
-        above=pl.when(wrong.any()).then(first).otherwise(-inf),
-        most=score.filter(~wrong).min().fill_null(inf),
-    )
-    return by_item.with_columns(pl.col("valid") & ~pl.col("dropped"))
-
-
-def step_decisions(rows: pl.DataFrame) -> pl.DataFrame:
-    """Make one decision on each answer in steps: whether the first step below the threshold is the first wrong one.
-
-    The margin says how far the threshold is inside the bounds of `first_wrong_steps`, or outside (negative).
-
-    Args:
-        rows: Rows of `items.parquet`, one per step, with the `threshold`.
-
-    Returns:
-        A frame with the columns `DECISIONS`; `chosen` and `rejected` are null.
-    """
-    threshold = pl.lit(rows["threshold"].first(), pl.Float64)
-    inside = (pl.col("above") < threshold) & (threshold <= pl.col("most"))
-    margin = pl.min_horizontal(threshold - pl.col("above"), pl.col("most") - threshold)
-    outcome = pl.when("dropped").then(pl.lit("dropped")).when(~pl.col("valid")).then(pl.lit("invalid"))
-    decided = first_wrong_steps(rows).with_columns(
-        chosen=pl.lit(None),
-        rejected=pl.lit(None),
-        outcome=outcome.when(inside).then(pl.lit("win")).otherwise(pl.lit("loss")),
-        margin=pl.when("valid").then(margin),
-    )
-    return decided.select(pl.col(name).cast(kind) for name, kind in DECISIONS.items())
 
 
 def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decisions: pl.DataFrame) -> pl.DataFrame:

@@ -15,8 +15,9 @@ import polars as pl
 from pluralbench_runs import rng_for
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.credits import credit_of
 from pluralbench.data.fields import Cell, Stratum
-from pluralbench.data.rules import twin_of
+from pluralbench.data.rules import rule_of
 from pluralbench.errors import DataError
 
 Unit = list[str]
@@ -86,29 +87,8 @@ def stratum_weights(benchmark: Benchmark, sizes: Mapping[Cell, int]) -> dict[Cel
     for (config, subset), size in sizes.items():
         if config not in benchmark.outside_overall:
             ours.setdefault(config, {})[subset] = size
-    if benchmark.overall == "items":
-        total = sum(size for own in ours.values() for size in own.values())
-        return {cell: size / total if cell[0] in ours else 0.0 for cell, size in sizes.items()}
-    within = {config: _weights_within(benchmark, own) for config, own in ours.items()}
-    if not within or not all(any(own.values()) for own in within.values()):
-        return dict.fromkeys(sizes, 0.0)
-    return {(config, subset): within.get(config, {}).get(subset, 0.0) / len(ours) for config, subset in sizes}
-
-
-def _weights_within(benchmark: Benchmark, sizes: Mapping[str | None, int]) -> dict[str | None, float]:
-    """Return the weights of a config's subsets in its own number; all 0 if it lacks a section."""
-    if benchmark.by_category or benchmark.in_steps:
-        return {subset: 1 / len(sizes) for subset in sizes}
-    if not benchmark.sections:
-        return {subset: size / sum(sizes.values()) for subset, size in sizes.items()}
-    weights = dict.fromkeys(sizes, 0.0)
-    for section in benchmark.sections.values():
-        present = {subset: weight for subset, weight in section.items() if subset in sizes}
-        if not any(present.values()):
-            return dict.fromkeys(sizes, 0.0)
-        for subset, weight in present.items():
-            weights[subset] += weight / sum(present.values()) / len(benchmark.sections)
-    return weights
+    weights = rule_of(benchmark).weights(benchmark, ours)
+    return {cell: weights.get(cell, 0.0) for cell in sizes}
 
 
 def allocate(weights: Sequence[float], sizes: Sequence[Sequence[int]], number: int) -> list[int]:
@@ -135,8 +115,8 @@ def _units_by_stratum(benchmark: Benchmark, configs: Mapping[str, pl.DataFrame])
     strata: dict[Cell, dict[str, Unit]] = {}
     for config, items in configs.items():
         for subset, item_id in items.select("subset", "id").iter_rows():
-            name = min(item_id, twin_of(item_id)) if benchmark.credit_of(subset) == "ties" else item_id
-            strata.setdefault((config, subset), {}).setdefault(name, []).append(item_id)
+            unit = credit_of(benchmark, subset).unit(item_id)
+            strata.setdefault((config, subset), {}).setdefault(unit, []).append(item_id)
     names = sorted(strata, key=lambda cell: (cell[0], cell[1] or ""))
     return {cell: [sorted(unit) for unit in strata[cell].values()] for cell in names}
 

@@ -15,9 +15,6 @@ ID = "#id"
 """Column of a row's id as text."""
 LISTS = ("prompt", "labels", "json_texts")
 
-Credit = Literal["pairs", "second-on-ties", "best-of-n", "best-of-n-shared", "mean-of-pairs", "ties"]
-"""Rule by which an item counts; see `pluralbench.metrics.credits`."""
-
 
 def parse_changes(
     changes: Sequence[str], fields: Collection[str], error: type[Exception] = DataError

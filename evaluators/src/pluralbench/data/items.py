@@ -19,6 +19,7 @@ from pluralbench.data.benchmark_entries import find_benchmark
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import Clusters, assign_clusters
 from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, config_columns
+from pluralbench.data.credits import check_credits
 from pluralbench.data.derived import named_columns, needed_columns, with_derived_columns
 from pluralbench.data.drawing import draw_items
 from pluralbench.data.fields import ROW_NUMBER, Columns, Stratum
@@ -26,6 +27,7 @@ from pluralbench.data.history import COLUMNS as HISTORY_COLUMNS
 from pluralbench.data.history import History, is_history_row, with_history_length
 from pluralbench.data.labels import label_key
 from pluralbench.data.layouts import layout_of
+from pluralbench.data.layouts.steps import STEPS
 from pluralbench.data.merged_rows import group_prompts, group_responses
 from pluralbench.data.message_keys import unread_keys
 from pluralbench.data.originals import with_original
@@ -37,7 +39,6 @@ from pluralbench.data.rows_to_items import (
     rows_to_items,
     with_ids,
 )
-from pluralbench.data.rules import check_rules
 from pluralbench.data.samples import read_data
 from pluralbench.data.texts import first_ids
 from pluralbench.data.turns import turn_rows
@@ -255,9 +256,9 @@ def _table_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, where: 
     if empty and data.on_empty == "drop":
         items, history = (part.filter(~pl.col("id").is_in(empty)) for part in (items, history))
     layout.check_items(benchmark, columns, items, where)
-    check_rules(benchmark, items, where, complete=data.limit is None)
+    check_credits(benchmark, items, where, complete=data.limit is None)
     missing = [one for part in items.iter_slices(BATCH_ITEMS) for one in items_with_missing(part)]
-    parts = [] if benchmark.in_steps else items.iter_slices(BATCH_ITEMS)  # a step may repeat the problem
+    parts = [] if layout is STEPS else items.iter_slices(BATCH_ITEMS)  # a step may repeat the problem
     answered = [item for part in parts for item in answered_prompts(part)]
     check_prompts(items, answered, where)
     history = history.select(HISTORY_COLUMNS)

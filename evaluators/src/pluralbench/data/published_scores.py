@@ -12,7 +12,7 @@ from pluralbench_tables import TableFileError, frame_from_rows, parse_json, read
 
 from pluralbench.data.benchmark_entries import find_benchmark
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.decisions import OUTCOMES
+from pluralbench.data.column_types import OUTCOMES
 from pluralbench.data.derived import with_derived_columns
 from pluralbench.data.fields import parse_changes
 from pluralbench.data.labels import FIRST, SECOND, TIE, Labels, label_key

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Array, resample
 
+from pluralbench.data.rules import rule_of
 from pluralbench.data.verdict_tables import raise_for_row, read_single_table, texts
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.shared_decisions import counted_decisions, shared_benchmark
@@ -125,7 +126,7 @@ def _outcome_table(run: Downstream) -> OutcomeTable:
 
 
 def _by_config(run: Downstream) -> bool:
-    return run.config.benchmark.description.overall != "items"
+    return rule_of(run.config.benchmark.description).by_config
 
 
 def _complete_rows(resampled: Array) -> Array | None:

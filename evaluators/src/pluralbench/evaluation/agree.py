@@ -13,15 +13,18 @@ from pluralbench_runs.options import Flag, Options
 
 from pluralbench.config import RecheckConfig
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.decisions import DECISIONS, decide
+from pluralbench.data.column_types import DECISIONS
+from pluralbench.data.credits import credit_of, item_credits
+from pluralbench.data.credits.pairs import SECOND_ON_TIES
+from pluralbench.data.decisions import decide
 from pluralbench.data.published_scores import ItemScores, read_published
+from pluralbench.data.rules import overall_rule
+from pluralbench.data.rules.micro import mean_over_all
 from pluralbench.data.texts import LETTERS
 from pluralbench.errors import RunError
 from pluralbench.evaluation.causes import EXPLAINED, Diagnosis, find_cause
 from pluralbench.evaluation.matching import match_items, scores_of_run
 from pluralbench.metrics import measure
-from pluralbench.metrics.credits import item_credits
-from pluralbench.metrics.overall_rule import mean_over_all, overall_rule
 from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.run_files import RUN_FILE
 from pluralbench.results.runs import Run, load_run
@@ -327,7 +330,7 @@ def _decisions(items: pl.DataFrame, benchmark: Benchmark, suffix: str) -> pl.Dat
 
 def second_on_ties(benchmark: Benchmark) -> bool:
     """Return whether a benchmark decides equal scores for the response B."""
-    return benchmark.credit_of(None) == "second-on-ties"
+    return credit_of(benchmark, None) is SECOND_ON_TIES
 
 
 def _accuracies(benchmark: Benchmark, decided: Sequence[pl.DataFrame]) -> tuple[list[float | None], str]:

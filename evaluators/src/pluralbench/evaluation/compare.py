@@ -15,6 +15,7 @@ from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.fields import Cell
 from pluralbench.data.metric_key import MetricKey, finest_dimension
+from pluralbench.data.rules.accuracies import Counts, ResampledAccuracy
 from pluralbench.evaluation.shared_decisions import (
     VERDICTS,
     clusters_of,
@@ -22,14 +23,7 @@ from pluralbench.evaluation.shared_decisions import (
     shared_benchmark,
     shared_decisions,
 )
-from pluralbench.metrics.accuracy import (
-    Counts,
-    ResampledAccuracy,
-    count,
-    linearize_counts,
-    of_overall,
-    resampled_accuracies,
-)
+from pluralbench.metrics.accuracy import count, linearize_counts, of_overall, resampled_accuracies
 from pluralbench.metrics.annotation_differences import annotation_differences
 from pluralbench.metrics.decided import Decided
 from pluralbench.results.evaluations import EvaluationRunConfig

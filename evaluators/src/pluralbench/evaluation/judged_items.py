@@ -16,8 +16,9 @@ from pluralbench_rewards.prompts import JudgePrompt
 from pluralbench_runs import rng_for
 
 from pluralbench.config import JudgeConfig, RubricFile
-from pluralbench.data.column_types import schema_of
-from pluralbench.data.decisions import BASE, JUDGED, SOFT, decide, lists_pairs, score_items
+from pluralbench.data.column_types import BASE, schema_of
+from pluralbench.data.credits import credit_of
+from pluralbench.data.decisions import JUDGED, SOFT, decide, lists_pairs, score_items
 from pluralbench.data.layouts import records_responses
 from pluralbench.data.prompts import judge_context, language_context, rubric_text
 from pluralbench.data.votes import CHOICES, INVALID, REPLIES_COMPARED, REPLIES_SCORED, SIDES, Votes, verdict
@@ -124,7 +125,7 @@ def check_protocol(loaded: LoadedBenchmark, judging: JudgeConfig) -> None:
     if judging.protocol == "pairwise" and not any(pairs_of(rank) for rank in loaded.items.frame["rank"]):
         raise EvaluationError(f"{where} has only tied responses, so there is nothing to judge; choose other items.")
     subsets = loaded.items.frame["subset"].unique()
-    scored = next((subset for subset in subsets if loaded.benchmark.credit_of(subset) == "ties"), None)
+    scored = next((subset for subset in subsets if credit_of(loaded.benchmark, subset).of_scores), None)
     if judging.protocol == "pairwise" and scored is not None:
         raise EvaluationError(
             f'The subset {scored} of {where} counts by scores, which `protocol="pairwise"` does not give; use '
@@ -190,7 +191,7 @@ def listwise_subsets(loaded: LoadedBenchmark) -> set[tuple[str, str | None]]:
     subsets: dict[tuple[str, str | None], bool] = {}
     for config, subset, ranks in loaded.items.frame.select("config", "subset", "rank").iter_rows():
         fits = ranks.count(min(ranks)) == 1 and len(set(ranks)) == BEST_AND_OTHERS
-        fits &= loaded.benchmark.credit_of(subset) != "ties"  # needs the distances of scores
+        fits &= not credit_of(loaded.benchmark, subset).of_scores
         subsets[config, subset] = subsets.get((config, subset), True) and fits
     return {subset for subset, fits in subsets.items() if fits}
 

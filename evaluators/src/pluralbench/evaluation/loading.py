@@ -17,6 +17,8 @@ from pluralbench.data.benchmark_entries import known_benchmarks, title_for
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import Shard, assign_blocks, parse_shard
 from pluralbench.data.items import Items, described_benchmark, load_items
+from pluralbench.data.layouts import layout_of
+from pluralbench.data.layouts.steps import STEPS
 from pluralbench.data.personas import personas_digest
 from pluralbench.data.prompts import (
     UserContext,
@@ -26,11 +28,10 @@ from pluralbench.data.prompts import (
     prompts_digest,
     up_to_each_step,
 )
+from pluralbench.data.rules import overall_rule, rule_of
 from pluralbench.data.samples import SAMPLE
-from pluralbench.data.thresholds import check_tuned_config
 from pluralbench.errors import BenchmarkError, DataError
 from pluralbench.evaluation.work import reopen_failed
-from pluralbench.metrics.overall_rule import overall_rule
 from pluralbench.metrics.table import named_metrics
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, RunConfig
 from pluralbench.results.run_files import RUN_FILE
@@ -88,7 +89,7 @@ class LoadedBenchmark(NamedTuple):
             full_context=full_context,
             blocks=self.blocks,
         )
-        return [*map(up_to_each_step, groups)] if self.benchmark.in_steps else groups
+        return [*map(up_to_each_step, groups)] if layout_of(self.benchmark) is STEPS else groups
 
     def frames(self) -> dict[str, pl.DataFrame]:
         """Return the frames of a run that are of the items to score: the votes of people, if there are any."""
@@ -163,26 +164,27 @@ def load_benchmark(
     benchmark = benchmark or benchmark_of(data.location) or DEFAULT
     prompt = as_prompt_config(prompt)
     entry = described_benchmark(benchmark, data, for_training=for_training)
-    named_metrics(entry)  # an unknown name is refused before anything is scored
+    metrics = named_metrics(entry)  # an unknown name is refused before anything is read
     if entry.prompts_only and not prompts_only:
         raise BenchmarkError(
             f"The benchmark {benchmark} has prompts and no responses to score; let a policy answer them with "
             "`pluralbench best-of-n`."
         )
-    if entry.in_steps and not in_steps:
+    if layout_of(entry) is STEPS and not in_steps:
         raise BenchmarkError(
             f"The benchmark {benchmark} has answers in steps, each of which needs a score; only `pluralbench score` "
             "scores them."
         )
-    if entry.tune_step_threshold is not None and part is not None:
-        raise BenchmarkError("`tune_step_threshold` needs the scores of all items; leave out `shard`.")
     if prompts_only:
         entry = entry.model_copy(update={"prompts_only": True})
     with step(f"Reading the items of {benchmark}"):
         data, items = (_load_training_items if for_training else _load_items)(benchmark, entry, data)
     if benchmark.endswith(".toml") and not (prompts_only or data.limit or data.configs):
         _check_sections(benchmark, entry, items)
-    check_tuned_config(entry, items.frame)
+    rule_of(entry).check(entry, items.frame, part=part is not None)
+    for metric in metrics:
+        if metric.check is not None:
+            metric.check(items.frame, items.location)
     context = UserContext(prompt, load_plans(prompt), load_user_personas(prompt), items.history)
     _check_one_person(benchmark, entry, items.frame, context)
     blocks = assign_blocks(items.frame)

@@ -5,6 +5,8 @@ from typing import Any
 import polars as pl
 
 from pluralbench.data.decisions import decisions_of, responses_by_item
+from pluralbench.data.layouts import layout_of
+from pluralbench.data.layouts.steps import STEPS
 from pluralbench.data.published_scores import ITEM_SCORES, SIDES, ItemScores
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import RunError
@@ -21,7 +23,7 @@ def scores_of_run(run: Run) -> ItemScores:
         RunError: A judge has compared several pairs of an item's responses, or the scores are of steps.
     """
     items = run.items
-    if run.config.benchmark.description.in_steps:
+    if layout_of(run.config.benchmark.description) is STEPS:
         raise RunError(f"{run.path} has scores of steps; only scores of responses can be compared.")
     if "response" in items.columns:
         frame = responses_by_item(items)

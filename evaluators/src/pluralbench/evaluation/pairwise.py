@@ -12,7 +12,11 @@ from pluralbench_rewards import Cached, Group, OnScored, Pairs, PairwiseRewardMo
 
 from pluralbench.config.judges import Vote
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.decisions import BASE, COMPARED, lists_pairs
+from pluralbench.data.column_types import BASE
+from pluralbench.data.credits import credit_of
+from pluralbench.data.decisions import COMPARED, lists_pairs
+from pluralbench.data.layouts import layout_of
+from pluralbench.data.layouts.steps import STEPS
 from pluralbench.data.votes import INVALID, verdict
 from pluralbench.errors import EvaluationError
 
@@ -68,13 +72,13 @@ def check_pairs(model: str, benchmark: Benchmark, items: pl.DataFrame, where: st
         EvaluationError: If a subset counts by scores, the benchmark has legacy rules for rankings, or all responses of
             every item are tied.
     """
-    if benchmark.in_steps:
+    if layout_of(benchmark) is STEPS:
         raise EvaluationError(
             f"{model} only compares two responses and gives no score of a step, which {where} needs; use a process "
             "reward model."
         )
     subsets = items["subset"].unique(maintain_order=True)
-    scored = next((subset for subset in subsets if benchmark.credit_of(subset) == "ties"), None)
+    scored = next((subset for subset in subsets if credit_of(benchmark, subset).of_scores), None)
     if scored is not None:
         raise EvaluationError(
             f"The subset {scored} of {where} counts by scores, and {model} only compares two responses; leave out this "

@@ -12,7 +12,7 @@ from pluralbench.arguments import ShardText
 from pluralbench.config import DataConfig, Profile, PromptConfig
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import decide, decisions_of, score_items
-from pluralbench.data.thresholds import checking_probabilities, threshold_of
+from pluralbench.data.rules import rule_of
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
 from pluralbench.evaluation.models import Scorable, as_local_model, model_config, resolve_model
@@ -137,12 +137,11 @@ def _score_items(
         resumed = len(journaled)
         if resumed:
             log_status(f"{resumed:,} of {len(groups):,} items were scored before.")
-        by_default = benchmark.in_steps and benchmark.step_threshold is None and benchmark.tune_step_threshold is None
         scored = (
             model.score(
                 groups,
                 cached=journaled,
-                on_scored=checking_probabilities(model_record.name, record) if by_default else record,
+                on_scored=rule_of(benchmark).checking(benchmark, model_record.name, record),
             )
             if isinstance(model, RewardModel)
             else compare_items(model, groups, pairs, journaled, record)
@@ -166,9 +165,9 @@ def scored_items(
     if compares:
         rows = compared_items(benchmark.vote, items, scored)
         return decisions_of(rows), rows
-    if benchmark.in_steps:
-        rows = score_items(benchmark, items, scored, pl.DataFrame())
-        rows = rows.with_columns(threshold=pl.lit(threshold_of(benchmark, rows), pl.Float64))
+    settle = rule_of(benchmark).settle
+    if settle is not None:
+        rows = settle(benchmark, score_items(benchmark, items, scored, pl.DataFrame()))
         return decisions_of(rows), rows
     decisions = decide(items, scored.scores, scored.tokens_cut)
     return decisions, score_items(benchmark, items, scored, decisions)

@@ -6,10 +6,10 @@ import polars as pl
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import connected_groups
-from pluralbench.data.decisions import BASE, decisions_of
+from pluralbench.data.column_types import BASE, COUNTED
+from pluralbench.data.decisions import decisions_of
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import RunError
-from pluralbench.metrics.credits import COUNTED
 from pluralbench.results.runs import Run
 
 KEYS = ["config", "id", "chosen", "rejected", "repeat"]

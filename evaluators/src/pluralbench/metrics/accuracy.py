@@ -8,88 +8,52 @@ pairs that the benchmark calls equal are excluded; each has its own count.
 runs have the same sections, weights and means.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import polars as pl
-from pluralbench_measures import rankings
-from pluralbench_measures.bootstrap import Array, Estimate, Resampled, Sums, mean_of, sums_of
-from pluralbench_measures.intervals import Linearization, Strata, linearize
+from pluralbench_measures.bootstrap import Estimate, Sums, sums_of
+from pluralbench_measures.intervals import Linearization, linearize
 
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.decisions import OUTCOMES
+from pluralbench.data.column_types import OUTCOMES
 from pluralbench.data.fields import Cell
-from pluralbench.data.layouts.steps import CORRECT, ERRONEOUS
 from pluralbench.data.metric_key import MetricKey
-from pluralbench.data.thresholds import harmonic_mean
-from pluralbench.metrics.credits import COUNTED
-from pluralbench.metrics.decided import Decided, in_overall
+from pluralbench.data.rules import rule_of
+from pluralbench.data.rules.accuracies import (
+    Counts,
+    Drawn,
+    ResampledAccuracy,
+    cells_in,
+    configs_of,
+    in_overall,
+    pooled_accuracy,
+)
+from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.metric import OUTCOME_COUNTS, Metric, Numbers, computed_by
 
 LEAF = {"config": pl.String, "subset": pl.String}
-Counts = Mapping[str, Sums]
-"""Sums by cluster and cell: `decisions`; for rankings by category also `pairs`, and `exact` (of prompts)."""
-Drawn = Mapping[str, Resampled]
-"""`Counts` as measured, and perturbed, resampled or exchanged."""
 
 
-@dataclass(frozen=True)
-class ResampledAccuracy:
-    """An accuracy in each row of perturbed or resampled counts.
-
-    Attributes:
-        key: Name of the number.
-        values: Accuracy as measured (row 0) and in each further row. Shape (rows,).
-        strata: Cells that the accuracy is computed from, by stratum; see `Linearization.share`.
-        n: Number of its decisions.
-        clusters: Number of clusters of its decisions.
-    """
-
-    key: MetricKey
-    values: Array
-    strata: Strata
-    n: int
-    clusters: int
-
-    def estimate(self, linearized: Linearization, benchmark: Benchmark) -> Estimate:
-        """Return the accuracy with its interval."""
-        stratified = bool(benchmark.strata)
-        return linearized.share(self.values, self.strata, self.n, self.clusters, stratified=stratified)
+def tables_of(decided: Decided) -> dict[str, pl.DataFrame]:
+    """Return what a benchmark counts, by name: rows with the share `won` (`of` a number, or of 1)."""
+    credited = decided.credited.rename({"credit": "won"})
+    return {"decisions": credited} | rule_of(decided.benchmark).tables(decided.benchmark, decided.decisions)
 
 
 def count(decided: Decided, cells: Sequence[Cell] | None = None) -> Counts:
-    """Sum decisions by cluster and cell. `cells`: default those of the decisions."""
-    benchmark = decided.benchmark
-    prompts = prompts_of(benchmark, decided.decisions) if benchmark.by_category else None
-    return count_credits(decided.credited, prompts, cells or decided.cells)
+    """Sum what a benchmark counts by cluster and cell. `cells`: default those of the decisions."""
+    return count_tables(tables_of(decided), cells or decided.cells)
 
 
-def count_credits(credited: pl.DataFrame, prompts: pl.DataFrame | None, cells: Sequence[Cell]) -> Counts:
-    """Sum credits by cluster and cell.
-
-    Args:
-        credited: What counts and its credit, as `item_credits` returns it.
-        prompts: For rankings by category, what `prompts_of` returns.
-        cells: All cells.
-    """
-    if prompts is None:
-        return {"decisions": sums_by_cell(credited, cells, credited["credit"])}
-    clusters = pl.concat([credited["cluster"], prompts["cluster"]])
+def count_tables(tables: Mapping[str, pl.DataFrame], cells: Sequence[Cell]) -> Counts:
+    """Sum the rows of tables by cluster and cell."""
+    clusters = pl.concat([rows["cluster"] for rows in tables.values()])
     return {
-        "decisions": sums_by_cell(credited, cells, credited["credit"], clusters=clusters),
-        "pairs": sums_by_cell(prompts, cells, prompts["right"], prompts["pairs"], clusters=clusters),
-        "exact": sums_by_cell(prompts, cells, prompts["exact"], clusters=clusters),
+        name: sums_by_cell(rows, cells, rows["won"], rows["of"] if "of" in rows.columns else None, clusters)
+        for name, rows in tables.items()
     }
-
-
-def prompts_of(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
-    """Return the counted prompts of rankings by category, as `rankings.by_prompt` computes them."""
-    scored = decisions.filter(in_overall(benchmark), pl.col("outcome") != "dropped")
-    keys = ["config", "subset", "id", "cluster"]
-    return rankings.by_prompt(scored, keys, legacy=not benchmark.ties_break_exact_match).filter(pl.col("counted") == 1)
 
 
 def sums_by_cell(
@@ -152,137 +116,26 @@ def accuracy_numbers(decided: Decided) -> Numbers:
 
 def resampled_accuracies(benchmark: Benchmark, cells: Sequence[Cell], counts: Drawn) -> list[ResampledAccuracy]:
     """Compute all accuracies of a benchmark in each row of the counts, the overall number first."""
-    configs = list(dict.fromkeys(config for config, _ in cells))
-    ours = [config for config in configs if config not in benchmark.outside_overall]
-    if benchmark.by_category:
-        parts = [*_by_category(cells, counts, ours)]
-    elif benchmark.in_steps:
-        parts = [*_by_first_error(cells, counts["decisions"], configs, ours)]
-    else:
-        of_configs = {config: config_accuracies(benchmark, config, cells, counts["decisions"]) for config in configs}
-        parts = [
-            _pooled(benchmark, cells, MetricKey("overall"), counts["decisions"], _cells_of(cells, ours))
-            if benchmark.overall == "items"
-            else mean_accuracy(MetricKey("overall"), [of_configs[config][0] for config in ours], counts["decisions"]),
-            *chain.from_iterable(of_configs.values()),
-        ]
-    return [*parts, *_pooled_parts(benchmark, cells, counts, configs, ours)]
+    return [*rule_of(benchmark).accuracies(benchmark, cells, counts), *_pooled_parts(benchmark, cells, counts)]
 
 
-def config_accuracies(
-    benchmark: Benchmark, config: str, cells: Sequence[Cell], pairs: Resampled
-) -> list[ResampledAccuracy]:
-    """Compute a config's accuracy, and those of its sections: each the weighted mean of its subsets."""
-    place = {subset: at for at, (own, subset) in enumerate(cells) if own == config}
-    key = MetricKey("accuracy", config)
-    if not benchmark.sections or config in benchmark.excluded_configs:
-        return [_pooled(benchmark, cells, key, pairs, list(place.values()))]
-    sections = []
-    for name, weights in benchmark.sections.items():
-        present = {place[subset]: weight for subset, weight in weights.items() if subset in place}
-        values = pairs.weighted(list(present), list(present.values()))
-        sections.append(_accuracy(key._replace(section=name), values, pairs, separate_strata(sorted(present))))
-    # A missing section makes the mean missing: the mean of fewer sections is another quantity.
-    strata = separate_strata(at for subset, at in place.items() if subset in benchmark.section_of)
-    return [_accuracy(key, mean_of([one.values for one in sections]), pairs, strata), *sections]
-
-
-def mean_accuracy(key: MetricKey, parts: Sequence[ResampledAccuracy], source: Resampled) -> ResampledAccuracy:
-    """Compute the unweighted mean of accuracies from one source."""
-    strata = [stratum for one in parts for stratum in one.strata]
-    return _accuracy(key, mean_of([one.values for one in parts]), source, strata)
-
-
-def _by_category(cells: Sequence[Cell], counts: Drawn, ours: Sequence[str]) -> Iterator[ResampledAccuracy]:
-    """Yield the overall number of rankings by category, and accuracy and exact match as means over categories."""
-    pairs, exact = counts["pairs"], counts["exact"]
-    means: dict[str, list[ResampledAccuracy]] = {"accuracy": [], "exact_match": []}
-    for config in ours:
-        places = _cells_of(cells, [config])
-        for (metric, values), source in zip(means.items(), (pairs, exact), strict=True):
-            mean = rankings.category_mean(source.won[:, places], source.counts[:, places])
-            values.append(_accuracy(MetricKey(metric, config), mean, source, separate_strata(places)))
-    accuracy, matched = ([one.values for one in values] for values in means.values())
-    every = separate_strata(_cells_of(cells, ours))
-    yield _accuracy(MetricKey("overall"), rankings.overall(accuracy, matched), exact, every)
-    yield _accuracy(MetricKey("accuracy"), mean_of(accuracy), pairs, every, exact)
-    yield _accuracy(MetricKey("exact_match"), mean_of(matched), exact, every)
-    yield from chain.from_iterable(zip(*means.values(), strict=True))
-
-
-def _by_first_error(
-    cells: Sequence[Cell], source: Resampled, configs: Sequence[str], ours: Sequence[str]
-) -> Iterator[ResampledAccuracy]:
-    """Yield the mean F1 over configs, the mean accuracies of both kinds of answers, and the F1 of each config."""
-    accuracies = {
-        subset: {
-            config: _accuracy(MetricKey("accuracy", config), source.pooled(places), source, [places])
-            for config in configs
-            for places in [[place for place, cell in enumerate(cells) if cell == (config, subset)]]
-        }
-        for subset in (ERRONEOUS, CORRECT)
-    }
-    f1 = {}
+def _pooled_parts(benchmark: Benchmark, cells: Sequence[Cell], counts: Drawn) -> Iterator[ResampledAccuracy]:
+    """Yield the accuracy over all decisions of each part, and the rule's other shares."""
+    rule, (configs, ours) = rule_of(benchmark), configs_of(benchmark, cells)
+    parts = [(MetricKey("pooled_accuracy"), cells_in(cells, ours))]
     for config in configs:
-        both = [of_configs[config] for of_configs in accuracies.values()]
-        strata = [stratum for one in both for stratum in one.strata]
-        f1[config] = _accuracy(MetricKey("f1", config), harmonic_mean(*(one.values for one in both)), source, strata)
-    yield mean_accuracy(MetricKey("overall"), [f1[config] for config in ours], source)
-    for subset, of_configs in accuracies.items():
-        yield mean_accuracy(MetricKey("accuracy", subset=subset), [of_configs[config] for config in ours], source)
-    yield from f1.values()
-
-
-def _pooled_parts(
-    benchmark: Benchmark, cells: Sequence[Cell], counts: Drawn, configs: Sequence[str], ours: Sequence[str]
-) -> Iterator[ResampledAccuracy]:
-    """Yield accuracy, and exact match of rankings by category, over all decisions of each part."""
-    kind = "category" if benchmark.by_category else "subset"
-    parts = [(MetricKey("pooled_accuracy"), _cells_of(cells, ours))]
-    for config in configs:
-        own = _cells_of(cells, [config])
+        own = cells_in(cells, [config])
         parts.append((MetricKey("pooled_accuracy", config), own))
         for cell in own:
             subset = cells[cell][1]
             if subset is not None:
                 section = None if config in benchmark.excluded_configs else benchmark.section_of.get(subset)
-                parts.append((MetricKey("accuracy", config, section=section).by(kind, subset), [cell]))
+                parts.append((MetricKey("accuracy", config, section=section).by(rule.part, subset), [cell]))
     for key, inside in parts:
-        yield _pooled(benchmark, cells, key, counts["decisions"], inside)
-        if benchmark.by_category and key.config not in benchmark.outside_overall:
-            exact = key._replace(metric=key.metric.replace("accuracy", "exact_match"))
-            yield _pooled(benchmark, cells, exact, counts["exact"], inside)
-
-
-def _pooled(
-    benchmark: Benchmark, cells: Sequence[Cell], key: MetricKey, source: Resampled, places: Sequence[int]
-) -> ResampledAccuracy:
-    """Compute the accuracy over all decisions of some cells.
-
-    A cell of drawn items has the weight of all its decisions, so that rounding in the draw does not change the number.
-    """
-    if not benchmark.strata:
-        return _accuracy(key, source.pooled(places), source, [places])
-    drawn = {(stratum.config, stratum.subset): stratum.weight for stratum in benchmark.strata}
-    weights = [float(source.counts[0, place]) * drawn.get(cells[place], 1.0) for place in places]
-    return _accuracy(key, source.weighted(places, weights), source, separate_strata(places))
-
-
-def _accuracy(
-    key: MetricKey, values: Array, source: Resampled, strata: Strata, clustered: Resampled | None = None
-) -> ResampledAccuracy:
-    """`clustered`: source of the number of clusters, if not `source`."""
-    places = [cell for cells in strata for cell in cells]
-    return ResampledAccuracy(key, values, strata, source.decisions(places), (clustered or source).clusters(places))
-
-
-def separate_strata(places: Iterable[int]) -> list[list[int]]:
-    """Return the strata of a mean over cells: each cell is its own stratum."""
-    return [[place] for place in places]
-
-
-def _cells_of(cells: Sequence[Cell], configs: Sequence[str]) -> list[int]:
-    return [place for place, (config, _) in enumerate(cells) if config in configs]
+        yield pooled_accuracy(benchmark, cells, key, counts["decisions"], inside)
+        for metric, name in rule.pooled.items() if key.config not in benchmark.outside_overall else ():
+            other = key._replace(metric=key.metric.replace("accuracy", metric))
+            yield pooled_accuracy(benchmark, cells, other, counts[name], inside)
 
 
 def item_mean(items: pl.DataFrame, values: pl.Series) -> Estimate:
@@ -294,11 +147,7 @@ def item_mean(items: pl.DataFrame, values: pl.Series) -> Estimate:
 
 def of_overall(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
     """Return the decisions behind the overall number."""
-    # Legacy rules count prompts without a pair as exact matches.
-    legacy = benchmark.by_category and not benchmark.ties_break_exact_match
-    counted = decisions.filter(
-        in_overall(benchmark), pl.col("outcome").is_in([*COUNTED, *(["equal"] if legacy else [])])
-    )
+    counted = decisions.filter(in_overall(benchmark), pl.col("outcome").is_in(rule_of(benchmark).outcomes(benchmark)))
     return counted.filter(pl.col("subset").is_in(list(benchmark.section_of))) if benchmark.sections else counted
 
 

@@ -16,7 +16,8 @@ from pluralbench_measures.bootstrap import Array
 from pluralbench_measures.crossed import UNKNOWN, Ints, Votes
 
 from pluralbench.data.annotations import ATTRIBUTE
-from pluralbench.metrics.decided import Decided, in_overall
+from pluralbench.data.rules.accuracies import in_overall
+from pluralbench.metrics.decided import Decided
 
 ITEM = ["config", "id"]
 NONE = -1

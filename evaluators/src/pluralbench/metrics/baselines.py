@@ -4,23 +4,22 @@ Length is in characters, and equal lengths are ties. The coin's number is its ex
 Baselines include items that a model's run dropped.
 """
 
-from collections.abc import Sequence
-from math import factorial, prod
+from collections.abc import Mapping
 
 import numpy as np
 import polars as pl
 from pluralbench_measures.bootstrap import Estimate, Resampled, Sums
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.credits import chance_credits
 from pluralbench.data.decisions import decide
+from pluralbench.data.rules import rule_of
 from pluralbench.metrics.accuracy import (
     accuracy_estimates,
     count,
-    prompts_of,
+    count_tables,
     resampled_accuracies,
-    sums_by_cell,
 )
-from pluralbench.metrics.credits import chance_credits
 from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.languages import language_accuracies
 from pluralbench.metrics.metric import BASELINES, Numbers, with_baseline
@@ -30,7 +29,7 @@ COIN, LONGER, SHORTER, _ = BASELINES
 
 def baseline_numbers(decided: Decided) -> Numbers:
     """Yield all accuracies, exact matches and overall numbers of the baselines, with the dimension `baseline`."""
-    if decided.items is None or decided.benchmark.in_steps:  # neither a coin nor a length tells a wrong step
+    if decided.items is None or not rule_of(decided.benchmark).has_baselines:
         return
     if decided.verdicts is None:
         yield from _of_responses(decided.benchmark, decided.items)
@@ -44,12 +43,8 @@ def _of_responses(benchmark: Benchmark, items: pl.DataFrame) -> Numbers:
     yield from _by_decisions(Decided(benchmark, _by_length(items, 1)), LONGER)
     shorter = Decided(benchmark, _by_length(items, -1))
     yield from _by_decisions(shorter, SHORTER)
-    rankings = items.select("config", "id", "rank") if benchmark.by_category else items.clear()  # else none is counted
-    ranks = rankings["rank"].to_list()
-    chances = {rank: chance_of_match(rank) for rank in {*map(tuple, ranks)}}
-    places = rankings.select("config", "id").iter_rows()
-    matched = {place: chances[tuple(rank)] for place, rank in zip(places, ranks, strict=True)}
-    yield from _coin(shorter, 0.5, matched)  # only the number of decisions matters
+    chances = rule_of(benchmark).chances(benchmark, items, shorter.decisions)
+    yield from _coin(shorter, 0.5, chances)  # only the number of decisions matters
 
 
 def _by_length(items: pl.DataFrame, sign: int) -> pl.DataFrame:
@@ -77,14 +72,6 @@ def _of_options(decided: Decided, items: pl.DataFrame, *, options: int) -> Numbe
     yield from _coin(Decided(benchmark, decisions.with_columns(outcome=pl.lit("loss"))), 1 / options, {})
 
 
-def chance_of_match(rank: Sequence[int]) -> float:
-    """Return the probability that distinct random scores reproduce a ranking, with its ties in any order.
-
-    Of the k! orders of k responses, the product of m! over all groups of m tied responses reproduce it.
-    """
-    return prod(factorial(rank.count(value)) for value in set(rank)) / factorial(len(rank))
-
-
 def _by_decisions(decided: Decided, baseline: str) -> Numbers:
     yield from with_baseline(accuracy_estimates(decided), baseline)
     yield from with_baseline(_accuracies(decided), baseline)
@@ -95,18 +82,15 @@ def _accuracies(decided: Decided) -> Numbers:
     return ((key, estimate) for key, estimate in language_accuracies(decided) if key.metric == "accuracy")
 
 
-def _coin(decided: Decided, chance: float, matched: dict[tuple[str, str], float]) -> Numbers:
-    """`matched`: probability of an exact match by prompt."""
-    benchmark, decisions, cells = decided.benchmark, decided.decisions, decided.cells
-    counts = count(decided)
-    expected = {name: Sums(chance * sums.counts, sums.counts) for name, sums in counts.items()}
+def _coin(decided: Decided, chance: float, chances: Mapping[str, pl.DataFrame]) -> Numbers:
+    """`chances`: tables in which random scores win another share than `chance`."""
+    benchmark, cells = decided.benchmark, decided.cells
+    expected = {name: Sums(chance * sums.counts, sums.counts) for name, sums in count(decided).items()}
     if benchmark.credit:
-        drawn = chance_credits(benchmark, decisions)
-        expected["decisions"] = sums_by_cell(drawn, cells, drawn["credit"])
-    if benchmark.by_category:
-        prompts = prompts_of(benchmark, decisions)
-        won = pl.Series([matched[row] for row in prompts.select("config", "id").iter_rows()], dtype=pl.Float64)
-        expected["exact"] = sums_by_cell(prompts, cells, won)
+        credited = chance_credits(benchmark, decided.decisions).rename({"credit": "won"})
+        chances = {**chances, "decisions": credited}
+    for name, rows in chances.items():
+        expected |= count_tables({name: rows}, cells)
     for one in resampled_accuracies(benchmark, cells, {name: _as_measured(sums) for name, sums in expected.items()}):
         value = None if np.isnan(one.values[0]) else float(one.values[0])
         yield one.key._replace(baseline=COIN), Estimate(value, n=one.n, clusters=one.clusters)

@@ -9,7 +9,9 @@ from pluralbench_rewards import ModelRecord
 
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.metric_key import MetricKey
-from pluralbench.metrics.decided import Decided, in_overall
+from pluralbench.data.rules import rule_of
+from pluralbench.data.rules.accuracies import in_overall
+from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.metric import Metric, Numbers, computed_by
 
 LOG_ODDS = {"classifier", "implicit", "personal"}
@@ -37,7 +39,7 @@ def calibration_numbers(decided: Decided) -> Numbers:
             margin=_log_odds(pl.col("margin")),
             outcome=pl.when(pl.col("margin") > 0).then(pl.lit("win")).otherwise(pl.lit("loss")),
         )
-    if not (benchmark.by_category or is_soft) or ours["margin"].null_count() == ours.height:
+    if not (rule_of(benchmark).calibrated or is_soft) or ours["margin"].null_count() == ours.height:
         return
     yield from _calibration(benchmark, ours, None)
     for (config,), part in ours.partition_by("config", as_dict=True).items():

@@ -6,9 +6,9 @@ from functools import cached_property
 import polars as pl
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.credits import item_credits
 from pluralbench.data.fields import Cell
 from pluralbench.data.votes import Votes
-from pluralbench.metrics.credits import item_credits
 
 THRESHOLD = 80
 """Smallest certainty that counts as high."""

@@ -15,10 +15,11 @@ from pluralbench_measures.intervals import linearize
 from pluralbench_schemas import LANGUAGES
 
 from pluralbench.data.benchmarks import Benchmark
+from pluralbench.data.column_types import COUNTED
 from pluralbench.data.fields import Cell
 from pluralbench.data.metric_key import MetricKey
-from pluralbench.metrics.accuracy import ResampledAccuracy, config_accuracies, mean_accuracy, sums_by_cell
-from pluralbench.metrics.credits import COUNTED
+from pluralbench.data.rules.accuracies import ResampledAccuracy, config_accuracies, mean_accuracy
+from pluralbench.metrics.accuracy import sums_by_cell
 from pluralbench.metrics.decided import Decided, cells_of
 from pluralbench.metrics.metric import Metric, Numbers, computed_by
 

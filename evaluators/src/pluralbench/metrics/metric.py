@@ -8,6 +8,8 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench.data.metric_key import MetricKey
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from pluralbench.metrics.decided import Decided
 
 Unit = Literal["share", "difference", "count", "number", "correlation", "p-value", "points squared"]
@@ -48,6 +50,7 @@ class Metric(NamedTuple):
         of_texts: It is computed from texts, which a run does not contain: from items, or from calls.
         in_tables: Tables of models have a column of it, and detailed tables a column for each part.
         terms: Definitions of headings and rows of the tables that show it, by term.
+        check: Raises `DataError` for items of a location of which it cannot be computed. None: all have it.
     """
 
     name: str
@@ -61,6 +64,7 @@ class Metric(NamedTuple):
     of_texts: bool = False
     in_tables: bool = False
     terms: Mapping[str, str] = {}
+    check: "Callable[[pl.DataFrame, str], None] | None" = None
 
     @property
     def heading(self) -> str:

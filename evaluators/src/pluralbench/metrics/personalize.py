@@ -17,7 +17,7 @@ from pluralbench_measures.intervals import Strata, linearize
 from pluralbench_measures.paired import holm, interval_p_value
 
 from pluralbench.data.metric_key import MetricKey
-from pluralbench.metrics.accuracy import separate_strata
+from pluralbench.data.rules.accuracies import separate_strata
 from pluralbench.metrics.metric import Metric, Numbers
 
 COMPARED = (("without", "with"), ("posts", "with"), ("shuffled", "with"))

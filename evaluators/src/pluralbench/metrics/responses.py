@@ -21,10 +21,17 @@ import polars as pl
 from numpy.typing import NDArray
 from pluralbench_measures.bootstrap import Array, Estimate, mean_of
 from pluralbench_measures.intervals import linearize
+from pluralbench_runs import plural
 
+from pluralbench.data.column_types import COUNTED
+from pluralbench.data.credits import subsets_by_credit
+from pluralbench.data.credits.credit import ITEM
+from pluralbench.data.credits.ties import TIES, unpaired
 from pluralbench.data.metric_key import MetricKey
+from pluralbench.data.rules.accuracies import in_overall
+from pluralbench.data.texts import first_ids
+from pluralbench.errors import DataError
 from pluralbench.metrics.accuracy import item_mean, sums_by_cell
-from pluralbench.metrics.credits import COUNTED, ITEM, unpaired
 from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.metric import Metric, Numbers, computed_by
 
@@ -34,16 +41,26 @@ LEVELS = {"easy": 1, "normal": 0, "hard": -1}
 
 
 def _counted(decided: Decided) -> pl.DataFrame:
-    ours = ~pl.col("config").is_in(sorted(decided.benchmark.outside_overall))
-    return decided.decisions.filter(ours, pl.col("outcome").is_in(COUNTED))
+    return decided.decisions.filter(in_overall(decided.benchmark), pl.col("outcome").is_in(COUNTED))
 
 
 def unpaired_numbers(decided: Decided) -> Numbers:
     """Yield the number of prompts of Ties without a twin, for benchmarks with the rule `ties`."""
     counted = _counted(decided)
-    ties = [subset for subset in counted["subset"].unique() if decided.benchmark.credit_of(subset) == "ties"]
-    if ties:
-        yield MetricKey("unpaired"), Estimate(float(unpaired(counted.filter(pl.col("subset").is_in(ties)))))
+    ties = subsets_by_credit(decided.benchmark, counted).get(TIES)
+    if ties is not None:
+        yield MetricKey("unpaired"), Estimate(float(unpaired(ties)))
+
+
+def check_styles(items: pl.DataFrame, where: str) -> None:
+    """Check that items have a right and a wrong response of each style."""
+    right, wrong = (pl.col("rank").list.count_matches(rank) for rank in (1, 2))
+    uneven = items.filter(right != wrong)["id"].to_list()
+    if uneven:
+        raise DataError(
+            f"{where} has {plural(len(uneven), 'item')} with more right than wrong responses or "
+            f"fewer (ids {first_ids(uneven)}); the style matrix needs one of each style."
+        )
 
 
 def style_numbers(decided: Decided) -> Numbers:
@@ -99,8 +116,8 @@ def rank_numbers(decided: Decided) -> Numbers:
 def best_of_k_numbers(decided: Decided) -> Numbers:
     """Yield the accuracy of the best of k responses of each config, and numbers of this curve."""
     if decided.responses is not None and "score" in decided.responses.columns:
-        ours = ~pl.col("config").is_in(sorted(decided.benchmark.outside_overall))
-        for (config,), part in decided.responses.filter(ours).partition_by("config", as_dict=True).items():
+        ours = decided.responses.filter(in_overall(decided.benchmark))
+        for (config,), part in ours.partition_by("config", as_dict=True).items():
             yield from _best_of_k(str(config), part)
 
 
@@ -174,6 +191,7 @@ METRICS = (
                 "easy": "the style of the right response is more elaborate than the wrong one's; normal: equally; "
                 "hard: less."
             },
+            check=check_styles,
         ),
     ),
     *computed_by(

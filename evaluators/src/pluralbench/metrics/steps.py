@@ -9,8 +9,9 @@ from pluralbench.metrics.metric import Metric, Numbers, computed_by
 
 def threshold_numbers(decided: Decided) -> Numbers:
     """Yield the threshold of a run."""
-    if decided.benchmark.in_steps and decided.responses is not None and decided.responses.height:
-        yield MetricKey("threshold"), Estimate(float(decided.responses["threshold"][0]))
+    rows = decided.responses
+    if rows is not None and "threshold" in rows.columns and rows.height:
+        yield MetricKey("threshold"), Estimate(float(rows["threshold"][0]))
 
 
 METRICS = computed_by(

@@ -3,8 +3,9 @@
 import polars as pl
 
 from pluralbench.data.metric_key import MetricKey
+from pluralbench.data.rules.accuracies import in_overall
 from pluralbench.metrics.accuracy import item_mean
-from pluralbench.metrics.decided import Decided, in_overall
+from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.metric import Metric, Numbers, computed_by
 
 NOTE = "Mean over users of their accuracy, so that each counts the same."

@@ -17,13 +17,7 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.metric_key import MetricKey
 from pluralbench.data.votes import Votes
-from pluralbench.metrics.accuracy import (
-    count_credits,
-    item_mean,
-    linearize_counts,
-    prompts_of,
-    resampled_accuracies,
-)
+from pluralbench.metrics.accuracy import count_tables, item_mean, linearize_counts, resampled_accuracies, tables_of
 from pluralbench.metrics.decided import Decided
 from pluralbench.metrics.metric import Metric, Numbers, computed_by
 
@@ -77,23 +71,21 @@ def subsets(samples: int, k: int) -> list[tuple[int, ...]]:
 def _accuracy(decided: Decided, votes: Votes, judges: Sequence[int], k: int) -> tuple[Estimate, Estimate]:
     """Return the overall number of votes of these judges with k samples each, and the share of tied votes."""
     benchmark, cells = decided.benchmark, decided.cells
-    credited, prompts, tied = [], [], []
+    counted, tied = [], []
     for samples in subsets(votes.samples, k):
         tally = votes.of(judges, samples)
-        one = Decided(benchmark, decisions_of(tally.items))
-        credited.append(one.credited)
-        prompts += [prompts_of(benchmark, one.decisions)] if benchmark.by_category else []
+        counted.append(tables_of(Decided(benchmark, decisions_of(tally.items))))
         tied.append(tally.tied / max(tally.votes, 1))
-    counted = count_credits(_mean(credited, "credit"), _mean(prompts, "right", "exact") if prompts else None, cells)
-    linearized, (source,) = linearize_counts(counted)
+    means = {name: _mean([tables[name] for tables in counted]) for name in counted[0]}
+    linearized, (source,) = linearize_counts(count_tables(means, cells))
     overall = resampled_accuracies(benchmark, cells, source)[0]
     return overall.estimate(linearized, benchmark), Estimate(float(np.mean(tied)), n=tally.votes)
 
 
-def _mean(frames: Sequence[pl.DataFrame], *columns: str) -> pl.DataFrame:
-    """Return frames of the same rows as one, with the mean of columns."""
-    means = {name: np.mean([frame[name].to_numpy() for frame in frames], axis=0) for name in columns}
-    return frames[0].with_columns(pl.Series(name, values, dtype=pl.Float64) for name, values in means.items())
+def _mean(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Return frames of the same rows as one, with the mean of `won`."""
+    won = np.mean([frame["won"].to_numpy() for frame in frames], axis=0)
+    return frames[0].with_columns(won=pl.Series(won, dtype=pl.Float64))
 
 
 def token_numbers(votes: Votes, ledger: pl.DataFrame) -> Numbers:

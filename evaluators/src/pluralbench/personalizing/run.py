@@ -19,6 +19,7 @@ from pluralbench.arguments import WITHOUT_DRAW, HeldOut
 from pluralbench.config import DataConfig, PersonalizeConfig, as_data_config
 from pluralbench.config.fields import PLACE
 from pluralbench.data.decisions import decide
+from pluralbench.data.rules import rule_of
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import run_directory
@@ -343,5 +344,5 @@ def _set_record(name: str, part: UserSplit, users: Users) -> SetRecord:
         users=part.items["cluster"].n_unique(),
         personas=sum(map(HAS_CONTEXT["persona"], part.groups)),
         configs=tuple(part.items["config"].unique(maintain_order=True)),
-        by_config=other is not None and other.benchmark.overall == "configs",
+        by_config=other is not None and rule_of(other.benchmark).by_config,
     )

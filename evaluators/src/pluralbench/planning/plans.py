@@ -18,6 +18,7 @@ from pluralbench_tables import parse_json, read_text
 from pluralbench.arguments import PlannerItems, ProfileSize
 from pluralbench.config import AspectMatchingConfig, PlanConfig, as_data_config
 from pluralbench.data.column_types import schema_of
+from pluralbench.data.rules import rule_of
 from pluralbench.downstream.candidates import Policy, answer_fields, resolve_policy
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
@@ -225,7 +226,7 @@ def _save(
     plans: pl.DataFrame,
     matches: dict[str, list[AspectMatches]],
 ) -> None:
-    by_config = config.benchmark.description.overall == "configs"
+    by_config = rule_of(config.benchmark.description).by_config
     numbers = aspect_numbers(plans, matches, by_config=by_config) if matches else []
     columns = [
         pl.Series(f"{name}_{kind}", [getattr(item, name) for item in values], pl.Float64)

@@ -23,6 +23,7 @@ from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import check_output, one_line, open_file, write_text
 from yaml import YAMLError
 
+from pluralbench.data.rules import rule_of
 from pluralbench.errors import RunError
 from pluralbench.publishing.evaluation_file import EVALUATION_FILE, evaluation_entries, with_entries
 from pluralbench.results.runs import Run
@@ -151,7 +152,7 @@ def eval_results(run: Run) -> list[EvalResult]:
     settings = {name: value for name, value in options.items() if value is not None and value != "none"}
     judged = run.judged is not None
     places: list[tuple[str, str | None, Estimate]] = [("overall", None, run.headline)]
-    metric = config.benchmark.description.config_metric
+    metric = rule_of(config.benchmark.description).metric
     places += [(metric, name, run.estimate(metric, config=name)) for name in run.configs if not run.unreadable]
     return [
         EvalResult(
@@ -162,7 +163,7 @@ def eval_results(run: Run) -> list[EvalResult]:
             dataset_config=name,
             dataset_split=config.data.split,
             dataset_revision=config.data.revision,
-            metric_type=config.benchmark.description.config_metric,
+            metric_type=rule_of(config.benchmark.description).metric,
             metric_name=", ".join([metric.capitalize(), *(f"{option} {value}" for option, value in settings.items())]),
             metric_value=round(estimate.value, 6),
             metric_args={

@@ -9,8 +9,8 @@ from pluralbench_release.tables import HUB_REPOSITORY
 
 from pluralbench.data.benchmark_entries import BenchmarkEntry
 from pluralbench.data.layouts import layout_of
+from pluralbench.data.rules import overall_rule
 from pluralbench.data.suites import Suite
-from pluralbench.metrics.overall_rule import overall_rule
 
 Row = dict[str, Any]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench_runs import plural
 
+from pluralbench.data.rules import rule_of
 from pluralbench.metrics.metric import START
 from pluralbench.reports.layout import first_words
 from pluralbench.reports.notes import NAMED, list_names
@@ -301,7 +302,7 @@ def _table(runs: Sequence[Downstream]) -> Table:
     if base[-1].value is not None:
         rows.insert(0, Row("Base", (*base, None if ranked else base[-1].n), quiet=True))
     columns = [Column(text, four_digits, bounds=False, part=True) for text in first_words(configs)]
-    all_configs = "Mean" if config.benchmark.description.overall != "items" else "All"
+    all_configs = "Mean" if rule_of(config.benchmark.description).by_config else "All"
     columns += [Column(all_configs, four_digits), Column(RANK if ranked else PROMPTS)]
     method = f"best of {result.sampling.sizes[-1]} answers of"
     if result.optimization is not None:

@@ -11,8 +11,8 @@ from pluralbench_measures.crossed import MIN_PEOPLE
 from pluralbench_runs import plural
 from pluralbench_runs.console import clean
 
-from pluralbench.data.layouts.steps import CORRECT, ERRONEOUS
-from pluralbench.metrics.credits import TIES_COUNT
+from pluralbench.data.credits import CREDITS
+from pluralbench.data.rules import rule_of
 from pluralbench.metrics.metric import BASELINES, PEOPLE
 from pluralbench.reports.costs import cost_summary
 from pluralbench.reports.layout import shortened
@@ -71,7 +71,8 @@ def _reading_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
     """How the numbers are computed: units, intervals, and the rule of each benchmark."""
     described = [sheet.runs[0].config.benchmark for sheet in sheets]
     own_ties = any(
-        one.description.vote == "mean" or TIES_COUNT & {*one.description.credit.values()} for one in described
+        one.description.vote == "mean" or any(CREDITS[name].ties_count for name in one.description.credit.values())
+        for one in described
     )
     wrong = (
         "invalid answers are wrong, and ties unless the rule says otherwise"
@@ -225,7 +226,7 @@ def _outside_configs(run: Run) -> list[str]:
         return []
     texts = []
     for config in run.excluded_configs:
-        number = run.estimate(run.config.benchmark.description.config_metric, config=config)
+        number = run.estimate(rule_of(run.config.benchmark.description).metric, config=config)
         accuracy = "" if number.value is None else f"accuracy {with_interval(number)}, "
         count = run.items.filter(config=config)["id"].n_unique()
         texts.append(f"{config} ({accuracy}{items_text([count], count)})")
@@ -239,9 +240,8 @@ def _tuning(run: Run) -> str:
 
 def _missing_answers(run: Run) -> list[str]:
     """The configs of answers in steps that have no erroneous or no correct answer that counts."""
-    if not run.config.benchmark.description.in_steps:
-        return []
-    places = [(config, subset) for config in run.configs for subset in (ERRONEOUS, CORRECT)]
+    parts = rule_of(run.config.benchmark.description).parts
+    places = [(config, subset) for config in run.configs for subset in parts]
     values = {place: run.estimate("accuracy", config=place[0], subset=place[1]).value for place in places}
     return [f"{subset} ones of {config}" for (config, subset), value in values.items() if value is None]
 
@@ -250,7 +250,7 @@ def _decision_notes(run: Run) -> dict[str, str]:
     """Which decisions count as wrong or not at all."""
     benchmark, rows, equal = run.config.benchmark.description, run.config.data.left_out, run.count("equal")
     of_config = " of {}" if len(run.config.data.rows) > 1 else ""
-    legacy = benchmark.by_category and not benchmark.ties_break_exact_match
+    legacy = not benchmark.ties_break_exact_match
     equal_ranks = f"; prompts whose responses all share one rank are exact matches: {equal:,}" if equal else ""
     undecided, unpaired = _counts(run, UNDECIDED), run.count("unpaired")
     invalid = [run.count("invalid_responses", config=one) for one in run.names("config", "invalid_responses")]

@@ -13,6 +13,7 @@ from pluralbench_measures.bootstrap import Estimate
 from pluralbench_runs import plural
 
 from pluralbench.data.metric_key import MetricKey
+from pluralbench.data.rules import rule_of
 from pluralbench.metrics.frame import COLUMNS as FRAME
 from pluralbench.metrics.frame import number_fields
 from pluralbench.metrics.metric import BASELINES, DECIDED, SHOWN_COUNTS
@@ -160,12 +161,13 @@ def rows_of(run: Run) -> Iterator[tuple[str, dict[str, Estimate], dict[str, int]
     Sections of single languages are left out, since 23 languages have four each; the long frame has them.
     """
     benchmark = run.config.benchmark.description
+    rule = rule_of(benchmark)
     own = {name: run.estimate(name) for name in SHOWN if not SHOWN[name].part_of_overall}
-    yield OVERALL, {benchmark.config_metric: run.headline} | own, _counts(run, MetricKey("pooled_accuracy"))
+    yield OVERALL, {rule.metric: run.headline} | own, _counts(run, MetricKey("pooled_accuracy"))
     configs = run.names("config", "pooled_accuracy")
     # Subsets have rows unless they are in sections, categories or levels.
-    by_subset = not (benchmark.sections or benchmark.by_category or benchmark.reference)
-    if benchmark.by_category and len(configs) > 1:
+    by_subset = not (benchmark.sections or benchmark.reference)
+    if rule.pooled and len(configs) > 1:
         yield MEAN_OF_CONFIGS, {name: run.estimate(name) for name in SHOWN if SHOWN[name].part_of_overall}, {}
     for section in benchmark.sections if benchmark.reference else ():
         yield f"{LANGUAGES}: {section}", {name: run.estimate(name, section=section) for name in SHOWN}, {}
@@ -208,7 +210,7 @@ def _counts(run: Run, accuracy: MetricKey) -> dict[str, int]:
 
 def run_table(run: Run, qualifiers: Sequence[str] = ()) -> Table:
     """Make the table of a run, without the columns that are empty or zero in every row."""
-    main = run.config.benchmark.description.config_metric
+    main = rule_of(run.config.benchmark.description).metric
     places: list[tuple[str, Mapping[str, Value]]] = [
         (place, {**(numbers if not run.unreadable else {main: MISSING}), **counts})
         for place, numbers, counts in rows_of(run)

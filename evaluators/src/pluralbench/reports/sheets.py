@@ -12,6 +12,7 @@ import polars as pl
 
 from pluralbench.data.benchmark_entries import known_benchmarks, legacy_sections
 from pluralbench.data.metric_key import MetricKey
+from pluralbench.data.rules import rule_of
 from pluralbench.metrics.metric import BASELINES, PEOPLE
 from pluralbench.metrics.responses import LEVELS
 from pluralbench.metrics.table import METRICS
@@ -228,8 +229,8 @@ def columns_of(run: Run) -> Iterator[Column]:
         yield from _of_languages(run)
         return
     configs = [config for config in every if config not in benchmark.outside_overall]
-    both = benchmark.by_category
-    own = [one for one in shown if one.name == benchmark.config_metric or (both and one.name == "exact_match")]
+    rule = rule_of(benchmark)
+    own = [one for one in shown if one.name in {rule.metric, *rule.pooled}]
     for key in run.keys("accuracy", "subset", config=None):
         yield number_column(str(key.subset), key, part=True)
     if len(configs) > 1:
@@ -240,7 +241,7 @@ def columns_of(run: Run) -> Iterator[Column]:
     elif benchmark.sections and configs:
         for section in benchmark.sections:
             yield number_column(section, MetricKey("accuracy", configs[0], section=section), part=True)
-        if benchmark.overall == "items":
+        if not rule.by_config:
             yield number_column("mean of sections", MetricKey("accuracy", configs[0]), part=True)
     for level in levels_of(run):
         yield number_column(level, MetricKey("style_accuracy", level=level), part=True)

@@ -17,13 +17,13 @@ from pluralbench_runs.console import sanitize
 
 from pluralbench.config import DataConfig
 from pluralbench.data.column_types import CALLS
+from pluralbench.data.credits import item_credits
 from pluralbench.data.decisions import decisions_of
 from pluralbench.data.items import Items, load_items
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.layouts.shown import Replies, Row
 from pluralbench.data.persona_items import PersonaItemSet, load_personas
 from pluralbench.errors import DataError, RunError
-from pluralbench.metrics.credits import item_credits
 from pluralbench.metrics.languages import ARE_LABELS, with_english_outcomes
 from pluralbench.results.run_files import LEDGER_FILE
 from pluralbench.results.runs import Downstream, Run

@@ -7,14 +7,11 @@ import polars as pl
 
 from pluralbench.data.annotations import annotations_schema
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.column_types import schema_of
+from pluralbench.data.column_types import BASE, DECISIONS, OUTCOMES, schema_of
 from pluralbench.data.decisions import (
-    BASE,
     COMPARED,
-    DECISIONS,
     JUDGED,
     JUDGED_PERSONAS,
-    OUTCOMES,
     SCORED,
     SCORED_PAIRED,
     SCORED_RANKED,
@@ -22,6 +19,7 @@ from pluralbench.data.decisions import (
     SOFT_PERSONAS,
 )
 from pluralbench.data.layouts import records_responses
+from pluralbench.data.rules import rule_of
 from pluralbench.errors import RunError
 from pluralbench.results.evaluations import EvaluationRunConfig
 
@@ -51,8 +49,8 @@ def item_columns(config: EvaluationRunConfig, items: pl.DataFrame) -> pl.Schema:
     calls = ("calls",) if ranked else ("calls_chosen", "calls_rejected")
     position = ("position",) if protocol == "listwise" and ranked else ()
     compared = ("compared",) if config.benchmark.description.columns.compared is not None else ()
-    threshold = ("threshold",) if config.benchmark.description.in_steps else ()
-    return schema_of(*names, *compared, *threshold, *position, *(() if protocol is None else calls))
+    settled = rule_of(config.benchmark.description).settled
+    return schema_of(*names, *compared, *settled, *position, *(() if protocol is None else calls))
 
 
 def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "The items") -> pl.DataFrame:
@@ -72,8 +70,7 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
     """
     kinds = DECISIONS | item_columns(config, items)
     needed = kinds if "verdict" in kinds else RANKED if "response" in items.columns else PAIRED
-    if config.benchmark.description.in_steps:
-        needed = needed | schema_of("threshold")
+    needed = needed | schema_of(*rule_of(config.benchmark.description).settled)
     items = cast_columns(items, RANKED | PAIRED | kinds | schema_of("compared"), where, needed)
     if items.is_empty() and config.data.shard is None:
         raise RunError(f"{where}: the table has no rows.")

@@ -6,6 +6,7 @@ from itertools import chain
 import polars as pl
 from pluralbench_measures.bootstrap import Array
 
+from pluralbench.data.rules import rule_of
 from pluralbench.errors import RunError
 from pluralbench.metrics.best_of_n import OutcomeTable, candidate_arrays, curve_numbers, index_names, level_numbers
 from pluralbench.metrics.cycles import cyclic_numbers
@@ -30,7 +31,7 @@ def best_of_n_numbers(config: BestOfNRunConfig, result: DownstreamResult, frame:
     Raises:
         RunError: The run has no candidates, or its sample numbers are not consecutive.
     """
-    by_config = config.benchmark.description.overall != "items"
+    by_config = rule_of(config.benchmark.description).by_config
     curves = outcome_table(config, result, frame)
     numbers = curve_numbers(curves, result.sampling.sizes, by_config=by_config)
     by_people = result.outcome is not None and result.outcome.judge.kind == PEOPLE
@@ -46,7 +47,7 @@ def optimize_numbers(config: OptimizeRunConfig, result: DownstreamResult, frame:
     if result.outcome is None:
         return metrics_frame(())
     before, after = (outcome_table(config, result, frame, end) for end in (f"_{START}", ""))
-    by_config = config.benchmark.description.overall != "items"
+    by_config = rule_of(config.benchmark.description).by_config
     return metrics_frame(level_numbers(before, after, by_config=by_config))
 
 

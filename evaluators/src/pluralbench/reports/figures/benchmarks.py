@@ -9,6 +9,7 @@ from typing import Any
 from pluralbench_schemas import LANGUAGES
 
 from pluralbench.data.metric_key import MetricKey
+from pluralbench.data.rules import rule_of
 from pluralbench.metrics.calibration import scores_log_odds
 from pluralbench.reports.figures.chart import (
     ACCURACY,
@@ -55,8 +56,8 @@ def forest(models: Sequence[RunSeries]) -> Chart:
         note += f" {len(every) - len(parts)} more parts do not fit; see the CSV report."
     if len({(one.run.config.data.digest, one.run.config.data.limit) for one in models}) > 1:
         note += " The runs are on different data."
-    benchmark = config.benchmark.description
-    label = "Percent" if benchmark.by_category or benchmark.in_steps else ACCURACY
+    rule = rule_of(config.benchmark.description)
+    label = ACCURACY if {rule.metric, *rule.pooled} == {"accuracy"} else "Percent"
     panels = [Panel([mark for part in parts for mark in _marks(models, *part)], label, least=10)]
     if not few:
         panels = [Panel(_marks(models, "", key), label, name.split("  ")[0], least=10) for name, key in parts]
@@ -85,7 +86,7 @@ def _parts(models: Sequence[RunSeries]) -> list[Part]:
     excluded = list(dict.fromkeys(name for run in runs for name in run.excluded_configs))
     labels = {name: label.replace("_", " ") for name, label in labels_of(runs).items()}
     labels |= {name: language_label(name) for name in labels if name in LANGUAGES}
-    if runs[0].config.benchmark.description.by_category:
+    if rule_of(runs[0].config.benchmark.description).pooled:
         parts = [(title, MetricKey(metric)) for metric, title in BY_CATEGORY.items()]
         for metric, title in BY_CATEGORY.items():
             parts += [(f"{title}, {labels[name]}", MetricKey(metric, name)) for name in configs]
@@ -93,7 +94,7 @@ def _parts(models: Sequence[RunSeries]) -> list[Part]:
     of = configs[0] if len(configs) == 1 else None
     parts = [(labels[name], MetricKey("accuracy", of, section=name)) for name in names(models, "section")]
     parts += [(labels[name], MetricKey("accuracy", name)) for name in excluded]
-    metric = runs[0].config.benchmark.description.config_metric
+    metric = rule_of(runs[0].config.benchmark.description).metric
     if of is None:
         marks = marks_of(models, {name: {"config": name} for name in configs}, metric)
         ordered = by_mean(marks) if runs[0].config.benchmark.description.reference is not None else marks

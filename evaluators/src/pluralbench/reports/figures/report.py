@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
+from pluralbench.data.rules import rule_of
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.errors import EvaluationError
 from pluralbench.reports.annotations import AGREEMENT
@@ -86,7 +87,7 @@ def _charts(
             yield name, benchmarks.profile_modes(sheet, families)
     models = series_of(_in_languages(runs), among)
     yield from ((name, entry(models)) for name, entry in languages.FIGURES.items() if models)
-    models = series_of([run for run in runs if run.config.benchmark.description.by_category], among)
+    models = series_of([run for run in runs if rule_of(run.config.benchmark.description).calibrated], among)
     for config in names(models, "config", "exact_match"):
         yield stem("categories", config), benchmarks.categories(models, config)
     if models:
@@ -100,7 +101,7 @@ def _charts(
 
 def _has_own_calibration(run: Run) -> bool:
     """Whether the verdicts of a run have probabilities, and its benchmark no figure of calibration for all models."""
-    return benchmarks.is_soft(run) and not run.config.benchmark.description.by_category
+    return benchmarks.is_soft(run) and not rule_of(run.config.benchmark.description).calibrated
 
 
 def _file(benchmark: str) -> str:
