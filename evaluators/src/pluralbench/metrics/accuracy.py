@@ -1,7 +1,7 @@
 """Accuracies with intervals, from single subsets up to the overall number.
 
 Accuracy is strict: the share of wins among wins, losses, ties and invalid decisions, or the mean credit of items if the
-benchmark has a rule of `credit` (see `pluralbench.metrics.credits`). Decisions that were dropped for their length and
+benchmark has a rule of `credit` (see `pluralbench.data.credits`). Decisions that were dropped for their length and
 pairs that the benchmark calls equal are excluded; each has its own count.
 
 `resampled_accuracies` computes all accuracies of a benchmark, so that the metrics of a run and the comparison of two
