@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 import pytest
 import tomli_w
-from build_chinese import ablation, reward_model
+from build_chinese import reward_model
 from build_chinese.rankings import Row, ranked_pairs, resolve_rows
 from build_chinese.recipe import RewardTable
 from build_chinese.reward_model import TrainingRows, rankings_of, rewards, with_base_digest, with_ranked_pairs
@@ -167,7 +167,6 @@ def test_rows_become_rankings_of_the_responses_in_a_pair() -> None:
 def project(tmp_path: Path, base: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[list[object], ChatServer]]:
     """The options of a build with a judge and the base, in a folder where they hold, and the judge's server."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(ablation, "RESAMPLES", 20)
     # Each build draws a figure, which takes longer than a model here; no test of these looks at it.
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda _, path, **__: path.touch())
     monkeypatch.setenv("JUDGE_KEY", "sk-planted")
@@ -262,14 +261,14 @@ def test_every_variant_is_trained_and_measured(
     assert not Path("out-ablation").exists()
     assert len(trainings) == 1 + 3
     status, said = run(*words, "--out", "out", "--ablate")
-    assert (status, "Ablation (out-ablation/ablation.csv)" in said) == (0, True), said
+    assert (status, "Ablation (out-ablation/ablation.json)" in said) == (0, True), said
     assert not list(Path().glob("*.work"))
     finished = len(trainings)
     assert run(*words, "--out", "out", "--ablate")[0] == 0
     assert len(trainings) == finished, "a finished ablation is not made again"
-    lines = pl.read_csv("out-ablation/ablation.csv").to_dicts()
-    assert [line["variant"] for line in lines] == VARIANTS
-    sizes = {line["variant"]: line["pairs"] for line in lines}
+    rows: list[Row] = json.loads(Path("out-ablation/ablation.json").read_text(encoding="utf-8"))
+    assert [row["variant"] for row in rows] == VARIANTS
+    sizes = {row["variant"]: row["pairs"] for row in rows}
     assert (len(trainings), len(server.requests)) == (1 + sum(size >= 11 for size in sizes.values()), 80)
     assert len(trainings) > 5
     human = sum(len(ranked_pairs(row)) for row in HUMAN)
@@ -277,14 +276,7 @@ def test_every_variant_is_trained_and_measured(
     made = pl.read_parquet("out/data/preference/train.parquet").filter(annotated_by="gpt")
     assert sizes["judge + distant + length"] == made["annotations"].list.len().sum()
     assert sizes["judge + distant + length + human"] == sizes["judge + distant + length"] + human
-    for line in lines:
-        measured = [line[f"{config} {name}"] for config in ("open", "human") for name in ("accuracy", "exact match")]
-        if all(value is not None for value in measured):
-            assert line["overall"] == pytest.approx(sum(measured) / 4)
-            assert line["low"] <= line["high"]
-    rows: list[Row] = json.loads(Path("out-ablation/ablation.json").read_text(encoding="utf-8"))
     assert [row["training"]["epochs"] for row in rows] == [2, 1, 1, 1, 1, 1]
-    assert [(row["variant"], row["pairs"]) for row in rows] == list(sizes.items())
     assert rows[0]["configs"]["open"]["prompts"] == 2
     trained = {row["variant"].replace(" + ", "-") for row in rows if "not_trained" not in row}
     assert {folder.name for folder in Path("out-ablation/models").iterdir()} == trained
@@ -292,6 +284,10 @@ def test_every_variant_is_trained_and_measured(
     for row in rows:
         if "not_trained" not in row:
             found = {config: cell["accuracy"] for config, cell in row["configs"].items()}
+            cells = row["configs"].values()
+            assert row["overall"] == pytest.approx(sum(cell["accuracy"] + cell["exact_match"] for cell in cells) / 4)
+            low, high = row["interval"]
+            assert low <= row["overall"] <= high
             assert found == pytest.approx(accuracies(Path("out-ablation/models") / row["variant"].replace(" + ", "-")))
 
 
@@ -316,10 +312,9 @@ def accuracies(model: Path) -> dict[str, float]:
 def test_a_variant_that_cannot_be_trained_leaves_the_others(run: Run, project: Project) -> None:
     words, _ = project
     status, said = run(*words, "--limit", "2", "--out", "out", "--ablate")
-    assert (status, "Ablation (out-ablation/ablation.csv)" in said) == (0, True), said
-    lines = pl.read_csv("out-ablation/ablation.csv").to_dicts()
-    assert [line["variant"] for line in lines] == VARIANTS
+    assert (status, "Ablation (out-ablation/ablation.json)" in said) == (0, True), said
     rows: list[Row] = json.loads(Path("out-ablation/ablation.json").read_text(encoding="utf-8"))
+    assert [row["variant"] for row in rows] == VARIANTS
     trained = {row["variant"].replace(" + ", "-") for row in rows if "not_trained" not in row}
     assert {folder.name for folder in Path("out-ablation/models").iterdir()} == trained
     assert 0 < len(trained) < len(VARIANTS)

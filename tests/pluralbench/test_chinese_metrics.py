@@ -12,7 +12,7 @@ from pluralbench import find_benchmark
 from pluralbench.data.decisions import decide
 from pluralbench.data.rows_to_items import ITEMS
 from pluralbench.results import Run
-from pluralbench_measures.rankings import ranking_metrics
+from pluralbench_measures.rankings import overall_estimate, ranking_metrics
 
 Prompt = tuple[str, str, list[int], list[float]]
 
@@ -52,6 +52,10 @@ def test_the_numbers_are_those_of_the_measures_alone(made: list[Prompt], legacy:
     frame = pl.DataFrame(made, schema=["config", "category", "rank", "reward"], orient="row")
     expected = ranking_metrics(frame, legacy=legacy)
     assert run.headline.value == (None if run.unreadable else near(expected["overall"]))
+    if not legacy and not run.unreadable:
+        alone = overall_estimate(frame)
+        assert (alone.low, alone.high) == (near(run.headline.low), near(run.headline.high))
+        assert (alone.value, alone.clusters) == (near(run.headline.value), run.headline.clusters)
     assert run.estimate("accuracy").value == near(expected["accuracy"])
     assert run.estimate("exact_match").value == near(expected["exact_match"])
     assert run.estimate("ece").value == near(expected["calibration_error"])

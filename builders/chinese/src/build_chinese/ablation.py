@@ -3,20 +3,19 @@
 A reward model is trained on each variant of the set and evaluated on the benchmarks.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 from pluralbench_calls import Ledger, Replay, working_ledger
-from pluralbench_measures.rankings import ranking_metrics
+from pluralbench_measures.rankings import overall_estimate, ranking_metrics
 from pluralbench_release import LEDGER, RECIPE
 from pluralbench_release.errors import BuildError, SourceError
 from pluralbench_release.manifest import json_text
 from pluralbench_rewards import Group
-from pluralbench_runs import output_directory, progress, rng_for, write_recipe, write_text
-from pluralbench_tables import csv_text, read_jsonl, write_jsonl
+from pluralbench_runs import output_directory, write_recipe
+from pluralbench_tables import read_jsonl, write_jsonl
 
 from build_chinese import reward_model, source
 from build_chinese.preference_set import PreferenceSet, build_preference_set, pairs_by_row
@@ -25,8 +24,7 @@ from build_chinese.recipe import ChineseRecipe, PreferenceTable, RewardTable
 from build_chinese.reward_model import TrainingRows
 from build_chinese.votes import votes
 
-ROWS_FILE, TABLE_FILE, FIGURES_FILE, MODELS = "rows.jsonl", "ablation.csv", "ablation.json", "models"
-RESAMPLES = 500
+ROWS_FILE, FIGURES_FILE, MODELS = "rows.jsonl", "ablation.json", "models"
 HUMAN, JUDGE = "human", "judge"
 STRATEGIES = {
     JUDGE: PreferenceTable(distant=False, length=False),
@@ -72,8 +70,8 @@ def ablate(
     recipe = recipe.model_copy(update={"reward": reward})
     target = release.with_name(f"{release.name}-ablation")
     with output_directory(target, recipe, recipe_file=RECIPE, fresh=fresh) as output:
-        if (target / TABLE_FILE).exists() and not fresh:
-            return target / TABLE_FILE
+        if (target / FIGURES_FILE).exists() and not fresh:
+            return target / FIGURES_FILE
         with working_ledger(output.work / "ledger.sqlite") as ledger:
             ledger.add_from(release / LEDGER)
             variants = _variants(recipe, reward, human, ledger, output.work)
@@ -85,10 +83,9 @@ def ablate(
             if name not in measured:
                 table = reward if name == HUMAN else reward.for_large_set()
                 folder = _model_folder(output.work, name)
-                rows.append({"variant": name} | _evaluate(training, benchmarks, table, folder, recipe.seed))
+                rows.append({"variant": name} | _evaluate(training, benchmarks, table, folder))
                 write_jsonl(rows, path)
         staged = output.staging()
-        write_text(staged / TABLE_FILE, csv_text(_frame(rows)))
         (staged / FIGURES_FILE).write_text(json_text(rows), encoding="utf-8")
         (staged / RECIPE).parent.mkdir()
         write_recipe(recipe, staged / RECIPE)
@@ -97,7 +94,7 @@ def ablate(
             if "not_trained" not in row:
                 _model_folder(output.work, row["variant"]).rename(_model_folder(staged, row["variant"]))
         output.publish(staged)
-    return target / TABLE_FILE
+    return target / FIGURES_FILE
 
 
 def check(recipe: ChineseRecipe, people: Mapping[str, Sequence[Row]], human: Sequence[Row]) -> RewardTable:
@@ -134,12 +131,6 @@ def check(recipe: ChineseRecipe, people: Mapping[str, Sequence[Row]], human: Seq
     return reward
 
 
-def not_trained(path: Path) -> dict[str, str]:
-    """Return the variants that were not trained, with the reason of each, from the table of `ablate`."""
-    rows: list[Any] = json.loads(path.with_name(FIGURES_FILE).read_text(encoding="utf-8"))
-    return {row["variant"]: row["not_trained"] for row in rows if "not_trained" in row}
-
-
 def _model_folder(output: Path, variant: str) -> Path:
     return output / MODELS / variant.replace(" + ", "-")
 
@@ -170,7 +161,7 @@ def _variants(
 
 
 def _evaluate(
-    training: TrainingRows, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, folder: Path, seed: int
+    training: TrainingRows, benchmarks: Mapping[str, Sequence[Row]], reward: RewardTable, folder: Path
 ) -> dict[str, Any]:
     """Train on one variant and evaluate the model on the benchmarks."""
     from pluralbench_local import TrainingError
@@ -194,21 +185,9 @@ def _evaluate(
             for (config, row), values in zip(rows, scores, strict=True)
         ]
     )
-    metrics = ranking_metrics(items)
-    resampled = []
-    with progress("resampling", RESAMPLES) as meter:
-        for number in range(RESAMPLES):
-            draw = rng_for(seed, "ablation", number)
-            parts = [part[draw.choices(range(part.height), k=part.height)] for part in items.partition_by("config")]
-            resampled.append(ranking_metrics(pl.concat(parts))["overall"])
-            meter.advance()
-    defined = pl.Series([value for value in resampled if value is not None], dtype=pl.Float64)
     too_long = sum(value is None for values in scores for value in values)  # their pairs count as wrong
-    return (
-        size
-        | metrics
-        | {"too_long": too_long, "interval": [defined.quantile(0.025, "linear"), defined.quantile(0.975, "linear")]}
-    )
+    overall = overall_estimate(items)
+    return size | ranking_metrics(items) | {"too_long": too_long, "interval": [overall.low, overall.high]}
 
 
 def _ranks_and_rewards(row: Row, values: Sequence[float | None]) -> dict[str, Any]:
@@ -221,21 +200,8 @@ def _ranks_and_rewards(row: Row, values: Sequence[float | None]) -> dict[str, An
     return {"rank": [rank for rank, _ in both], "reward": [value for _, value in both]}
 
 
-def _frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """One line per variant: the columns of table 4 that the benchmarks have, and the interval of the overall number."""
-    lines = []
-    for row in rows:
-        line: dict[str, Any] = {name: row[name] for name in ("variant", "prompts", "pairs")}
-        for config, cell in row.get("configs", {}).items():
-            line |= {f"{config} accuracy": cell["accuracy"], f"{config} exact match": cell["exact_match"]}
-        low, high = row.get("interval", (None, None))
-        lines.append(line | {"overall": row.get("overall"), "low": low, "high": high})
-    return pl.DataFrame(lines, infer_schema_length=None)
-
-
-def table(path: Path) -> pl.DataFrame:
-    """Format the table of `ablate` for the terminal: accuracy, exact match and the overall number in percent."""
-    rows: list[Any] = json.loads(path.with_name(FIGURES_FILE).read_text(encoding="utf-8"))
+def table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Format the results of `ablate` as the paper's table 4: accuracy, exact match and overall number in percent."""
     configs = dict.fromkeys(config for row in rows for config in row.get("configs", ()))
     lines = []
     for row in rows:

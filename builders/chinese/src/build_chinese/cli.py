@@ -224,13 +224,15 @@ def preference(
     release = _build(config, building, cluster)
     if parts is not None:
         from pluralbench_release import print_table
+        from pluralbench_tables import read_json
 
         path = ablation.ablate(release, config, *parts, fresh=building.fresh)
-        table, missing = ablation.table(path), ablation.not_trained(path)
-        print_table(console, f"Ablation ({path})", table)
-        for variant, reason in missing.items():
-            console.print(f"{variant} was not trained: {reason.rstrip('.')}.")
-        if len(missing) < table.height:
+        rows = read_json(path, RecipeError)
+        print_table(console, f"Ablation ({path})", ablation.table(rows))
+        missing = [row for row in rows if "not_trained" in row]
+        for row in missing:
+            console.print(f"{row['variant']} was not trained: {row['not_trained'].rstrip('.')}.")
+        if len(missing) < len(rows):
             command = ("pluralbench", "score", path.parent / ablation.MODELS / "VARIANT", "--benchmark", "reward-bench")
             console.print("The trained models are kept. To measure one on another benchmark:")
             console.print(f"  {shell_command(*command)}")

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from pluralbench_measures.bootstrap import Array, ratio
+from pluralbench_measures.bootstrap import Array, Estimate, ratio, sums_of
 from pluralbench_measures.calibration import BINS, bins_of, calibration_error
 from pluralbench_measures.errors import MeasuresError
+from pluralbench_measures.intervals import linearize
 
 
 def ranking_metrics(items: pl.DataFrame, *, legacy: bool = False) -> dict[str, Any]:
@@ -65,6 +66,23 @@ def ranking_metrics(items: pl.DataFrame, *, legacy: bool = False) -> dict[str, A
         "calibration_error": _number(calibration_error(*binned)),
         "configs": configs,
     }
+
+
+def overall_estimate(items: pl.DataFrame) -> Estimate:
+    """Estimate the overall number of `ranking_metrics` with its 95 % interval over prompts."""
+    cell = (pl.struct("config", "category").rank("dense") - 1).cast(pl.Int64).alias("cell")
+    prompts = by_prompt(_pair_rows(items), ["prompt", "config", "category"]).with_columns(cell)
+    cells = prompts.group_by("config", maintain_order=True).agg(pl.col("cell").unique().sort())["cell"].to_list()
+    shape = prompts.height, sum(map(len, cells))
+    counted = prompts.filter(counted=1)
+    cell_of, prompt = counted["cell"].to_numpy(), np.arange(counted.height)
+    right, of, exact = (counted[name].cast(pl.Float64).to_numpy() for name in ("right", "pairs", "exact"))
+    linearized = linearize(sums_of(cell_of, prompt, right, of, shape), sums_of(cell_of, prompt, exact, shape=shape))
+    accuracy, matched = (
+        [category_mean(source.won[:, own], source.counts[:, own]) for own in cells] for source in linearized.sources
+    )
+    strata = [[place] for own in cells for place in own]
+    return linearized.share(overall(accuracy, matched), strata, None, counted.height)
 
 
 def pairs_of(rank: Sequence[int]) -> list[tuple[int, int]]:
