@@ -45,11 +45,10 @@ def ablate(
 ) -> Path:
     """Train a reward model on each variant of a release's preference set and evaluate it on the benchmarks.
 
-    The table, the figures and the trained models (`models/VARIANT`) go to a folder next to the release. The models can
-    be measured on further benchmarks, as the paper does on RewardBench. An interrupted run resumes after the last
-    variant that it finished. Variants without distant supervision resolve cycles and train on the votes that the ranks
-    keep. The human part trains with `[reward.training]`; variants with the judge's votes also use `[reward.large]`. All
-    share one seed.
+    The results and the trained models (`models/VARIANT`) go to a folder next to the release. An interrupted run resumes
+    after the last variant that it finished. Variants without distant supervision resolve cycles and train on the votes
+    that the ranks keep. The human part trains with `[reward.training]`; variants with the judge's votes also use
+    `[reward.large]`. All share one seed.
 
     Args:
         release: Directory of the release.
@@ -59,7 +58,7 @@ def ablate(
         fresh: Discard an interrupted ablation and replace a finished one.
 
     Returns:
-        Path of the table.
+        Path of the results.
 
     Raises:
         BuildError: The release has no benchmark or no votes.
@@ -98,15 +97,7 @@ def ablate(
 
 
 def check(recipe: ChineseRecipe, people: Mapping[str, Sequence[Row]], human: Sequence[Row]) -> RewardTable:
-    """Check what an ablation needs, before votes are paid for or a training takes hours.
-
-    Args:
-        recipe: See `ablate`.
-        people: See `ablate`.
-        human: See `ablate`.
-
-    Returns:
-        The recipe's reward model with the digest of its base.
+    """Check what `ablate` needs, before votes are paid for; return the reward model with the digest of its base.
 
     Raises:
         BuildError: There is no benchmark, or nothing to vote on.

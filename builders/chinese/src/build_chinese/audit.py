@@ -18,15 +18,7 @@ Pairs = Sequence[Sequence[tuple[str, str]]]
 
 
 def check_disjoint(rows: Sequence[Row], parts: Mapping[str, Sequence[Row]], what: str) -> None:
-    """Raise `SourceError` for a prompt that is also in another part, by id or by text.
-
-    Texts are compared after `normalized` and without spaces.
-
-    Args:
-        rows: Rows of one part.
-        parts: Rows of the other parts, by name.
-        what: Predicate for the message "The prompt x WHAT and is also in PART".
-    """
+    """Raise `SourceError` for a prompt that WHAT and is also in another part, by id or by text without spaces."""
     for part, others in parts.items():
         ids = {key: row["id"] for row in others for key in _keys(row)}
         for row in rows:
@@ -39,14 +31,10 @@ def check_disjoint(rows: Sequence[Row], parts: Mapping[str, Sequence[Row]], what
 
 
 def audit(rows: Sequence[Row], pairs: Pairs) -> dict[str, Any] | None:
-    """Compute figures of what a scorer could exploit in the pairs (`pair_figures`).
+    """Compute figures of what a scorer could exploit in the pairs (`pair_figures`), or None without pairs.
 
-    Lengths are in characters, and repeated text is text of the prompt.
-
-    Returns:
-        JSON values, or None without pairs. In `near_duplicates`, `chosen` counts responses to two prompts (better or
-        worse ones), and `sides` the two responses of a pair.
-    """
+    Lengths are in characters, and repeated text is text of the prompt. In `near_duplicates`, `chosen` counts responses
+    to two prompts (better or worse ones), and `sides` the two responses of a pair."""
     responses = [{response["id"]: response["content"] for response in row["responses"]} for row in rows]
     triples = [
         (row["input"], texts[better], texts[worse])

@@ -79,11 +79,7 @@ def build(recipe: ChineseRecipe, options: BuildOptions, *, cluster: ClusterConfi
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     """Rebuild a release from its own recipe and recorded calls, sending nothing (`pluralbench-release rebuild`).
 
-    Args:
-        release: The release to rebuild.
-        out: Directory of the new release.
-        sources: Current locations of the sources, in the order of the recipe: the annotated prompts, then the ones
-            without annotations.
+    The order of the sources: the annotated prompts, then the ones without annotations.
     """
     recipe = read_release_recipe(ChineseRecipe, release)
     tables = [name for name in ("annotated", "unlabeled") if getattr(recipe, name) is not None]
@@ -246,7 +242,7 @@ def _draw_figure(figures: Mapping[str, Any], work: Path) -> dict[str, Path]:
 
 
 def _own_taxonomy(recipe: ChineseRecipe, judged: JudgedPart | None) -> dict[str, Path]:
-    """The categories of the judge's prompts by their path in the release, which has them unless they are the sample's.
+    """The categories of the judge's prompts by their path in the release, unless they are the sample's.
 
     The criteria of a category are in each request for a vote, so a rebuild needs them.
     """

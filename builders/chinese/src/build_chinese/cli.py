@@ -1,8 +1,9 @@
 """The command `build-chinese` and its verbs."""
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 from pluralbench_calls.chat import model_overrides, resolve_model_option
 from pluralbench_runs import (
@@ -224,10 +225,9 @@ def preference(
     release = _build(config, building, cluster)
     if parts is not None:
         from pluralbench_release import print_table
-        from pluralbench_tables import read_json
 
         path = ablation.ablate(release, config, *parts, fresh=building.fresh)
-        rows = read_json(path, RecipeError)
+        rows: list[dict[str, Any]] = json.loads(path.read_text(encoding="utf-8"))
         print_table(console, f"Ablation ({path})", ablation.table(rows))
         missing = [row for row in rows if "not_trained" in row]
         for row in missing:

@@ -31,15 +31,12 @@ JUDGES = "Conflict rate, and how often the longer or the first response wins (95
 
 
 def annotator_figures(rows: Sequence[Row]) -> dict[str, Any]:
-    """Compute the consistency and the biases of annotations.
-
-    Args:
-        rows: Rows with `annotations` in the order in which the two responses were shown.
+    """Compute the consistency and the biases of annotations, in the order in which two responses were shown.
 
     Returns:
-        Counts and shares. `conflicts`: annotations that contradict the ranks, including those of dropped prompts
-        (table 5; the paper does not state how it counts ties). `longer` and `first`: how often the preferred response
-        is the longer one (in characters, pairs of equal length excluded) and the one shown first.
+        Counts and shares. `conflicts`: annotations that contradict the ranks, including those of dropped prompts (table
+        5; the paper does not state how it counts ties). `longer` and `first`: how often the preferred response is the
+        longer one (in characters, pairs of equal length excluded) and the one shown first.
     """
     strict = strict_marks(rows)
     judgements = sum(len(row["annotations"]) for row in rows)
@@ -57,9 +54,6 @@ def annotator_figures(rows: Sequence[Row]) -> dict[str, Any]:
 
 def vote_conflicts(rows: Sequence[Row]) -> dict[str, Any]:
     """Compare the original votes of all annotators with the ranks (CHEEMS, table 5: the original annotation results).
-
-    Args:
-        rows: Rows with `votes`, and with `annotations`, the judgments that the ranks follow from.
 
     Returns:
         `conflicts`: share of the votes on two ranked responses that the ranks contradict: a preference for a response
@@ -82,13 +76,10 @@ def vote_conflicts(rows: Sequence[Row]) -> dict[str, Any]:
 def vote_figures(rows: Sequence[Row]) -> dict[str, Any]:
     """Compute how far annotators agree, and so how far a reward model can agree with one of them.
 
-    Args:
-        rows: Rows with `votes`.
-
     Returns:
         Numbers of `annotators`, `votes`, and `pairs` with two votes or more. Of the votes on these pairs, `two` is the
-        mean share of the other votes that are the same, and `others` the share that are the most frequent of the
-        others (1 / k if k answers are); both with 95 % intervals over prompts. A tie is an answer of its own.
+        mean share of the other votes that are the same, and `others` the share that are the most frequent of the others
+        (1 / k if k answers are); both with 95 % intervals over prompts. A tie is an answer of its own.
     """
     votes = [(row["id"], vote) for row in rows for vote in row.get("votes", [])]
     keys = [(prompt, *sorted((vote["first"], vote["second"]))) for prompt, vote in votes]
@@ -120,13 +111,7 @@ def _answer(vote: Mapping[str, str]) -> int:
 
 
 def figures_of(people: Mapping[str, Sequence[Row]], dropped: pl.DataFrame, judged: JudgedPart | None) -> dict[str, Any]:
-    """Compute the figures of a release, JSON.
-
-    Args:
-        people: Annotated rows by config.
-        dropped: Annotated rows that were dropped, columns of `rankings.DROPPED`.
-        judged: The judge's part, if there is one.
-    """
+    """Compute the figures of a release, JSON, from annotated and dropped rows and the judge's part."""
     figures: dict[str, Any] = {
         "annotators": [
             {"annotator": PEOPLE, "config": config} | annotator_figures(rows) for config, rows in people.items() if rows
@@ -156,12 +141,9 @@ def figures_of(people: Mapping[str, Sequence[Row]], dropped: pl.DataFrame, judge
 
 
 def file_figures(files: Mapping[str, Sequence[Row]]) -> dict[str, Any]:
-    """Compute the figures of tables 1 and 5 and figure 15 of the paper for published rows, for `figures_tables`.
+    """Compute the figures of tables 1 and 5 and figure 15 of the paper for rows by file, for `figures_tables`.
 
     If all marks of a file are "1", the better response is always written first, so the share of `first` is left empty.
-
-    Args:
-        files: Rows by file name.
 
     Raises:
         SourceError: A rank is invalid.

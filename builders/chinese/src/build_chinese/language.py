@@ -61,12 +61,9 @@ LETTERS = r"\A(?:\W|答案|正确|正確|选项|選項|选|選|是|为|為|应|�
 def requests_of(prompt: pl.Expr, chinese: float) -> pl.Expr:
     """Detect requests for answers that are not Chinese prose.
 
-    Args:
-        prompt: Text of the prompt.
-        chinese: A prompt with a smaller share of Chinese, or with kana, counts as written in another language.
-
     Returns:
-        Struct of Booleans: `language` (another language), `code`, and `options` (multiple choice).
+        Struct of Booleans: `language` (another language, or a prompt with kana or a share of Chinese below `chinese`),
+        `code`, and `options` (multiple choice).
     """
     foreign = (share_of(prose_of(prompt), HAN) < chinese) | prompt.str.contains(KANA)
     return pl.struct(

@@ -44,11 +44,7 @@ def size_figures(rows: Sequence[Row], pairs: Pairs) -> dict[str, Any]:
 
 
 def strict_marks(rows: Sequence[Row]) -> list[tuple[int, bool]]:
-    """For each annotation that prefers one response, describe the response that was shown first.
-
-    Returns:
-        (By how many characters it is longer than the other, whether it is preferred).
-    """
+    """For each annotation that prefers one response: by how much the first is longer, and whether it is preferred."""
     marks = []
     for row in rows:
         length = {response["id"]: len(response["content"]) for response in row["responses"]}
@@ -57,10 +53,7 @@ def strict_marks(rows: Sequence[Row]) -> list[tuple[int, bool]]:
 
 
 def length_figures(strict: Sequence[tuple[int, bool]]) -> list[dict[str, Any]]:
-    """Compute how often the longer of two responses is preferred, by how much longer it is.
-
-    Args:
-        strict: Result of `strict_marks`.
+    """Compute how often the longer of two responses is preferred, by how much longer it is (`strict_marks`).
 
     Returns:
         JSON values, one entry per bin: `from` and `to` (None: or more) in characters, and `longer`, a share with
@@ -102,10 +95,7 @@ def length_table(annotators: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def draw_lengths(annotators: Sequence[Mapping[str, Any]], path: Path) -> None:
-    """Draw `length_figures` and the share of wins of the response shown first, by annotator and config.
-
-    The PNG is 1,350 pixels wide.
-    """
+    """Draw `length_figures` and the share of wins of the response shown first, by annotator and config."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

@@ -76,7 +76,7 @@ def build_preference_set(
 ) -> PreferenceSet:
     """Turn votes into a preference set.
 
-    1. With distant supervision, keep the votes that the reward model agrees with by more than `margin`.
+    1. With `rewards` (distant supervision), keep the votes that the reward model agrees with by more than `margin`.
     2. Resolve the votes into ranks, and drop pairs that a cycle made equal.
     3. If `strategies.length` is set, drop pairs at random until the better response is the longer one as often as the
        shorter one.
@@ -84,7 +84,7 @@ def build_preference_set(
     Args:
         rows: Rows with `id` and `responses`.
         votes: Columns of `votes.VOTES`.
-        rewards: Columns of `reward_model.REWARDS`. None turns distant supervision off.
+        rewards: Columns of `reward_model.REWARDS`, or None.
         strategies: Which strategies to use.
         margin: Smallest difference of rewards that counts, exclusive.
         seed: Seed of step 3.
@@ -137,13 +137,8 @@ def build_preference_set(
 def balance_lengths(pairs: pl.DataFrame, lengths: pl.DataFrame, seed: int) -> pl.DataFrame:
     """Drop pairs at random until the better response is the longer one as often as the shorter one.
 
-    Pairs are dropped from the larger of the two groups, over all prompts together. Pairs of equal length are kept (the
-    paper does not say). The draw depends on the seed and the pairs, not on their order.
-
-    Args:
-        pairs: Columns of `PAIRS`.
-        lengths: Columns of `LENGTHS`.
-        seed: Seed of the draw.
+    Pairs (`PAIRS`) are dropped from the larger of the two groups, over all prompts together. Pairs of equal length are
+    kept (the paper does not say). The draw depends on the seed and the pairs, not on their order.
     """
     measured = _with_difference(pairs.with_row_index("number"), lengths, "length")
     groups = [measured.filter(pl.col("difference") > 0), measured.filter(pl.col("difference") < 0)]

@@ -29,8 +29,8 @@ class Resolved:
     Attributes:
         rank: Rank by response id, 1 is best. Equal responses share a rank, and ranks have no gaps. Responses without a
             judgment have no rank.
-        order: Pairs (better, worse) that the judgments order, directly or transitively. Two responses of different
-            rank that no judgments connect are not in it.
+        order: Pairs (better, worse) that the judgments order, directly or transitively. Two responses of different rank
+            that no judgments connect are not in it.
         strict: Number of judgments that prefer one response.
         equal: Number of ties.
         conflicts: Number of strict judgments on two responses that share a rank. The ranking contradicts no other
@@ -88,14 +88,10 @@ class RowError(Exception):
 
 
 def read_rankings(path: Path, *, annotated: bool = True) -> list[Row]:
-    """Read and check the prompts of a JSONL file.
+    """Read and check the prompts of a JSONL file. Unless `annotated`, rows need no annotations.
 
     Marks become "1", "2" or "s". Rows with the same input are merged: responses and annotations of all rows, and of the
     other keys those that all rows have, with the first row's value.
-
-    Args:
-        path: The file.
-        annotated: Require `annotations` in each row. If False, a row without them gets an empty list.
 
     Raises:
         SourceError: A row is malformed, an annotation names an unknown response or compares a response with itself, an
@@ -118,9 +114,7 @@ def read_rankings(path: Path, *, annotated: bool = True) -> list[Row]:
 
 
 def resolve_rows(rows: Sequence[Row]) -> tuple[list[Row], pl.DataFrame]:
-    """Resolve the annotations of each row into ranks.
-
-    A rank in the input is replaced. A response without an annotation gets no rank.
+    """Resolve the annotations of each row into ranks, which replace those of the input.
 
     Returns:
         The rows with `rank`, `order` and `counts`; and the dropped rows with reasons (columns of `DROPPED`). `counts`
@@ -147,13 +141,7 @@ def with_annotations(rows: Iterable[Row], marks: pl.DataFrame) -> list[Row]:
 
 
 def with_votes(rows: Iterable[Row], marks: pl.DataFrame) -> list[Row]:
-    """Set the votes of rows: one of each annotator on each pair of responses, sorted by annotator.
-
-    Args:
-        rows: The rows.
-        marks: Columns `prompt`, `annotator`, `first`, `second` and `mark`. The first mark of an annotator on a pair
-            counts.
-    """
+    """Set the votes of rows from marks: the first of each annotator on each pair of responses, sorted by annotator."""
     pair = pl.concat_list("first", "second").list.sort()
     once = marks.with_columns(pair=pair).unique(["prompt", "annotator", "pair"], keep="first", maintain_order=True)
     votes: dict[str, list[Row]] = {}
@@ -180,11 +168,7 @@ def ranked_pairs(row: Row) -> list[tuple[str, str]]:
 def published_pairs(row: Row, where: str) -> list[tuple[str, str]]:
     """Return the (better, worse) ids of a published row: by `rank` if it has one, else by its annotations.
 
-    A response without a rank is in no pair: `resolve` ranks only those with a judgment.
-
-    Args:
-        row: The row.
-        where: The file, for errors.
+    A response without a rank is in no pair. `where`: the file, for errors.
 
     Raises:
         SourceError: `rank` names none of the responses, or has a rank that is not an integer.

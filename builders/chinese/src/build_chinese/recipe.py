@@ -219,11 +219,7 @@ class PreferenceTable(FrozenModel):
 
 
 class ChineseRecipe(ReleaseRecipe):
-    """Recipe of CheemsBench and CheemsPreference. Defaults are the paper's if it gives a value.
-
-    Attributes:
-        audit: Limits for the pairs of every part, with lengths in characters.
-    """
+    """Recipe of CheemsBench and CheemsPreference. Defaults are the paper's if it gives a value."""
 
     runtime_only: ClassVar[frozenset[str]] = ReleaseRecipe.runtime_only | {"connection", "audit"}
 

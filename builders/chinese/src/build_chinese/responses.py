@@ -31,12 +31,6 @@ def add_model_responses(
     A response's id is the beginning of its content's digest, so that it does not reveal the model. The order of a
     prompt's responses is random, since it decides which responses the ring compares.
 
-    Args:
-        rows: Prompts, each with `responses`.
-        recipe: The recipe with its writers.
-        ledger: Recorded calls.
-        replaying: Answer from the ledger only.
-
     Returns:
         The rows with all responses; and the prompts without an answer, with columns of `screening.DROPS`.
     """

@@ -49,12 +49,7 @@ MODEL = ("*.safetensors", "*.bin", "config.json")
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """Rows to train a reward model on.
-
-    Attributes:
-        rows: Resolved rows.
-        pairs: (better, worse) ids by row.
-    """
+    """Resolved rows to train a reward model on, and the (better, worse) ids of each row."""
 
     rows: Sequence[Row]
     pairs: Sequence[Sequence[tuple[str, str]]]
@@ -100,11 +95,7 @@ def rankings_of(training: TrainingRows) -> "list[Ranking]":
 def with_base_digest(reward: RewardTable, *, replaying: bool = False) -> RewardTable:
     """Return the table with the digest of the base model's folder, which identifies recorded rewards.
 
-    The digest is that of `pluralbench_rewards.model_digest`.
-
-    Args:
-        reward: The table. A digest in it is kept.
-        replaying: Accept a folder that does not exist.
+    A digest in the table is kept. `replaying` accepts a folder that does not exist.
 
     Raises:
         SourceError: The folder does not exist or holds no model.
@@ -132,9 +123,7 @@ def rewards(
     *,
     replaying: bool,
 ) -> pl.DataFrame:
-    """Score each response with the model trained on the human part.
-
-    Recorded rewards are reused. The model is trained only if some are missing.
+    """Score each response with the model trained on the human part, which is trained only if a reward is not recorded.
 
     Args:
         rows: Rows to score.
@@ -207,14 +196,11 @@ def check_size(human: TrainingRows, reward: RewardTable) -> None:
 
 
 def train_base(training: TrainingRows, reward: RewardTable, folder: Path) -> Path:
-    """Train the base model on `training`, or resume an interrupted training in `folder`.
-
-    Returns:
-        Folder of the trained model.
+    """Train the base model, or resume an interrupted training in `folder`; return the trained model's folder.
 
     Raises:
         BuildError: The extra `train` is not installed.
-        SourceError: The base does not exist, or its digest is not the recipe's.
+        SourceError: See `check_base`.
         UserError: An error of `pluralbench_local`.
     """
     options = training_options(reward)
@@ -225,11 +211,7 @@ def train_base(training: TrainingRows, reward: RewardTable, folder: Path) -> Pat
 
 
 def check_base(reward: RewardTable) -> None:
-    """Check that the base model is there, and is that of the table's digest.
-
-    Raises:
-        SourceError: It is not.
-    """
+    """Raise `SourceError` if the base model is missing or is not that of the table's digest."""
     actual = model_digest(reward.base)
     if actual is None:
         raise SourceError(
@@ -279,13 +261,10 @@ def _score_requests(requests: Sequence[Request], folder: Path, cluster: ClusterC
 def scores_of(
     folder: Path, groups: Sequence[Group], cluster: ClusterConfig | None = None
 ) -> list[list[tuple[float | None, int]]]:
-    """Score groups with the model in `folder`.
-
-    If a prompt and its longest response are too long for the model, the beginning of the prompt is cut off.
+    """Score groups with the model in `folder`; an overlong prompt loses its beginning.
 
     Returns:
-        For each group and response the score and the number of tokens that were cut off. The score is None if the
-        response alone is too long.
+        For each group and response the score (None if the response alone is too long) and the number of tokens cut off.
     """
     from pluralbench_local import LocalModel, load
 

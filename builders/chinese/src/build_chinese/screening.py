@@ -85,14 +85,9 @@ def screen(prompts: pl.DataFrame, rules: Screening) -> tuple[pl.DataFrame, pl.Da
 
 
 def dropped_by(dropped: pl.DataFrame, categories: Mapping[str, str]) -> pl.DataFrame:
-    """Count the responses that each rule dropped in each main category.
+    """Count the responses that each rule dropped in each main category, largest counts first.
 
-    Args:
-        dropped: Columns of `DROPS`; dropped prompts are rows of `TOO_FEW`.
-        categories: Main category by prompt id.
-
-    Returns:
-        `rule`, `category` and `responses`, largest counts first. Those of `TOO_FEW` broke no rule themselves.
+    Those of a dropped prompt (`TOO_FEW`) broke no rule themselves.
     """
     main = pl.col("prompt").replace_strict(categories, default="", return_dtype=pl.String).alias("category")
     left = pl.col("value").cast(pl.UInt32, strict=False)

@@ -21,23 +21,14 @@ JUDGE_PROMPTS: dict[str, Any] = tomllib.loads(
 
 
 class SubCategory(FrozenModel):
-    """A sub-category.
-
-    Attributes:
-        english: Its English name.
-    """
+    """A sub-category."""
 
     name: str = Field(min_length=1)
     english: str = ""
 
 
 class Category(FrozenModel):
-    """A main category.
-
-    Attributes:
-        criteria: A key of the `criteria` in judge_prompts.toml, or the text of the criteria in Chinese.
-        sub: Its sub-categories.
-    """
+    """A main category. `criteria`: a key of the `criteria` in judge_prompts.toml, or their text in Chinese."""
 
     name: str = Field(min_length=1)
     english: str = ""
@@ -52,12 +43,7 @@ class _File(FrozenModel):
 
 @dataclass(frozen=True)
 class Taxonomy:
-    """The categories of a set of prompts.
-
-    Attributes:
-        path: File of the taxonomy, for errors.
-        categories: Main categories by name.
-    """
+    """The main categories of a set of prompts by name, and their file, for errors."""
 
     path: Path
     categories: dict[str, Category]

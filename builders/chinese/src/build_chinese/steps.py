@@ -38,7 +38,7 @@ class AnnotationResult:
     Attributes:
         rows: Annotated prompts in the published fields.
         annotations: All annotations, with their problems.
-        agreement: See `annotation.agreement.mark_agreement`.
+        agreement: See `annotations.mark_agreement`.
         consensus: `pluralbench_studies.consensus_counts` of pairs with several annotators, before any review, and the
             `rule`.
         rounds: The state of the rounds.
@@ -68,19 +68,19 @@ def annotate(
     Marks on check items count like all others.
 
     Args:
-        paths: Files of annotations, see `annotations.read_annotations`.
+        paths: Files of annotations, see `annotations.read_annotations`, also for `accounts` and `assigned`.
         prompts: Prompts of the tasks.
         tasks: Columns of `tasks.TASKS`.
         key: File of known answers of check items.
         options: Rules of consensus and rounds.
         again: Files of later rounds. They replace earlier marks of the same annotator.
         review: One file for each stage of review. The marks of reviewers take precedence over all others.
-        accounts: See `annotations.read_annotations`.
-        assigned: See `annotations.read_annotations`.
+        accounts: Annotator by account.
+        assigned: Attribute annotations to the annotator of a task.
 
     Raises:
-        StudyError: There are more `review` files than stages, a file of a review has no marks, one of a later
-            round is among `paths`, or a file is invalid (see `annotations.read_annotations`).
+        StudyError: There are more `review` files than stages, a file of a review has no marks, one of a later round is
+            among `paths`, or a file is invalid.
     """
     if len(review) > len(options.review_share):
         raise StudyError(
@@ -117,18 +117,10 @@ def annotate(
 
 
 def write_annotated(annotated: AnnotationResult, out: Path, inputs: Sequence[Path] = ()) -> Path:
-    """Write annotated prompts, a report, and the sheets of the next round.
+    """Write annotated prompts to `out`, and next to it a report, whose path is returned, and the next round's sheets.
 
     OUT.discuss.csv is a sheet for the results of a discussion. OUT.again and OUT.third have the sheets of tasks to mark
-    again, and OUT.review1.csv and so on are for reviewers (see `annotation.rounds`).
-
-    Args:
-        annotated: Result of `annotate`.
-        out: JSONL file for the prompts; the other files go next to it.
-        inputs: Files that were read. They are not overwritten.
-
-    Returns:
-        Path of the report of agreement, consensus, problems and remarks.
+    again, and OUT.review1.csv and so on are for reviewers (see `annotation.rounds`). `inputs` are not overwritten.
 
     Raises:
         OutputError: A file cannot be written.
@@ -175,14 +167,7 @@ def next_sheets(annotated: AnnotationResult, out: Path) -> dict[str, dict[Path, 
 
 @dataclass(frozen=True)
 class RankedPrompts:
-    """Ranked prompts.
-
-    Attributes:
-        rows: Rows with ranks.
-        dropped: Dropped rows, columns of `rankings.DROPPED`.
-        figures: `figures.annotator_figures` of all annotations, including those of dropped rows.
-        votes: `figures.vote_conflicts` of the annotators' votes.
-    """
+    """Ranked and dropped prompts, and the figures of all annotations and of the annotators' votes."""
 
     rows: list[Row]
     dropped: pl.DataFrame
@@ -191,9 +176,10 @@ class RankedPrompts:
 
 
 def resolve_file(path: Path, out: Path) -> RankedPrompts:
-    """Resolve the annotated prompts of `path` into ranks, and write them to `out`.
+    """Resolve the annotated prompts of `path` into ranks in `out`; dropped ones go to OUT.dropped.jsonl.
 
-    Dropped prompts go to OUT.dropped.jsonl. Raises `SourceError`, `BuildError` and `OutputError`.
+    Raises:
+        UserError: The file cannot be read, no prompt is left, or a file cannot be written.
     """
     annotated = read_rankings(path)
     check_writable([out])

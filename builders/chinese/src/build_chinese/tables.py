@@ -16,10 +16,7 @@ NO_CALLS = pl.DataFrame(schema={"prompt": pl.String, "call": pl.String})
 def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.DataFrame] | None = None) -> pl.DataFrame:
     """Convert resolved rows to a table (`pluralbench_schemas.RANKED_RESPONSES`).
 
-    Args:
-        rows: Resolved rows.
-        annotated_by: Value of that column.
-        calls: Frames with `prompt` and `call`, for the columns of `CALLS`.
+    `calls` has frames with `prompt` and `call`, for the columns of `CALLS`.
     """
     copied = ("id", "input", "sys_prompt", "annotations", "votes", "order", "category")
     values = [
@@ -44,13 +41,10 @@ def frame_of(rows: Sequence[Row], annotated_by: str, calls: Mapping[str, pl.Data
 
 
 def pairs_of(rankings: pl.DataFrame) -> pl.DataFrame:
-    """Convert rankings to the pairs to train on (`pluralbench_schemas.RANKED_PAIRS`).
+    """Convert rankings (`RANKED_RESPONSES`) to the pairs to train on (`pluralbench_schemas.RANKED_PAIRS`).
 
     A pair is an annotation that prefers one response and that the ranks do not contradict; a repeated one is one pair.
     Pairs with an empty response or with equal ones are left out, since a reward model learns nothing from them.
-
-    Args:
-        rankings: Columns of `pluralbench_schemas.RANKED_RESPONSES`.
     """
     rows = []
     for row in rankings.iter_rows(named=True):
@@ -82,7 +76,6 @@ def pairs_of(rankings: pl.DataFrame) -> pl.DataFrame:
 
 
 def _side(vote: Mapping[str, str], better: str) -> str:
-    """Return what a vote on a pair prefers: "chosen", "rejected" or "tie"."""
     if vote["vote"] == "s":
         return "tie"
     return "chosen" if (vote["first"] == better) == (vote["vote"] == "1") else "rejected"

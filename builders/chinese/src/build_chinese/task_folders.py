@@ -62,11 +62,8 @@ def make_tasks(recipe: ChineseRecipe, out: Path, options: BuildOptions) -> Prepa
     task is a check.
 
     Raises:
-        SourceError: A file of the recipe is missing or malformed.
-        StudyError: The tasks cannot be made.
-        BuildError: No prompt passed the screening.
-        OutputError: `out` cannot be written.
-        UserError: An error of `pluralbench_calls`.
+        UserError: A file of the recipe is missing or malformed, no prompt passed the screening, or the folder cannot be
+            written.
     """
     with output_directory(out, recipe, recipe_file=RECIPE, fresh=options.fresh) as output:
         with recording(output.work, reusable_ledgers(out, options), retry_errors=options.retry_errors) as calls:
@@ -93,12 +90,7 @@ def make_tasks(recipe: ChineseRecipe, out: Path, options: BuildOptions) -> Prepa
 
 
 def prepare_tasks(recipe: ChineseRecipe, rows: Sequence[Row], unwritten: pl.DataFrame | None = None) -> PreparedTasks:
-    """Screen the responses and make the tasks.
-
-    Args:
-        recipe: Rules, annotators and options.
-        rows: Prompts with responses.
-        unwritten: Responses that were dropped before, columns of `screening.DROPS`.
+    """Screen the responses and make the tasks. `unwritten`: responses dropped before (`screening.DROPS`).
 
     Raises:
         BuildError: No prompt passed the screening.
@@ -142,7 +134,6 @@ def read_tasks_folder(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame, Path | 
 
 
 def _prompts_of(path: Path) -> pl.DataFrame:
-    """Read the prompts of a folder of tasks (columns of `PROMPTS`)."""
     rows = read_jsonl(path, StudyError)
     try:
         frame = pl.DataFrame(rows, schema=PROMPTS)

@@ -52,15 +52,6 @@ def votes(
     Which of the two comes first depends only on the seed and the ids, so more prompts or another order of responses do
     not change it.
 
-    Args:
-        rows: Rows with `id`, `input`, `category` and `responses`.
-        taxonomy: Criteria by category.
-        judge: The judge model.
-        backend: Sends the calls.
-        ledger: Records the calls.
-        limits: Limits of the connection.
-        seed: Seed of the order, and of the judge if it takes one.
-
     Returns:
         Columns of `VOTES`.
     """

@@ -14,19 +14,11 @@ DUPLICATES = "Pairs with identical or near-identical answers, and repeated answe
 
 
 def audit(config: str, rows: pl.DataFrame) -> dict[str, Any]:
-    """Compute the audit figures of a config, as in `pair_figures` with lengths in characters.
+    """Compute the audit figures of a config, JSON, as in `pair_figures` with lengths in characters.
 
     The text that answers may repeat is the prompt. Answers to the same prompt are not counted as near-duplicates.
     `identical` counts pairs whose answers are equal after normalization (`normalized`), `same_prompts` rows whose
-    normalized prompt is in an earlier row.
-
-    Args:
-        config: Name of the config.
-        rows: Pairs, columns `prompt`, `chosen` and `rejected`.
-
-    Returns:
-        The figures, serializable as JSON.
-    """
+    normalized prompt is in an earlier row."""
     chosen, rejected = rows["chosen"].to_list(), rows["rejected"].to_list()
     prompts = [normalized(text) for text in rows["prompt"]]
     return {
@@ -46,13 +38,7 @@ def _identical(one: str, other: str) -> bool:
 def audit_configs(
     by_language: Mapping[str, pl.DataFrame], translation: pl.DataFrame | None, each: ParallelMap = map
 ) -> list[dict[str, Any]]:
-    """Audit each config that has rows.
-
-    Args:
-        by_language: Pairs by language.
-        translation: Pairs of the config `translation`. None: no such config.
-        each: Map function that runs the audits: `map`, or that of worker processes.
-    """
+    """Audit each config that has rows. `each`: `map`, or that of worker processes."""
     frames = dict(by_language) | ({} if translation is None else {"translation": translation})
     columns = ("prompt", "chosen", "rejected")
     return list(each(_audit_item, ((config, rows.select(columns)) for config, rows in frames.items() if rows.height)))
@@ -63,7 +49,7 @@ def _audit_item(item: tuple[str, pl.DataFrame]) -> dict[str, Any]:
 
 
 def audit_tables(figures: Sequence[Mapping[str, Any]]) -> dict[str, pl.DataFrame]:
-    """Return the figures as two small tables for the card, by title."""
+    """Format the figures as two small tables for the card, by title."""
     if not figures:
         return {}
     duplicates = [

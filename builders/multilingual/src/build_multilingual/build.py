@@ -111,11 +111,7 @@ def build(
 def rebuild(release: Path, out: Path, sources: Sequence[str]) -> None:
     """Rebuild a release from its own recipe and recorded calls (`pluralbench-release rebuild`); no request is sent.
 
-    Args:
-        release: Release directory.
-        out: Directory of the rebuilt release.
-        sources: Current locations of the sources, in the recipe's order: the English pairs, then the rated
-            translations. Default: those of the recipe.
+    The order of the sources: the English pairs, then the rated translations.
 
     Raises:
         SourceError: The number of locations does not match the recipe.

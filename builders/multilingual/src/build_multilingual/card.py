@@ -15,13 +15,7 @@ MAPLE = "maple-train.jsonl"  # the paper's rated translations, as named in their
 
 
 def card(recipe: MultilingualRecipe, figures: dict[str, Any], *, numbered: bool) -> Card:
-    """Return the dataset card of a release.
-
-    Args:
-        recipe: Recipe of the build.
-        figures: Figures of the build.
-        numbered: Whether `id` is the number of the source's row.
-    """
+    """Return the dataset card of a release. `numbered`: whether `id` is the number of the source's row."""
     pairs, rated = bool(recipe.languages or recipe.english), bool(recipe.translation.rated)
     made = card_from(TEXTS, figures_tables(figures), recipe=recipe, figures=figures, numbered=numbered)
     changes = {

@@ -19,10 +19,7 @@ NO_ALPHABET = {"Japanese", "Hangul", "Hans", "Hant"}
 def find_problems(texts: Sequence[tuple[MaskedText, str]], language: Language, limits: ChecksTable) -> list[str]:
     """Return the first problem of each translation, "" if it passes all checks.
 
-    Args:
-        texts: English texts, and their translations without the masked spans.
-        language: Expected language.
-        limits: Limits of the checks.
+    `texts`: English texts, and their translations without the masked spans.
     """
     with_words = [number for number, (source, _) in enumerate(texts) if source.words(1)]
     problems = [""] * len(texts)

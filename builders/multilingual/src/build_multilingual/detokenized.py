@@ -18,12 +18,7 @@ MARK = re.compile(f" ?([{''.join(FULL_WIDTH)}{''.join(HALF_WIDTH)}]) ?")
 
 
 def detokenize(tokens: str, direction: str | None) -> str:
-    """Convert a tokenized translation to running text.
-
-    Args:
-        tokens: Tokens separated by spaces.
-        direction: Direction of the translation, such as `en-zh`.
-    """
+    """Convert tokens, separated by spaces, to running text of a direction such as `en-zh`."""
     target = (direction or "").partition("-")[2]
     tokens = tokens.translate(NORMALIZED)
     # A Chinese translation without a Chinese character was not translated.

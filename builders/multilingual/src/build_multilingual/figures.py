@@ -23,16 +23,9 @@ def language_figures(
     dropped: pl.DataFrame,
     english: pl.DataFrame | None,
 ) -> dict[str, Any]:
-    """Compute the figures of the language configs.
+    """Compute the figures of the language configs, JSON: rows, drops, failed texts (`SET_ASIDE`), lengths, subsets.
 
-    Args:
-        by_language: Remaining rows by language.
-        set_aside: Texts that failed a check twice, columns of `translate.SET_ASIDE`.
-        dropped: Dropped rows, columns of `filtering.DROPPED`.
-        english: Rows of the source. None: a build of rated translations only.
-
-    Returns:
-        The figures, serializable as JSON.
+    `english`: rows of the source, None in a build of rated translations only.
     """
     figures: dict[str, Any] = {
         "source_rows": 0 if english is None else english.height,
@@ -59,16 +52,9 @@ def language_figures(
 
 
 def translation_figures(pairs: pl.DataFrame | None, tables: Sequence[RatedTranslations]) -> dict[str, Any]:
-    """Compute the figures of the config `translation`.
+    """Compute the figures of the config `translation`, JSON; empty without pairs.
 
     `longer` is the share of pairs whose better translation is the longer one, which a scorer could exploit.
-
-    Args:
-        pairs: Pairs of the config. None: no such config.
-        tables: Rated translations that the pairs come from.
-
-    Returns:
-        The figures, serializable as JSON; empty if there are no pairs.
     """
     if pairs is None:
         return {}
@@ -84,7 +70,7 @@ def translation_figures(pairs: pl.DataFrame | None, tables: Sequence[RatedTransl
 
 
 def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
-    """Return the figures as small tables for the card and the terminal, by title."""
+    """Format the figures as small tables for the card and the terminal, by title."""
     tables: dict[str, pl.DataFrame] = {}
     if figures["rows"]:
         failed = Counter[str]()

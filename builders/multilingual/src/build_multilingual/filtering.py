@@ -24,16 +24,10 @@ DROPPED = pl.Schema({"id": pl.Int64, "language": pl.String, "by": pl.String, "re
 
 
 def read_decisions(paths: Sequence[str]) -> pl.DataFrame:
-    """Read human decisions.
+    """Read the distinct human decisions (`DECISIONS`) of files; an empty decision is none.
 
     Files have the columns `id` and `decision` ("drop", "keep" or empty), and optionally `language` (empty: all) and
     `reason`; other columns, such as those of review sheets, are ignored.
-
-    Args:
-        paths: Tables of decisions.
-
-    Returns:
-        The distinct decisions, columns of `DECISIONS`; rows with an empty decision are left out.
 
     Raises:
         SourceError: A file is missing, or a row has an unknown decision, language or id.
@@ -71,7 +65,6 @@ def _read_file(path: str) -> pl.DataFrame:
 
 
 def _problem(row: Mapping[str, str]) -> str | None:
-    """Say what is wrong with a decision."""
     if not row["id"]:
         return "a decision has no id."
     if row["decision"] not in {"drop", "keep"}:
@@ -92,22 +85,13 @@ def decisions_digest(decisions: pl.DataFrame) -> str:
 def rows_to_drop(
     set_aside: pl.DataFrame, decisions: pl.DataFrame, languages: Sequence[str], ids: set[int]
 ) -> pl.DataFrame:
-    """List the rows that people dropped or that failed a check.
+    """List the rows that people dropped or that failed a check (columns of `DROPPED`).
 
-    The decision "keep" overrides a check, unless the translation is empty or both answers are the same. A decision on
-    the English row applies to all languages.
-
-    Args:
-        set_aside: Texts that failed a check, columns of `translate.SET_ASIDE`.
-        decisions: Human decisions, columns of `DECISIONS`.
-        languages: Target languages of the build.
-        ids: Ids of the source.
-
-    Returns:
-        Columns of `DROPPED`.
+    The decision "keep" overrides a check (`translate.SET_ASIDE`), unless the translation is empty or both answers are
+    the same. A decision on the English row applies to all languages.
 
     Raises:
-        SourceError: Decisions have an unknown id or contradict each other.
+        SourceError: Decisions have an id that is not among `ids`, or contradict each other.
     """
     unknown = decisions.filter(~pl.col("id").is_in(sorted(ids)))
     if unknown.height:

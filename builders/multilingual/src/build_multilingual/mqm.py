@@ -25,10 +25,6 @@ def score_translations(frame: pl.DataFrame, where: str) -> pl.DataFrame:
 
     A segment is identified by its columns of `SEGMENTS`, or by its texts if there are none.
 
-    Args:
-        frame: Raw MQM ratings.
-        where: Name of the table, for messages.
-
     Raises:
         SourceError: A severity has no weight, or a segment has several texts.
     """

@@ -18,24 +18,16 @@ Strategy = Literal["whole", "cut"]
 
 @dataclass(frozen=True)
 class Piece:
-    """Part of a text.
-
-    Attributes:
-        text: The text.
-        translate: Whether to translate it; else it stays unchanged.
-    """
+    """Part of a text; what is not to `translate` stays unchanged."""
 
     text: str
     translate: bool
 
 
 def split_pieces(masked: MaskedText, strategy: Strategy, max_length: int) -> list[Piece]:
-    """Split a text into pieces, which join to the masked text (`whole`) or to the text itself (`cut`).
+    """Split a text into pieces of at most `max_length` code points.
 
-    Args:
-        masked: The text.
-        strategy: How to split.
-        max_length: Maximum code points of a piece.
+    They join to the masked text (`whole`) or to the text itself (`cut`).
     """
     if not has_letters(masked.prose):
         # With `whole` the caller restores the marks, as for texts that are translated.

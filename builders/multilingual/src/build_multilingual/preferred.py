@@ -27,18 +27,11 @@ OUTCOMES = {"win": "chosen", "loss": "rejected"}
 
 
 def read_preferred(paths: Sequence[str], recorded: Sequence[str] = (), judged: str | None = None) -> pl.DataFrame:
-    """Read reviewers' preferences from review sheets and their keys.
+    """Read reviewers' preferences (`PREFERRED`) from review sheets and their keys, and those of releases (`recorded`).
 
-    The reviewers of a language are numbered in the order of the files.
-
-    Args:
-        paths: Review sheets. Files that are not CSV, and sheets with an empty column `better`, are ignored.
-        recorded: Tables of preferences in releases.
-        judged: A judge's preferences: `items.parquet` of its run, or a table with `id`, `config` (or `language`) and
-            `outcome` ("win" for the chosen answer). Default: no judge.
-
-    Returns:
-        Columns of `PREFERRED`.
+    The reviewers of a language are numbered in the order of the files. Files that are not CSV, and sheets with an empty
+    column `better`, are ignored. `judged`: `items.parquet` of a judge's run, or a table with `id`, `config` (or
+    `language`) and `outcome` ("win" for the chosen answer).
 
     Raises:
         SourceError: A sheet, its key or a table is missing or damaged.
@@ -60,29 +53,20 @@ def read_preferred(paths: Sequence[str], recorded: Sequence[str] = (), judged: s
 
 
 def check_ids(preferred: pl.DataFrame, ids: set[int]) -> None:
-    """Check that all preferences are on ids of the source.
-
-    Raises:
-        SourceError: An id is not among `ids`.
-    """
+    """Raise `SourceError` if a preference is on an id that the source does not have."""
     unknown = preferred.filter(~pl.col("id").is_in(sorted(ids)))
     if unknown.height:
         raise SourceError(f"A review sheet has the id {unknown['id'][0]}, which the source does not have.")
 
 
 def review_figures(preferred: pl.DataFrame) -> list[dict[str, Any]]:
-    """Compute the figures of reviewers' preferences, by language and over all.
-
-    Shares have their 95 % interval over rows.
-
-    Args:
-        preferred: Preferences, columns of `PREFERRED`.
+    """Compute the figures of reviewers' preferences, by language and over all. Shares have 95 % intervals over rows.
 
     Returns:
-        For each language, serializable as JSON: `reviewed`, the number of preferences, on `rows` by `reviewers`;
-        `same`, those for neither answer; `gold`, the share of the others that match the source's better answer;
-        `judge`, the share that match the judge, with Cohen's `kappa`; `judge_gold`, how often the judge prefers the
-        better answer on these rows; `reviewers_agree`, the share of equal pairs of reviewers' answers to a row.
+        For each language, JSON values: `reviewed`, the number of preferences, on `rows` by `reviewers`; `same`, those
+        for neither answer; `gold`, the share of the others that match the source's better answer; `judge`, the share
+        that match the judge, with Cohen's `kappa`; `judge_gold`, how often the judge prefers the better answer on these
+        rows; `reviewers_agree`, the share of equal pairs of reviewers' answers to a row.
     """
     languages = preferred["language"].unique(maintain_order=True).to_list()
     parts = [(language, preferred.filter(language=language)) for language in languages]
@@ -90,7 +74,7 @@ def review_figures(preferred: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def review_table(figures: Sequence[dict[str, Any]]) -> pl.DataFrame:
-    """Return the figures as a small table of texts."""
+    """Format the figures as a small table."""
     names = ("gold", "judge", "judge_gold", "reviewers_agree")
     return text_table(
         ["language", "rows", "neither", "as in English", "as the judge", "judge: as in English", "reviewers agree"],

@@ -140,7 +140,6 @@ def _rows_digest(frame: pl.DataFrame) -> str:
 
 
 def _drop_reason(row: Row) -> str | None:
-    """Return why a row cannot be used."""
     missing = {"direction": "no direction", "source": "no source", "translation": "empty translation"}
     reason = next((reason for name, reason in missing.items() if not row[name]), None)
     return reason or ("no score" if row["raw_score"] is None else None)

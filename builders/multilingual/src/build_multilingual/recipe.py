@@ -158,12 +158,7 @@ class ChecksTable(FrozenModel):
 
 
 class FilterTable(FrozenModel):
-    """Filter for rows without a good translation in some language.
-
-    Attributes:
-        drop: Drop the row from all languages ("everywhere", as in the paper), or from that one.
-        decisions_digest: Digest of the human decisions, filled in by the builder.
-    """
+    """Filter for rows without a good translation in some language. The builder fills in `decisions_digest`."""
 
     extendable: ClassVar[frozenset[str]] = frozenset({"decisions_digest"})
 
@@ -174,11 +169,7 @@ class FilterTable(FrozenModel):
 
 
 class ReviewTable(FrozenModel):
-    """Human decisions and preferences.
-
-    Attributes:
-        preferred: Tables of recorded preferences, in addition to the column `better` of the review sheets.
-    """
+    """Human decisions and preferences. `preferred`: tables of recorded ones, besides the review sheets."""
 
     decisions: list[Location] = Field(
         default_factory=list, description="CSV with id, language, decision (drop or keep), reason; repeatable."
@@ -192,13 +183,7 @@ class ReviewTable(FrozenModel):
 
 
 class Scale(FrozenModel):
-    """Scale of a score.
-
-    Attributes:
-        better: Which end is better.
-        easy: Minimum difference of an easy pair.
-        hard: Minimum difference of a hard pair.
-    """
+    """Scale of a score: its better end, and the minimum differences of an easy and of a hard pair."""
 
     better: Literal["higher", "lower"]
     easy: float = Field(gt=0, allow_inf_nan=False)
@@ -269,11 +254,7 @@ class TranslationTable(FrozenModel):
 
 
 class MultilingualRecipe(ReleaseRecipe):
-    """Recipe of a build of M-RewardBench. Defaults are those of the paper where it states a value.
-
-    Attributes:
-        audit: Limits for the pairs of every config, with lengths in characters.
-    """
+    """Recipe of a build of M-RewardBench. Defaults are those of the paper where it states a value."""
 
     runtime_only: ClassVar[frozenset[str]] = ReleaseRecipe.runtime_only | {"connection", "review", "audit"}
     extendable: ClassVar[frozenset[str]] = frozenset({"languages"})

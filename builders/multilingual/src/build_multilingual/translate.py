@@ -51,15 +51,7 @@ Texts = dict[tuple[int, str], Text]
 
 @dataclass(frozen=True)
 class TranslationContext:
-    """Translator, ledger and limits of a build.
-
-    Attributes:
-        identity: Translator by which answers are recorded.
-        backend: Backend that answers: the translator, or a replay.
-        ledger: Ledger of the calls.
-        limits: Limits of the calls.
-        checks: Limits of the checks.
-    """
+    """Translator by which answers are recorded, the backend that answers (it, or a replay), ledger and limits."""
 
     identity: Translator
     backend: Backend
@@ -83,14 +75,7 @@ def translate(
 ) -> Iterator[tuple[pl.DataFrame, pl.DataFrame]]:
     """Translate all rows into each language.
 
-    Args:
-        pairs: English pairs, columns of `source.PAIRS`.
-        languages: Target languages.
-        masked: The English texts with masked spans, by text (`mask_all`).
-        context: Translator, ledger and limits.
-        prompt_only: Subsets (shell patterns) of which only the prompt is translated.
-        each: Map function that checks translations: `map`, or that of worker processes. While these check one language,
-            the next one is translated.
+    While `each` (`map`, or that of worker processes) checks one language, the next one is translated.
 
     Yields:
         For each language all rows (columns of `MULTILINGUAL_PAIRS`), including failed translations, and the texts that

@@ -32,23 +32,17 @@ Row = dict[str, Any]
 
 
 def candidates(rated: pl.DataFrame, scale: Scale, level: str) -> pl.DataFrame:
-    """Choose the pair of each source at a level.
+    """Choose the pair of each source at a level, in the order of `rated` (columns of `rated.RATED`).
 
     - easy: the best and the worst translation, if they are at least `scale.easy` apart.
     - hard: two translations without the best and the worst (the middle three of five): the closest pair that is at
-      least `scale.hard` apart, and the better one of equally close pairs. A source with two translations has these two,
-      if they are at least `scale.hard` and less than `scale.easy` apart; a source with three has none.
+    least `scale.hard` apart, and the better one of equally close pairs. A source with two translations has these two,
+    if they are at least `scale.hard` and less than `scale.easy` apart; a source with three has none.
 
     Translations with equal scores are ordered by their digests.
 
-    Args:
-        rated: Columns of `build_multilingual.rated.RATED`; each text of a source occurs once.
-        scale: Scale of the scores.
-        level: `easy` or `hard`.
-
     Returns:
-        Columns of `CANDIDATES` with the scores of the file (`raw_score`), in the order of `rated`; sources without a
-        pair are left out.
+        Columns of `CANDIDATES` with the scores of the file (`raw_score`); sources without a pair are left out.
     """
     choose_pair = {"easy": _easy, "hard": _hard}[level]
     groups = rated.rows_by_key(["direction", "source"], named=True, include_key=True)
@@ -61,18 +55,10 @@ def candidates(rated: pl.DataFrame, scale: Scale, level: str) -> pl.DataFrame:
 
 
 def draw(rated: Sequence[RatedTranslations], *, per_level: int, seed: int) -> pl.DataFrame:
-    """Draw pairs for each direction and level.
+    """Draw pairs for each direction and level (columns of `PAIRS`), with ids from 0 in the order of the subsets.
 
     Sources are drawn without replacement, by the smallest digests of seed and source; templates with replacement, from
     a random stream per source. An additional source changes only the draw that it replaces.
-
-    Args:
-        rated: Tables of rated translations.
-        per_level: Number of pairs per direction and level.
-        seed: Seed of the draws.
-
-    Returns:
-        Columns of `PAIRS`, with ids from 0 in the order of the subsets.
 
     Raises:
         SourceError: There are too few pairs, a direction has an unknown language, or tables of one direction have

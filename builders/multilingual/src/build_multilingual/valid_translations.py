@@ -23,13 +23,8 @@ NO_ANSWER = {
 class TranslatedTexts:
     """Answers of the translator for texts in one language, with all that the checks need.
 
-    Attributes:
-        language: Target language.
-        checks: Limits of the checks.
-        strategy: Strategy by which the texts were split.
-        texts: For each text the masked English, its pieces, and the outcome and text of the answer to each translated
-            piece.
-    """
+    `texts` has for each text the masked English, its pieces, and the outcome and text of the answer to each translated
+    piece."""
 
     language: Language
     checks: ChecksTable
@@ -38,11 +33,7 @@ class TranslatedTexts:
 
 
 def check_translations(translated: TranslatedTexts) -> list[tuple[str, str]]:
-    """Join and check the translation of each text.
-
-    Returns:
-        For each text the translation and its problem ("" if it passed the checks).
-    """
+    """Join and check each text; return its translation and problem ("" if it passed the checks)."""
     results = [_restore(*text, translated.strategy) for text in translated.texts]
     whole = [number for number, (_, prose, problem) in enumerate(results) if not problem]
     pairs = [(translated.texts[number][0], results[number][1]) for number in whole]

@@ -46,8 +46,8 @@ class Annotations:
     Attributes:
         marks: Columns of `MARKS`. `first` was shown before `second`; `mark` is "1" (the first is better), "2" or "s".
         remarks: Columns of `REMARKS`.
-        problems: Columns of `pluralbench_studies.PROBLEMS`, with `task` in place of `item`: the problems that
-            `pluralbench_studies.read_answers` reports, and contradictions between marks, order and scores.
+        problems: Columns of `pluralbench_studies.PROBLEMS`, with `task` in place of `item`; also contradictions between
+            marks, order and scores.
     """
 
     marks: pl.DataFrame
@@ -58,15 +58,10 @@ class Annotations:
 def read_annotations(
     paths: Sequence[Path], tasks: pl.DataFrame, *, accounts: Mapping[str, str] | None = None, assigned: bool = False
 ) -> Annotations:
-    """Read annotations of tasks from one or more files (`pluralbench_studies.read_answers`).
+    """Read annotations of tasks (columns of `tasks.TASKS`) from files (`pluralbench_studies.read_answers`).
 
-    The result of a discussion comes from the annotator `consensus`.
-
-    Args:
-        paths: Sheets (`.csv`), Label Studio exports (`.json`), or JSONL with the columns of a sheet.
-        tasks: Columns of `tasks.TASKS`.
-        accounts: Annotator by account, for files that name accounts.
-        assigned: Attribute annotations to the annotator that a task was assigned to.
+    The result of a discussion comes from the annotator `consensus`. `assigned`: attribute each annotation to the
+    annotator of its task.
 
     Raises:
         StudyError: A file or an answer cannot be read, an annotator or a task is not one of `tasks`, an answer is on a
@@ -125,10 +120,6 @@ def judgments_of(
 def read_checks(path: Path, tasks: pl.DataFrame) -> pl.DataFrame:
     """Read the known answers of check items, as marks of the annotator `consensus` (columns of `MARKS`).
 
-    Args:
-        path: JSONL with `task` and the answers' columns of a sheet.
-        tasks: Columns of `tasks.TASKS`.
-
     Raises:
         StudyError: An answer cannot be read, or a task does not exist or is repeated.
     """
@@ -144,7 +135,6 @@ def check_tasks(path: Path) -> list[str]:
 
 
 def _unshown(answers: Mapping[str, str], count: int) -> str | None:
-    """Say which answer is on a response that a task of `count` responses does not show."""
     shown = [pair_field(a, b) for a, b in combinations(range(count), 2)] + [
         score_field(place) for place in range(count)
     ]
@@ -195,21 +185,15 @@ def mark_agreement(
 
     A unit is a pair of responses that several annotators marked, in any task; if an annotator marked a pair in two
     tasks, the first mark counts. The scale is worse, same, better. Prompts are the clusters. Marks that come from a
-    discussion do not count. Neither of two responses is the first by itself, so alpha takes each pair both ways: a mark
-    is better from one side and worse from the other.
-
-    Args:
-        marks: Columns of `annotations.MARKS`.
-        checks: Known answers of check items, columns of `annotations.MARKS`.
-        thirds: Result of `rounds.third_annotators`. Their marks exist only where others differ, so they do not enter
-            the agreement.
+    discussion or from third annotators (`thirds`), who only mark what others differ on, do not count. Neither of two
+    responses is the first by itself, so alpha takes each pair both ways.
 
     Returns:
-        Plain JSON values. `pairs` and `alpha` are those of `pluralbench_studies.agreement`, and `opposite` in `pairs`
-        is the share of pairs of marks that prefer opposite responses. `annotators` has for each name the tasks, the
-        marks, and as shares with Wilson's 95 % intervals: `agreeing`, the pairs of marks with other annotators that are
-        the same; `first_preferred`, how often the response shown first wins if one wins; `checks_right`, the marks on
-        check items that are right.
+        JSON values. `pairs` and `alpha` are those of `pluralbench_studies.agreement`, and `opposite` in `pairs` is the
+        share of pairs of marks that prefer opposite responses. `annotators` has for each name the tasks, the marks, and
+        as shares with Wilson's 95 % intervals: `agreeing`, the pairs of marks with other annotators that are the same;
+        `first_preferred`, how often the response shown first wins if one wins; `checks_right`, the marks on check items
+        that are right.
     """
     marks = marks.filter(pl.col("annotator") != CONSENSUS)
     values = _values(marks if thirds is None else marks.join(thirds, on=thirds.columns, how="anti"))

@@ -38,10 +38,7 @@ def score_field(place: int) -> str:
 
 
 def parse_order(text: str) -> list[list[str]]:
-    """Parse an order such as A>C=B, which may be full-width.
-
-    Returns:
-        Names in capital letters by level, best first; equal names share a level. Empty for a blank text.
+    """Parse an order such as A>C=B, which may be full-width, into names by level, best first; blank has none.
 
     Raises:
         ValueError: The text is not an order, or has a name twice.
@@ -75,10 +72,7 @@ def _parse_score(text: str) -> str:
 
 
 def form_of(count: int, *more: Question) -> Form:
-    """Make the form for a task of `count` responses: a mark on each pair (g, b or s), scores and a remark.
-
-    `more` questions stand before the scores.
-    """
+    """Make the form for a task: a mark on each pair (g, b or s), `more` questions, scores and a remark."""
     fields = {"prompt": "题目"} | {letter: f"回答 {letter}" for letter in LETTERS[:count]}
     marks = []
     for first, second in combinations(range(count), 2):
@@ -97,10 +91,6 @@ SHEET = form_of(MOST, Question("order", parse=_normalize_order))
 
 def with_texts(tasks: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
     """Join tasks with the texts that annotators see.
-
-    Args:
-        tasks: Columns of `tasks.TASKS`.
-        prompts: `id`, `input` and `responses` (structs of `id` and `content`).
 
     Returns:
         `task`, `annotator`, `prompt`, `A`, `B` and `C`; `C` is null in a task of two responses.
@@ -121,10 +111,8 @@ def with_texts(tasks: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
 def write_forms(folder: Path, tasks: pl.DataFrame, prompts: pl.DataFrame) -> None:
     """Write `sheets` and `label_studio` (`pluralbench_studies`), with `guide.md`, to a folder.
 
-    In a sheet, annotators fill in a mark (g, b or s) on each pair such as `A_B`, an `order` such as A>C=B, or scores,
-    and may leave a `remark`. Tasks of two responses need another labeling configuration and go to the subfolder `pairs`
-    of `label_studio`, in files of the same names. Raises `StudyError` if a file exists.
-    """
+    Tasks of two responses need another labeling configuration and go to `label_studio/pairs`, in files of the same
+    names. Raises `StudyError` if a file exists."""
     items = with_texts(tasks, prompts)
     write_sheets(folder / SHEETS, items, SHEET)
     copyfile(GUIDE, folder / SHEETS / GUIDE.name)

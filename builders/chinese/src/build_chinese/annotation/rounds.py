@@ -33,9 +33,8 @@ class Rounds:
     Attributes:
         pair_agreement: Agreement of each two annotators, JSON.
         reviewed: Agreement of each reviewer so far with the marks that counted, JSON.
-        sheets: Tasks of the next round, with columns of `forms.with_texts`: those that the same annotators mark
-            `again`, those for a `third` annotator, those to `discuss` if there are none of these, and those for the
-            next `review`, if none is open.
+        sheets: Tasks of the next round (`forms.with_texts`) by name: `again` for the same annotators, for a `third`
+            one, to `discuss` if there are none of these, and for the next `review` if nothing is open.
     """
 
     pair_agreement: list[dict[str, Any]]
@@ -88,11 +87,7 @@ def next_round(
 def check_first_round(problems: pl.DataFrame) -> None:
     """Raise `StudyError` if the files of the first round have a sheet of a later one.
 
-    Its tasks are submitted once more although everybody submitted theirs. Marks of later rounds would enter the
-    agreement of the first.
-
-    Args:
-        problems: `Annotations.problems` of the first round.
+    Its tasks are submitted once more although everybody submitted theirs, and would enter the first round's agreement.
     """
     missing = problems.filter(kind=MISSING)["task"]
     more = problems.filter(pl.col("kind").is_in([TWICE, NOT_ASSIGNED]) & ~pl.col("task").is_in(missing.implode()))
@@ -104,12 +99,7 @@ def check_first_round(problems: pl.DataFrame) -> None:
 
 
 def replace_marks(first: Annotations, again: Annotations) -> Annotations:
-    """Replace the annotations of tasks that an annotator marked again.
-
-    Args:
-        first: Annotations of the first round.
-        again: Annotations of later rounds. Tasks that are missing from them are not reported as problems.
-    """
+    """Replace the annotations of tasks that an annotator marked again; other tasks are no problem of `again`."""
     keys = ["task", "annotator"]
     marked_again = again.marks.select(keys).unique()
     parts = {
@@ -123,23 +113,16 @@ def replace_marks(first: Annotations, again: Annotations) -> Annotations:
 
 
 def third_annotators(again: pl.DataFrame, tasks: pl.DataFrame) -> pl.DataFrame:
-    """Return the tasks that third annotators marked (columns of `ASSIGNMENTS`).
-
-    Two others differed on these tasks, so the marks do not enter the agreement. `again`: the marks of later rounds.
-    """
+    """Return the tasks that third annotators marked (`ASSIGNMENTS`): on these, two others differed."""
     return again.select(ASSIGNMENTS.names()).unique().join(tasks, on=ASSIGNMENTS.names(), how="anti")
 
 
 def pair_agreement(marks: pl.DataFrame, least: float) -> list[dict[str, Any]]:
     """Compute the agreement of each two annotators who marked the same tasks.
 
-    Args:
-        marks: Columns of `annotations.MARKS`.
-        least: Share of equal marks that is enough.
-
     Returns:
-        For each two `annotators`: `agreeing`, the share of pairs of responses that both marked alike, with Wilson's
-        95 % interval; `enough`, whether it reaches `least`; `tasks`, those on which they differ.
+        For each two `annotators`: `agreeing`, the share of pairs of responses that both marked alike, with Wilson's 95
+        % interval; `enough`, whether it reaches `least`; `tasks`, those on which they differ.
     """
     individual = marks.filter(pl.col("annotator") != CONSENSUS)
     both = individual.join(individual, on=ON, suffix="_other").filter(pl.col("annotator") < pl.col("annotator_other"))
@@ -165,13 +148,6 @@ def next_annotators(
     """Select who marks the tasks next on which two annotators with too little agreement differ.
 
     A task goes back to both once. Then a third annotator is drawn for it, if there is one who has not marked it.
-
-    Args:
-        pairs: Result of `pair_agreement`.
-        again: The marks of later rounds.
-        marks: All marks.
-        annotators: Names of all annotators.
-        settled: Tasks on which nothing is open.
 
     Returns:
         Tasks and annotators: those who mark again, and third ones.

@@ -48,13 +48,13 @@ class Task(BaseModel):
 def build_tasks(
     prompts: pl.DataFrame, annotators: Sequence[str], options: Tasks, *, seed: int, checks: Collection[str] = ()
 ) -> pl.DataFrame:
-    """Make the tasks of all prompts and assign them to annotators (`pluralbench_studies.assign`).
+    """Make the tasks of all prompts and assign them to annotators; a prompt is a group of `assign`.
 
-    The tasks of a prompt are one group of the assignment.
+    Which responses share a task, and the order in which a task shows them, are drawn; the order of the responses
+    changes nothing.
 
     Args:
-        prompts: `id`, `config` and `responses` (structs with an `id`). Which responses share a task, and the order in
-            which a task shows them, are drawn; the order of the responses changes nothing.
+        prompts: `id`, `config` and `responses` (structs with an `id`).
         annotators: Names of the annotators.
         options: Overlap, share of check items and the like.
         seed: Seed of the random order and of the assignment.
@@ -100,13 +100,9 @@ def build_tasks(
 
 
 def blocks_of(count: int) -> list[tuple[int, ...]]:
-    """Choose blocks of two or three of `count` responses so that every pair is shown together.
+    """Choose blocks of two or three of `count` responses, as sorted places, so that every pair is shown together.
 
-    Five responses use the ring. Other counts use triples, each of which greedily adds the most new pairs (the first
-    such triple).
-
-    Returns:
-        Sorted blocks of zero-based places.
+    Five responses use the ring. Other counts use triples, each of which greedily adds the most new pairs.
     """
     if count == len(RING):
         return RING
@@ -140,15 +136,7 @@ def _tasks(prompt: str, responses: Sequence[str], seed: int) -> dict[str, list[s
 
 
 def read_tasks(path: Path, prompts: pl.DataFrame) -> pl.DataFrame:
-    """Read assigned tasks.
-
-    Args:
-        path: JSONL with `task`, `prompt`, `annotator` and `responses`, the ids of the prompt's responses in the order
-            shown. `kind` is optional ("first"). Other keys, such as annotations, are ignored.
-        prompts: `id`, `config` and `responses`.
-
-    Returns:
-        Columns of `TASKS`.
+    """Read assigned tasks (`TASKS`) from JSONL rows of `Task`; other keys, such as annotations, are ignored.
 
     Raises:
         StudyError: A row is invalid, names an unknown prompt or response, or repeats a task of the same annotator.

@@ -10,14 +10,8 @@ def pack(
 ) -> list[list[Request]]:
     """Pack requests into messages, longest first, each into the first message with room.
 
-    If texts are short relative to a message, the number of messages is nearly always the minimum.
-
-    Args:
-        requests: Requests with one text each.
-        group: Function to a key; only requests with the same key share a message.
-        strings: Maximum number of texts in a message.
-        code_points: Maximum code points of a message.
-    """
+    Only requests of the same `group` share a message, of at most `strings` texts and `code_points` characters. If texts
+    are short relative to a message, the number of messages is nearly always the minimum."""
     groups: dict[Hashable, list[Request]] = {}
     for request in requests:
         groups.setdefault(group(request), []).append(request)
@@ -56,11 +50,7 @@ def text_length(request: Request) -> int:
 def translation_answer(request: Request, translated: str, *, model: str | None = None, complete: bool = True) -> Answer:
     """Return the answer to a request, which counts the characters that were sent.
 
-    Args:
-        request: The request.
-        translated: The translation.
-        model: Model as the translator names it. Default: that of the request.
-        complete: Whether the translation reached its end.
+    `model` is the name that the translator gives. A translation is `complete` if it reached its end.
     """
     outcome: Outcome = "length" if not complete else "answer" if translated.strip() else "empty"
     return Answer.to(request, outcome, translated, model=model, tokens=(text_length(request), 0))

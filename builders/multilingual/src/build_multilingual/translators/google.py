@@ -95,8 +95,8 @@ class GoogleTranslator(Translator):
         """Send one message; if the server refuses it, send its halves until only the refused text is left out.
 
         Raises:
-            CallsError: The server keeps failing, or answers with a different number of texts; or the server does not
-                accept the credentials; or the server refuses the request itself, such as the model or the language.
+            CallsError: The server keeps failing, answers with a different number of texts, or refuses the credentials
+                or the request itself.
         """
         from google.api_core import exceptions
         from google.auth.exceptions import GoogleAuthError
