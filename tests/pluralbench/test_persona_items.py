@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from persona_tables import Row, item, persona, release, rows
-from pluralbench.data.persona_items import PersonaItemSet, load_personas, sample_items
+from pluralbench.config import PersonaJudgeConfig
+from pluralbench.data.persona_items import PersonaItems, load_personas, sample_items
 from pluralbench.errors import DataError
 from pluralbench_schemas import VARIABLE
 from written_tables import write
@@ -20,9 +21,15 @@ def data(tmp_path: Path) -> Path:
     return release(tmp_path / "data", prism=rows("prism", 8, ties=4), opinion_qa=rows("opinion_qa", 6))
 
 
-def refused(location: Path, **options: Any) -> str:
+def drawn(
+    personas: PersonaItems, setting: Any, variables: Any = "all", limit: int | None = None, **how: Any
+) -> PersonaItems:
+    return sample_items(personas, PersonaJudgeConfig(setting=setting, variables=variables, limit=limit), **how)
+
+
+def refused(location: Path, setting: str = "standard", variables: str = "all", **options: Any) -> str:
     with pytest.raises(DataError) as caught:
-        sample_items(load_personas(str(location)), **({"setting": "standard", "variables": "all"} | options))
+        drawn(load_personas(str(location)), setting, variables, **options)
     message = str(caught.value)
     assert "\n" not in message
     assert message.endswith(".")
@@ -32,22 +39,23 @@ def refused(location: Path, **options: Any) -> str:
 def test_items_keep_their_number_in_the_table_whatever_is_left_out(data: Path) -> None:
     personas = load_personas(str(data))
     assert personas.frame.group_by("task").len().sort("task").rows() == [("opinion_qa", 6), ("prism", 12)]
-    drawn = sample_items(personas, setting="tie", variables="all", samples=3, seed=5)
+    items = drawn(personas, "tie", limit=3, seed=5).frame
     whole = {row["id"]: row["row"] for row in personas.frame.iter_rows(named=True)}
-    assert [whole[name] for name in drawn.frame["id"]] == drawn.frame["row"].to_list()
+    assert [whole[name] for name in items["id"]] == items["row"].to_list()
 
 
 def test_binary_settings_leave_ties_out_and_count_them(data: Path) -> None:
     personas = load_personas(str(data))
-    for drawn in (sample_items(personas, setting=setting, variables="all") for setting in ("standard", "certainty")):
-        assert (drawn.ties, drawn.skipped, drawn.frame.height) == ({"prism": 4}, {}, 14)
-        assert "tie" not in set(drawn.frame["truth"])
+    for setting in ("standard", "certainty"):
+        found = drawn(personas, setting)
+        assert (found.ties, found.skipped, found.frame.height) == ({"prism": 4}, {}, 14)
+        assert "tie" not in set(found.frame["truth"])
 
 
 def test_the_tie_setting_has_all_items_of_tasks_that_have_ties(data: Path) -> None:
-    drawn = sample_items(load_personas(str(data)), setting="tie", variables="all")
-    assert (drawn.ties, drawn.skipped) == ({}, {"opinion_qa": "no ties"})
-    assert drawn.frame["truth"].value_counts().sort("truth").rows() == [("A", 4), ("B", 4), ("tie", 4)]
+    found = drawn(load_personas(str(data)), "tie")
+    assert (found.ties, found.skipped) == ({}, {"opinion_qa": "no ties"})
+    assert found.frame["truth"].value_counts().sort("truth").rows() == [("A", 4), ("B", 4), ("tie", 4)]
 
 
 def test_a_task_that_is_named_and_has_no_ties_is_an_error(data: Path) -> None:
@@ -64,9 +72,7 @@ def test_samples_are_exact_and_drawn_by_the_seed(data: Path, setting: Any) -> No
     personas = load_personas(str(data))
 
     def ids(samples: int, seed: int = 0) -> list[str]:
-        return (
-            sample_items(personas, setting=setting, variables="all", samples=samples, seed=seed).frame["id"].to_list()
-        )
+        return drawn(personas, setting, limit=samples, seed=seed).frame["id"].to_list()
 
     tasks = 2 if setting == "standard" else 1
     assert len(ids(5)) == 5 * tasks
@@ -80,8 +86,8 @@ def test_samples_are_exact_and_drawn_by_the_seed(data: Path, setting: Any) -> No
 @given(st.permutations(range(8)), st.integers(1, 8), st.integers(0, 3))
 def test_the_order_of_the_table_does_not_decide_who_is_drawn(order: list[int], samples: int, seed: int) -> None:
     def ids(frame: pl.DataFrame) -> set[str]:
-        personas = PersonaItemSet(frame, "x", None, None, "", [])
-        return set(sample_items(personas, setting="standard", variables="none", samples=samples, seed=seed).frame["id"])
+        personas = PersonaItems(frame, "x", None, None, "", [])
+        return set(drawn(personas, "standard", "none", samples, seed=seed).frame["id"])
 
     table = [item("prism", number) | {"config": "p", "row": number, "digest": ""} for number in range(8)]
     schema: dict[str, Any] = {"persona": pl.List(VARIABLE), "gap": pl.Float64}
@@ -163,10 +169,10 @@ def test_two_tables_of_one_task_are_refused(tmp_path: Path) -> None:
 def test_a_set_of_variables_is_asked_of_tasks_that_have_it(tmp_path: Path) -> None:
     bare = [item("opinion_qa", number, persona=persona(religion="x")) for number in range(2)]
     data = release(tmp_path / "data", prism=rows("prism", 2), opinion_qa=bare)
-    drawn = sample_items(load_personas(str(data)), setting="standard", variables="key")
-    assert (drawn.skipped, set(drawn.frame["task"])) == ({"opinion_qa": "no variable of the set key"}, {"prism"})
+    found = drawn(load_personas(str(data)), "standard", "key")
+    assert (found.skipped, set(found.frame["task"])) == ({"opinion_qa": "no variable of the set key"}, {"prism"})
     for location in (data, data / "opinion_qa.jsonl"):
-        configs = ["prism", "opinion_qa"] if location == data else None
+        configs = ["prism", "opinion_qa"] if location == data else []
         assert "the task opinion_qa has no variable of the set key" in refused(
             location, variables="key", configs=configs
         )

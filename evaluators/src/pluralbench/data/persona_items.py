@@ -1,14 +1,14 @@
 """Items of the persona judge: read, check and sample them."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import polars as pl
 from pluralbench_runs import digest, rng_for
 from pluralbench_schemas import PERSONA_ITEMS, TableError, validate
 
-from pluralbench.config.judges import Setting
+from pluralbench.config import PersonaJudgeConfig
 from pluralbench.data.samples import read_data
 from pluralbench.errors import DataError
 
@@ -20,8 +20,8 @@ PERSONA_JUDGE: Literal["persona-judge"] = "persona-judge"
 
 
 @dataclass(frozen=True)
-class PersonaItemSet:
-    """All items of the data.
+class PersonaItems:
+    """Items of the persona judge.
 
     Attributes:
         frame: One row per item: `config`, `row` (its number in its table, from 0), `digest` of its content, and the
@@ -29,8 +29,11 @@ class PersonaItemSet:
         location: Directory, file, or dataset on the Hub.
         revision: Commit of the dataset on the Hub.
         license: License of the data.
-        digest: SHA-256 of all items.
+        digest: SHA-256 of all items of the data.
         ignored: Columns that are not read.
+        rows: Number of items in the data by config.
+        ties: Number of tied items that the setting leaves out, by task.
+        skipped: Tasks that the setting leaves out, with the reason, such as "no ties".
     """
 
     frame: pl.DataFrame
@@ -39,32 +42,18 @@ class PersonaItemSet:
     license: str | None
     digest: str
     ignored: list[str]
+    rows: dict[str, int] = field(default_factory=dict)
+    ties: dict[str, int] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
 
     @property
     def source(self) -> dict[str, Any]:
         """Fields of `DataRecord` that describe the items."""
-        return {name: getattr(self, name) for name in ("location", "revision", "digest", "license")} | {
-            "rows": dict(self.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
-            "ignored_columns": tuple(self.ignored),
-        }
+        own = {name: getattr(self, name) for name in ("location", "revision", "digest", "license", "rows")}
+        return own | {"ignored_columns": tuple(self.ignored)}
 
 
-@dataclass(frozen=True)
-class SampledItems:
-    """The items of a run.
-
-    Attributes:
-        frame: The items.
-        ties: Number of tied items that the setting leaves out, by task.
-        skipped: Tasks that the setting leaves out, with the reason, such as "no ties".
-    """
-
-    frame: pl.DataFrame
-    ties: dict[str, int]
-    skipped: dict[str, str]
-
-
-def load_personas(data: str | None, *, configs: Sequence[str] | None = None, split: str = "test") -> PersonaItemSet:
+def load_personas(data: str | None, *, configs: Sequence[str] | None = None, split: str = "test") -> PersonaItems:
     """Read items with the columns of `PERSONA_ITEMS`; each config is a task.
 
     Args:
@@ -94,9 +83,9 @@ def load_personas(data: str | None, *, configs: Sequence[str] | None = None, spl
         frames.append(
             frame.select(pl.lit(config).alias("config"), *REQUIRED_COLUMNS, item_digests).with_row_index("row")
         )
-    return PersonaItemSet(
-        pl.concat(frames), tables.location, tables.revision, tables.license, digest(digests), sorted(ignored)
-    )
+    rows = {config: len(own) for config, own in sorted(digests.items())}
+    place = tables.location, tables.revision, tables.license
+    return PersonaItems(pl.concat(frames), *place, digest(digests), sorted(ignored), rows)
 
 
 def _digest(row: Mapping[str, Any]) -> str:
@@ -140,14 +129,8 @@ def _are_personas(kind: pl.DataType) -> bool:
 
 
 def sample_items(
-    personas: PersonaItemSet,
-    *,
-    setting: Setting,
-    variables: str,
-    samples: int | None = None,
-    configs: Sequence[str] | None = None,
-    seed: int = 0,
-) -> SampledItems:
+    personas: PersonaItems, judging: PersonaJudgeConfig, *, configs: Sequence[str] = (), seed: int = 0
+) -> PersonaItems:
     """Sample the items of a setting.
 
     Ties are only judged in the setting "tie", which leaves out tasks without ties. A variable set leaves out tasks
@@ -155,19 +138,18 @@ def sample_items(
 
     Args:
         personas: All items.
-        setting: "standard", "certainty" or "tie".
-        variables: Name of the variable set, "all" or "none".
-        samples: Number of items per task. Default: all.
-        configs: Configs that the caller named. A named config is never left out silently. Default: none named.
+        judging: The setting, the variables, and the number of items per task.
+        configs: Configs that the caller named. A named config is never left out silently.
         seed: Seed of the draw.
 
     Raises:
         DataError: If a named config or all configs have no items of this setting.
     """
+    setting, variables = judging.setting, judging.variables
     parts = personas.frame.partition_by("task", "config", as_dict=True, maintain_order=True)
     reasons = {names: _skip_reason(part, setting, variables) for names, part in parts.items()}
     skipped = {str(task): reason for (task, _), reason in reasons.items() if reason}
-    if skipped and (configs is not None or len(skipped) == len(parts)):
+    if skipped and (configs or len(skipped) == len(parts)):
         task, reason = next(iter(skipped.items()))
         usable = [config for (_, config), skip in reasons.items() if not skip]
         others = "`configs=[" + ", ".join(f'"{config}"' for config in usable) + "]`, " if usable else ""
@@ -180,14 +162,14 @@ def sample_items(
     if setting != TIE:
         ties = dict(frame.filter(truth=TIE)["task"].value_counts(sort=False).sort("task").iter_rows())
         frame = frame.filter(pl.col("truth") != TIE)
-    if samples is not None:
+    if judging.limit is not None:
         turns = [rng_for(seed, "sample", task, item).random() for task, item in frame.select("task", "id").iter_rows()]
         drawn = frame.with_columns(turn=pl.Series(turns, dtype=pl.Float64))
-        frame = drawn.filter(pl.col("turn").rank("ordinal").over("task") <= samples).drop("turn")
-    return SampledItems(frame, ties, skipped)
+        frame = drawn.filter(pl.col("turn").rank("ordinal").over("task") <= judging.limit).drop("turn")
+    return replace(personas, frame=frame, ties=ties, skipped=skipped)
 
 
-def _skip_reason(items: pl.DataFrame, setting: Setting, variables: str) -> str:
+def _skip_reason(items: pl.DataFrame, setting: str, variables: str) -> str:
     """Return what leaves a task without items to judge; "" if there are some."""
     is_tie = items["truth"] == TIE
     if setting == TIE and not is_tie.any():

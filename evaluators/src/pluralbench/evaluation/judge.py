@@ -1,9 +1,9 @@
 """`judge`: let a language model judge a benchmark and write a run directory with the recorded calls."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from pluralbench_calls import Backend, read_ledger
 from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig
@@ -17,7 +17,7 @@ from pluralbench.config import JudgeConfig, PersonaJudgeConfig, Profile, PromptC
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judged_items import JudgeVerdicts, check_protocol, judge_items, questions_of
-from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
+from pluralbench.evaluation.loading import LoadedBenchmark, LoadedPersonas, load_benchmark, run_directory
 from pluralbench.evaluation.models import ResolvedChat, chat_file_name, resolve_chat_model, runs_here
 from pluralbench.evaluation.soft_verdicts import request_fields
 from pluralbench.evaluation.verdicts import (
@@ -28,12 +28,13 @@ from pluralbench.evaluation.verdicts import (
     rubric_connection,
 )
 from pluralbench.evaluation.work import stopwatch
-from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig
-from pluralbench.results.kinds import Texts, numbers_of_run
+from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig, JudgingRunConfig
+from pluralbench.results.kinds import RUN_KINDS, Texts, numbers_of_run
 from pluralbench.results.record import UsageRecord
 from pluralbench.results.run_files import LEDGER_FILE, write_run
 from pluralbench.results.runs import Run, load_run
 
+ConfigT = TypeVar("ConfigT", bound=JudgingRunConfig)
 NAMED_JUDGES = 3  # in the name of a run's directory
 
 
@@ -106,18 +107,43 @@ def judge(
     named = (loaded.data, loaded.prompt, options, local)
     target = Path(out or run_folder(name, config, *named, seed=seed, shard=loaded.shard))
     here |= {} if rubric is None or rubric.here is None else {rubric.model.model: rubric.here}
+
+    def decide(judges: Sequence[Judge]) -> JudgeVerdicts:
+        # A judge that cannot be asked is noticed before the others have judged all; a batch would take a day.
+        served = [judge for judge in judges if judge.backend is None]
+        files = connection.batch or connection.pending is not None or bool(connection.results)
+        if len(judges) > 1 and served and not files and loaded.frame.height:
+            judge_items(served, loaded._replace(frame=loaded.frame[:1]), questions[:1], judging, seed)
+        return judge_items(judges, loaded, questions, judging, seed)
+
+    return judge_run(target, config, loaded, here, decide, fresh=fresh)
+
+
+def judge_run(
+    target: Path,
+    config: ConfigT,
+    loaded: LoadedBenchmark | LoadedPersonas,
+    here: Mapping[str, Callable[[], Backend]],
+    decide: Callable[[Sequence[Judge]], JudgeVerdicts],
+    *,
+    fresh: bool,
+) -> Run[ConfigT, Any]:
+    """Judge items and write the run directory, or read the finished run in it.
+
+    Args:
+        target: Run directory.
+        config: The run's configuration.
+        loaded: The items.
+        here: What makes the backends of the judges in this process, by name.
+        decide: Returns the verdicts of the judges; not called for a finished run.
+        fresh: Start over.
+    """
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             judges = judges_of(config, output.work / "ledger.sqlite", here=here)
             with stopwatch(output.work) as seconds:
-                # A judge that cannot be asked is noticed before the others have judged all; a batch would take a day.
-                served = [judge for judge in judges if judge.backend is None]
-                files = connection.batch or connection.pending is not None or bool(connection.results)
-                if len(judges) > 1 and served and not files and loaded.frame.height:
-                    judge_items(served, loaded._replace(frame=loaded.frame[:1]), questions[:1], judging, seed)
-                verdicts = judge_items(judges, loaded, questions, judging, seed)
-                write_judge_run(output, config, loaded, verdicts, judges[0], seconds)
-    return load_run(target, JudgeRunConfig, part=True)
+                write_judge_run(output, config, loaded, decide(judges), judges[0], seconds)
+    return load_run(target, type(config), part=True)
 
 
 def load_judged(
@@ -146,8 +172,8 @@ def load_judged(
 
 def write_judge_run(
     output: Output,
-    config: JudgeRunConfig,
-    loaded: LoadedBenchmark,
+    config: JudgingRunConfig,
+    loaded: LoadedBenchmark | LoadedPersonas,
     verdicts: JudgeVerdicts,
     judge: Judge,
     seconds: Callable[[], float],
@@ -246,11 +272,14 @@ def rubric_sampling(rubric: RubricPrompt) -> dict[str, Any]:
 
 
 def result_of_verdicts(
-    config: JudgeRunConfig, verdicts: JudgeVerdicts, usage: UsageRecord, seconds: float
+    config: JudgingRunConfig, verdicts: JudgeVerdicts, usage: UsageRecord, seconds: float
 ) -> JudgeResult:
     """Return the result of a run from the judge's verdicts and calls, and the duration in seconds."""
-    return JudgeResult(
+    kind: Any = RUN_KINDS[config.verb]
+    result: JudgeResult = kind.result(
         **judge_result(config, usage, seconds),
         invalid_reasons=dict(sorted(Counter(verdicts.reasons).items())),
         readings=verdicts.readings,
+        **verdicts.left_out,
     )
+    return result.model_copy(update=kind.derive(config, result, verdicts.frames.__getitem__))

@@ -39,12 +39,14 @@ class JudgeVerdicts(NamedTuple):
         reasons: Why verdicts are invalid, one entry each.
         readings: Number of replies that each parsing rule can read; empty with a prompt of its own.
         replies: The rows of `replies.parquet`; None if there is one reply to each question.
+        left_out: Fields of the result about items that are not judged.
     """
 
     frame: pl.DataFrame
     reasons: list[str]
     readings: dict[str, int]
     replies: pl.DataFrame | None = None
+    left_out: Mapping[str, Any] = {}
 
     @property
     def frames(self) -> dict[str, pl.DataFrame]:

@@ -11,7 +11,15 @@ from pluralbench_release.errors import NoSplit
 from pluralbench_rewards import Group
 from pluralbench_runs import Output, did_you_mean, digest, log_status, output_directory, step
 
-from pluralbench.config import DataConfig, Profile, PromptConfig, as_data_config, as_prompt_config
+from pluralbench.config import (
+    DataConfig,
+    PersonaDataConfig,
+    PersonaJudgeConfig,
+    Profile,
+    PromptConfig,
+    as_data_config,
+    as_prompt_config,
+)
 from pluralbench.data.annotations import annotations_of
 from pluralbench.data.benchmark_entries import known_benchmarks, title_for
 from pluralbench.data.benchmarks import Benchmark
@@ -19,6 +27,7 @@ from pluralbench.data.clusters import Shard, assign_blocks, parse_shard
 from pluralbench.data.items import Items, described_benchmark, load_items
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.layouts.steps import STEPS
+from pluralbench.data.persona_items import PERSONA_JUDGE, PersonaItems, sample_items
 from pluralbench.data.personas import personas_digest
 from pluralbench.data.prompts import (
     UserContext,
@@ -121,6 +130,48 @@ class LoadedBenchmark(NamedTuple):
             personas_digest=personas_digest(context.personas),
             wordings_digest=prompts_digest(context.prompt.profile),
         )
+
+
+class LoadedPersonas(NamedTuple):
+    """Items of the persona judge, ready to be judged; see `LoadedBenchmark`.
+
+    Attributes:
+        items: All drawn items.
+        selection: Configs and split, as fields of `DataRecord`.
+        shard: The shard to judge; None for all items.
+        frame: The items to judge.
+    """
+
+    items: PersonaItems
+    selection: dict[str, Any]
+    shard: Shard | None
+    frame: pl.DataFrame
+
+    def records(self) -> dict[str, Any]:
+        """Return the records of benchmark and data, by the names of a run configuration's fields."""
+        benchmark, shard = known_benchmarks()[PERSONA_JUDGE], None if self.shard is None else str(self.shard)
+        return {
+            "benchmark": benchmark_record(PERSONA_JUDGE, benchmark, self.items.location, self.items.revision),
+            "data": DataRecord(**self.items.source, **self.selection, shard=shard),
+        }
+
+    def frames(self) -> dict[str, pl.DataFrame]:
+        """Return no further frames."""
+        return {}
+
+
+def drawn_personas(
+    personas: PersonaItems,
+    selection: PersonaDataConfig | DataRecord,
+    judging: PersonaJudgeConfig,
+    seed: int,
+    shard: Shard | None = None,
+) -> LoadedPersonas:
+    """Draw the items that a run of the persona judge is about; see `sample_items`."""
+    drawn = sample_items(personas, judging, configs=selection.configs, seed=seed)
+    in_shard = [shard is None or shard.contains(user) for user in drawn.frame["user"]]
+    fields = {"configs": selection.configs, "split": selection.split}
+    return LoadedPersonas(drawn, fields, shard, drawn.frame.filter(pl.Series(in_shard, dtype=pl.Boolean)))
 
 
 def benchmark_record(name: str, benchmark: Benchmark, location: str, revision: str | None) -> BenchmarkRecord:

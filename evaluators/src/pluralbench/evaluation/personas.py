@@ -8,13 +8,12 @@ and invalid ones are counted.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_calls import Message, ParsedReply, Request
-from pluralbench_calls.chat import ChatModel, ConnectionConfig
+from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_calls.verdicts import Verdict, parse_certain_choice, parse_choice, parse_verdict, require_single_marker
 from pluralbench_local import LocalModel
 from pluralbench_rewards.judge import Judge
@@ -23,30 +22,20 @@ from pluralbench_runs import Seed
 from pluralbench.arguments import ShardText
 from pluralbench.config import PersonaDataConfig, PersonaJudgeConfig
 from pluralbench.config.judges import Setting
-from pluralbench.data.benchmark_entries import known_benchmarks
-from pluralbench.data.clusters import Shard, parse_shard
+from pluralbench.data.clusters import parse_shard
 from pluralbench.data.decisions import JUDGED_PERSONAS, SOFT_PERSONAS
-from pluralbench.data.persona_items import (
-    PERSONA_JUDGE,
-    TIE,
-    PersonaItemSet,
-    SampledItems,
-    load_personas,
-)
-from pluralbench.data.persona_prompts import VERSION, persona_digest, persona_messages, persona_sentences, reply_schema
+from pluralbench.data.persona_items import PERSONA_JUDGE, TIE, load_personas
+from pluralbench.data.persona_prompts import VERSION, persona_messages, persona_sentences, reply_schema
 from pluralbench.data.votes import CHANGED, INVALID, Columns, combined_verdict
 from pluralbench.evaluation.folders import run_folder
-from pluralbench.evaluation.judge import judge_chat_model
-from pluralbench.evaluation.loading import benchmark_record, run_directory
+from pluralbench.evaluation.judge import judge_chat_model, judge_run
+from pluralbench.evaluation.judged_items import JudgeVerdicts
+from pluralbench.evaluation.loading import LoadedPersonas, drawn_personas
 from pluralbench.evaluation.models import chat_file_name
 from pluralbench.evaluation.soft_verdicts import PERSONA_COLUMNS, record_probabilities
-from pluralbench.evaluation.verdicts import export_calls, judge_result, judges_of, record_replies
-from pluralbench.evaluation.work import stopwatch
-from pluralbench.results.evaluations import PersonaJudgeResult, PersonaJudgeRunConfig, WithoutPersona
-from pluralbench.results.kinds import Texts, numbers_of_run
-from pluralbench.results.record import DataRecord, UsageRecord
-from pluralbench.results.run_files import write_run
-from pluralbench.results.runs import Run, load_run
+from pluralbench.evaluation.verdicts import judge_prompts_digest, record_replies
+from pluralbench.results.evaluations import PersonaJudgeResult, PersonaJudgeRunConfig
+from pluralbench.results.runs import Run
 
 COLUMNS: Columns = (("choice", "calls"), ("choice_swapped", "calls_swapped"))
 
@@ -119,111 +108,62 @@ def judge_personas(
         pluralbench judge-personas gpt-5-mini --data dist/persona-judge --variables none --limit 200
     """
     part = None if shard is None else parse_shard(shard)
-    data = (
-        data if isinstance(data, PersonaDataConfig) else PersonaDataConfig(location=None if data is None else str(data))
-    )
+    if not isinstance(data, PersonaDataConfig):
+        data = PersonaDataConfig(location=None if data is None else str(data))
     options = judging or PersonaJudgeConfig()
     judging = options.for_model(model)
     chat, connection, here = judge_chat_model(model, judging, connection)
     personas = load_personas(data.location, configs=data.configs or None, split=data.split)
-    config = persona_run_config(personas, data, chat, judging, seed, connection, part)
-    drawn = config.draw(personas)
-    name = f"{PERSONA_JUDGE}-{chat_file_name(chat)}-{judging.setting}-{judging.variables}"
-    in_name = ("setting", "variables")
-    target = Path(out or run_folder(name, config, data, options, seed=seed, exclude=in_name, shard=part))
-    with run_directory(target, config, fresh=fresh) as output:
-        if output is not None:
-            own = {} if here is None else {chat.model: here}
-            [the_judge] = judges_of(config, output.work / "ledger.sqlite", here=own)
-            with stopwatch(output.work) as seconds:
-                in_shard = [part is None or part.contains(user) for user in drawn.frame["user"]]
-                frame = judge_persona_items(the_judge, judging, drawn.frame, in_shard)
-                result = result_of_personas(config, drawn, frame, export_calls(the_judge, output), seconds())
-                frames = {"items": frame}
-                metrics = numbers_of_run(config, result, frames, Texts(drawn.frame))
-                write_run(output, config, result, metrics, frames)
-    return load_run(target, PersonaJudgeRunConfig, part=True)
-
-
-def persona_run_config(
-    personas: PersonaItemSet,
-    selection: PersonaDataConfig | DataRecord,
-    model: ChatModel,
-    judging: PersonaJudgeConfig,
-    seed: int,
-    connection: ConnectionConfig,
-    part: Shard | None = None,
-) -> PersonaJudgeRunConfig:
-    """Return the configuration of a run on these items."""
-    benchmark = known_benchmarks()[PERSONA_JUDGE]
-    return PersonaJudgeRunConfig(
-        benchmark=benchmark_record(PERSONA_JUDGE, benchmark, personas.location, personas.revision),
-        data=DataRecord(
-            **personas.source,
-            configs=selection.configs,
-            split=selection.split,
-            shard=None if part is None else str(part),
-        ),
-        model=model,
+    loaded = drawn_personas(personas, data, judging, seed, part)
+    config = PersonaJudgeRunConfig(
+        **loaded.records(),
+        model=chat,
         prompts_version=VERSION,
-        prompts_digest=persona_digest(),
+        prompts_digest=judge_prompts_digest(judging),
         judging=judging,
         seed=seed,
         connection=connection,
     )
+    name = f"{PERSONA_JUDGE}-{chat_file_name(chat)}-{judging.setting}-{judging.variables}"
+    in_name = ("setting", "variables")
+    target = Path(out or run_folder(name, config, data, options, seed=seed, exclude=in_name, shard=part))
+    backends = {} if here is None else {chat.model: here}
+
+    def decide(judges: Sequence[Judge]) -> JudgeVerdicts:
+        return judge_persona_items(judges[0], judging, loaded)
+
+    return judge_run(target, config, loaded, backends, decide, fresh=fresh)
 
 
-def result_of_personas(
-    config: PersonaJudgeRunConfig, drawn: SampledItems, frame: pl.DataFrame, usage: UsageRecord, seconds: float
-) -> PersonaJudgeResult:
-    """Return the result of a run from its drawn items, its rows, the judge's calls, and the duration in seconds."""
-    return PersonaJudgeResult(
-        **judge_result(config, usage, seconds),
-        invalid_reasons=dict(sorted(Counter(frame["reason"].drop_nulls()).items())),
-        ties_excluded=drawn.ties,
-        tasks_excluded=drawn.skipped,
-        without_persona=WithoutPersona.among(frame, config.judging.variables),
-    )
-
-
-def judge_persona_items(
-    the_judge: Judge, judging: PersonaJudgeConfig, items: pl.DataFrame, in_shard: Sequence[bool]
-) -> pl.DataFrame:
-    """Judge items; calls that the judge's ledger contains are not repeated.
-
-    Args:
-        the_judge: The judge.
-        judging: Setting, variables and orders.
-        items: All items of the run, as `sample_items` returns them.
-        in_shard: Which of the items are judged.
-
-    Returns:
-        One row per judged item, with the columns of `items.parquet`.
-    """
-    questions, schema = _questions(items, in_shard, judging), reply_schema(judging.setting)
+def judge_persona_items(judge: Judge, judging: PersonaJudgeConfig, loaded: LoadedPersonas) -> JudgeVerdicts:
+    """Judge the items of `loaded.frame`; calls that the judge's ledger contains are not repeated."""
+    questions, schema = _questions(loaded, judging), reply_schema(judging.setting)
 
     def request(question: PersonaQuestion, attempt: int) -> Request:
-        first = the_judge.message_request(question.messages, schema, question.label, attempt)
+        first = judge.message_request(question.messages, schema, question.label, attempt)
         # Without a persona many items have the same text; each gets its own sample, as it has its own row.
         return replace(first, sample=attempt + judging.attempts * question.copy)
 
-    replies = the_judge.ask(questions, request, lambda _, reply: parse_reply(reply, judging.setting), "verdicts")
-    return _to_rows(items.filter(pl.Series(in_shard, dtype=pl.Boolean)), questions, replies, judging)
+    replies = judge.ask(questions, request, lambda _, reply: parse_reply(reply, judging.setting), "verdicts")
+    rows = _to_rows(loaded.frame, questions, replies, judging)
+    left_out = {"ties_excluded": loaded.items.ties, "tasks_excluded": loaded.items.skipped}
+    return JudgeVerdicts(rows, rows["reason"].drop_nulls().to_list(), {}, left_out=left_out)
 
 
-def _questions(items: pl.DataFrame, in_shard: Sequence[bool], judging: PersonaJudgeConfig) -> list[PersonaQuestion]:
-    """List the questions about the items of the shard; other items only count as earlier copies of a text."""
+def _questions(loaded: LoadedPersonas, judging: PersonaJudgeConfig) -> list[PersonaQuestion]:
+    """List the questions about the items to judge; other items only count as earlier copies of a text."""
     seen: Counter[tuple[str, ...]] = Counter()
     questions = []
-    places = accumulate(in_shard, initial=0)
-    for item, is_judged, place in zip(items.iter_rows(named=True), in_shard, places, strict=False):
+    places = {key: place for place, key in enumerate(loaded.frame.select("config", "id").iter_rows())}
+    for item in loaded.items.frame.iter_rows(named=True):
+        place = places.get((item["config"], item["id"]))
         for swapped in (False, True) if judging.orders == "both" else (False,):
             messages = persona_messages(
                 item, judging.variables, judging.setting, judging.chosen_format, swapped=swapped
             )
             text = tuple(message["content"] for message in messages)
             label = f"the verdict on {item['config']}/{item['id']}{', swapped' if swapped else ''}"
-            if is_judged:
+            if place is not None:
                 questions.append(PersonaQuestion(place, label, messages, swapped, seen[text]))
             seen[text] += 1
     return questions

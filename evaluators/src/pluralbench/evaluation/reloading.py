@@ -11,12 +11,11 @@ from pluralbench_runs import check_recipe, digest
 from pluralbench.config import DataConfig, LocalModel, PromptConfig
 from pluralbench.data.clusters import assign_blocks
 from pluralbench.data.items import Items
-from pluralbench.data.persona_items import PersonaItemSet, SampledItems
+from pluralbench.data.persona_items import PersonaItems
 from pluralbench.data.personas import read_personas
 from pluralbench.data.prompts import UserContext, read_plans
 from pluralbench.errors import DataError, RunError
-from pluralbench.evaluation.loading import SELECTION, LoadedBenchmark
-from pluralbench.evaluation.personas import persona_run_config
+from pluralbench.evaluation.loading import SELECTION, LoadedBenchmark, LoadedPersonas, drawn_personas
 from pluralbench.results.evaluations import EvaluationRunConfig, PersonaJudgeRunConfig
 from pluralbench.results.examples import data_location, reload_items
 from pluralbench.results.runs import Run
@@ -53,21 +52,17 @@ class RunData(NamedTuple):
     place: str
     items: pl.DataFrame
     config: EvaluationRunConfig
-    source: LoadedBenchmark | SampledItems
+    source: LoadedBenchmark | LoadedPersonas
 
     @property
     def loaded(self) -> LoadedBenchmark:
         """The items with their user context. Raises `RunError` for the persona judge."""
-        if isinstance(self.source, SampledItems):
+        if isinstance(self.source, LoadedPersonas):
             raise RunError("A run of `judge-personas` has prompts of its own.")
         return self.source
 
-    def frames(self) -> dict[str, pl.DataFrame]:
-        """The frames of the run that are of its items; see `LoadedBenchmark.frames`."""
-        return self.source.frames() if isinstance(self.source, LoadedBenchmark) else {}
 
-
-DataCache = dict[str, Items | PersonaItemSet]
+DataCache = dict[str, Items | PersonaItems]
 """The data read last, for consecutive runs on the same data."""
 
 
@@ -89,12 +84,11 @@ def reload_data(run: Run, files: RunInputs, cache: DataCache | None = None) -> R
         cache.clear()
         cache[key] = reload_items(run, files.data)
     read = cache[key]
-    if isinstance(read, PersonaItemSet):
+    if isinstance(read, PersonaItems):
         if not isinstance(config, PersonaJudgeRunConfig):
             raise RunError(f"{run.path} has items of another command.")
-        drawn = config.draw(read)
-        own = persona_run_config(read, config.data, config.model, config.judging, config.seed, config.connection)
-        return RunData(place, drawn.frame, own, drawn)
+        drawn = drawn_personas(read, config.data, config.judging, config.seed)
+        return RunData(place, drawn.frame, config.model_copy(update=drawn.records()), drawn)
     prompt = PromptConfig.model_validate(
         config.prompt.model_dump(include={"profile", "profile_size"}, exclude_none=True)
     )

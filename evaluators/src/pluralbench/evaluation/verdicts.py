@@ -13,10 +13,11 @@ from pluralbench_rewards.judge import Judge
 from pluralbench_rewards.judge_prompts import prompts_digest
 from pluralbench_runs import Output, digest
 
-from pluralbench.config import JudgeConfig, RubricFile
+from pluralbench.config import JudgeConfig, PersonaJudgeConfig, RubricFile
+from pluralbench.data.persona_prompts import persona_digest
 from pluralbench.data.votes import INVALID, Columns
 from pluralbench.evaluation.work import cost_of_calls
-from pluralbench.results.evaluations import EvaluationRunConfig, JudgeRunConfig, PersonaJudgeRunConfig
+from pluralbench.results.evaluations import JudgeRunConfig, JudgingRunConfig
 from pluralbench.results.plans import SynthesizeRunConfig
 from pluralbench.results.record import UsageRecord
 from pluralbench.results.run_files import LEDGER_FILE
@@ -75,11 +76,13 @@ def usage_of(ledger: Ledger) -> UsageRecord:
     )
 
 
-def judge_prompts_digest(judging: JudgeConfig) -> str:
+def judge_prompts_digest(judging: JudgeConfig | PersonaJudgeConfig) -> str:
     """Return the digest of the prompts that a judge sees: that of `JudgeConfig.prompt`, or of ours.
 
     A rubric that all items share is part of them.
     """
+    if isinstance(judging, PersonaJudgeConfig):
+        return persona_digest()
     if judging.prompt is not None and isinstance(judging.rubric, RubricFile):
         return digest([judging.prompt.digest, judging.rubric.text])
     if judging.prompt is not None:
@@ -88,7 +91,7 @@ def judge_prompts_digest(judging: JudgeConfig) -> str:
 
 
 def judges_of(
-    config: EvaluationRunConfig,
+    config: JudgingRunConfig,
     ledger: Path | Ledger,
     connection: ConnectionConfig | None = None,
     backend: Backend | None = None,
@@ -106,7 +109,6 @@ def judges_of(
     Raises:
         CallsError: The connection does not fit a model.
     """
-    assert isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig)  # noqa: S101 - only a judge has calls
     judging = config.judging
     own: dict[str, Any] = {"attempts": judging.attempts, "reply": judging.chosen_format}
     if isinstance(judging, JudgeConfig):
@@ -114,12 +116,12 @@ def judges_of(
     else:  # a retry samples again at the same temperature
         own |= {"seed": config.seed, "temperature_step": 0.0}
     reached = connection or config.connection
+    writer = config.rubric_model if isinstance(config, JudgeRunConfig) else None
     backends, judges = {name: make() for name, make in (here or {}).items()}, []
-    for model in config.judges.values() if isinstance(config, JudgeRunConfig) else [config.model]:
+    for model in config.judges.values():
         judge = Judge(model, reached, ledger, **own, backend=backend or backends.get(model.model))
         if isinstance(judging, JudgeConfig) and judging.prompt is not None:
             judge = replace(judge, prompt=judging.prompt, temperature_step=_step(model))
-        writer = config.rubric_model if isinstance(config, JudgeRunConfig) else None
         if isinstance(judging, JudgeConfig) and writer is not None:
             other = rubric_connection(judging, reached)
             own_backend = backend or backends.get(writer.model)
@@ -141,9 +143,7 @@ def rubric_connection(judging: JudgeConfig, connection: ConnectionConfig) -> Con
     return connection.model_copy(update={"base_url": judging.rubric_base_url, "api_key_env": None})
 
 
-def judge_result(
-    config: JudgeRunConfig | PersonaJudgeRunConfig | SynthesizeRunConfig, usage: UsageRecord, seconds: float
-) -> dict[str, Any]:
+def judge_result(config: JudgingRunConfig | SynthesizeRunConfig, usage: UsageRecord, seconds: float) -> dict[str, Any]:
     """Return the fields of a result that all verbs with a judge have: model, cost, calls and tokens."""
     return {
         "model": judge_record(config),
@@ -151,7 +151,7 @@ def judge_result(
     } | usage.model_dump()
 
 
-def judge_record(config: JudgeRunConfig | PersonaJudgeRunConfig | SynthesizeRunConfig) -> ModelRecord:
+def judge_record(config: JudgingRunConfig | SynthesizeRunConfig) -> ModelRecord:
     """Return the record of a judge; a panel has the names of all its judges."""
     models = [config.model, *getattr(config, "panel", ())]
     name = " + ".join(Path(one.model).name for one in models) if len(models) > 1 else config.model.model

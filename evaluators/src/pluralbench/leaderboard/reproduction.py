@@ -16,24 +16,19 @@ from pluralbench_calls import Backend, Ledger, Replay
 from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import Scored
 
-from pluralbench.data.persona_items import SampledItems
-from pluralbench.data.persona_prompts import persona_digest
+from pluralbench.config import JudgeConfig, PersonaJudgeConfig
 from pluralbench.errors import DataError
 from pluralbench.evaluation.judge import result_of_verdicts
 from pluralbench.evaluation.judged_items import JudgeVerdicts, judge_items, questions_of
+from pluralbench.evaluation.loading import LoadedPersonas
 from pluralbench.evaluation.pairwise import compared_pairs
-from pluralbench.evaluation.personas import (
-    judge_persona_items,
-    result_of_personas,
-)
+from pluralbench.evaluation.personas import judge_persona_items
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
 from pluralbench.evaluation.score import result_of_scores, scored_items
 from pluralbench.evaluation.verdicts import judge_prompts_digest, judges_of, usage_of
 from pluralbench.results.evaluations import (
     EvaluationResult,
-    EvaluationRunConfig,
-    JudgeRunConfig,
-    PersonaJudgeRunConfig,
+    JudgingRunConfig,
     ScoreResult,
 )
 from pluralbench.results.item_rows import check_items
@@ -64,7 +59,7 @@ def reproduce_run(run: Run, data: RunData) -> Reproduced:
         CallsError: The ledger lacks a call.
         DataError: The data does not give the items or the prompts; `OtherPrompts` if these cannot be reproduced here.
     """
-    config, cost, frames = run.config, run.result.cost, data.frames()
+    config, cost, frames = run.config, run.result.cost, data.source.frames()
     seconds, calls = 0.0 if cost is None else cost.seconds, None
     result: EvaluationResult
     if isinstance(run.result, ScoreResult):
@@ -75,22 +70,19 @@ def reproduce_run(run: Run, data: RunData) -> Reproduced:
         result = result_of_scores(run.result.model, scored, decisions, run.result.items_resumed, taken)
         frames |= {"items": rows}
     else:
+        assert isinstance(config, JudgingRunConfig)  # noqa: S101 - others have scores
         with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
             ledger.add_from(run.path / LEDGER_FILE)
             verdicts = judge_from_ledger(config, data, ledger, Replay())
             usage, calls = usage_of(ledger), ledger.frame()
         frames |= verdicts.frames
-        if isinstance(config, PersonaJudgeRunConfig) and isinstance(data.source, SampledItems):
-            result = result_of_personas(config, data.source, verdicts.frame, usage, seconds)
-        else:
-            assert isinstance(config, JudgeRunConfig)  # noqa: S101 - the only other judge
-            result = result_of_verdicts(config, verdicts, usage, seconds)
+        result = result_of_verdicts(config, verdicts, usage, seconds)
     frames["items"] = check_items(frames["items"], config)
     return Reproduced(frames, numbers_of_run(config, None, frames, Texts(data.items, calls)), result)
 
 
 def judge_from_ledger(
-    config: EvaluationRunConfig,
+    config: JudgingRunConfig,
     data: RunData,
     ledger: Ledger,
     backend: Backend | None,
@@ -115,17 +107,15 @@ def judge_from_ledger(
         CallsError: The ledger lacks a call, or the endpoint fails.
         DataError: The data does not give the prompts; `OtherPrompts` if these cannot be reproduced here.
     """
-    assert isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig)  # noqa: S101 - only a judge has calls
-    current = persona_digest() if isinstance(config, PersonaJudgeRunConfig) else judge_prompts_digest(config.judging)
-    if config.prompts_digest != current:
+    if config.prompts_digest != judge_prompts_digest(config.judging):
         raise OtherPrompts("The judge's prompts differ from those of this version of pluralbench.")
     judges = judges_of(config, ledger, connection, backend)
-    if isinstance(config, PersonaJudgeRunConfig):
-        selected = [places is None or place in places for place in range(data.items.height)]
-        rows = judge_persona_items(judges[0], config.judging, data.items, selected)
-        return JudgeVerdicts(rows, rows["reason"].drop_nulls().to_list(), {})
-    loaded, judging = check_prompts(config, data.loaded), config.judging
-    loaded = loaded if places is None else loaded._replace(frame=loaded.frame[list(places)])
+    judging, chosen = config.judging, slice(None) if places is None else list(places)
+    if isinstance(judging, PersonaJudgeConfig) and isinstance(data.source, LoadedPersonas):
+        return judge_persona_items(judges[0], judging, data.source._replace(frame=data.items[chosen]))
+    assert isinstance(judging, JudgeConfig)  # noqa: S101 - the only other judge
+    loaded = check_prompts(config, data.loaded)
+    loaded = loaded._replace(frame=loaded.frame[chosen])
     return judge_items(judges, loaded, questions_of(loaded, judging), judging, config.seed)
 
 

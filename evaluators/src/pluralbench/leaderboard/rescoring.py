@@ -32,7 +32,7 @@ from pluralbench.evaluation.pairwise import (
 from pluralbench.evaluation.reloading import RunData, check_prompts, check_same_model, reload_model
 from pluralbench.leaderboard.reproduction import judge_from_ledger, recorded_probabilities, recorded_scores
 from pluralbench.results.checks import Finding
-from pluralbench.results.evaluations import JudgeRunConfig, PersonaJudgeRunConfig
+from pluralbench.results.evaluations import JudgingRunConfig
 from pluralbench.results.runs import Run
 
 EPSILON = {"float32": 2**-23, "float16": 2**-10, "bfloat16": 2**-7}
@@ -144,9 +144,7 @@ def _listed(scores: Sequence[float]) -> str:
     return ", ".join(f"{score:.6g}" for score in scores) or "none"
 
 
-def _judge_again(
-    config: JudgeRunConfig | PersonaJudgeRunConfig, rescoring: Rescoring
-) -> tuple[ConnectionConfig, Backend | None]:
+def _judge_again(config: JudgingRunConfig, rescoring: Rescoring) -> tuple[ConnectionConfig, Backend | None]:
     """Return the connection to the judges of a run, or the backend of a judge in this process."""
     models = [config.model, *getattr(config, "panel", ())]
     here = next((one for one in models if one.provider in get_args(Library)), None)
@@ -185,7 +183,7 @@ def _rejudge(
 ) -> tuple[Literal["error", "note"] | None, str]:
     """Judge items again; return what the comparison means, None if it verifies the run, and the comparison."""
     config = run.config
-    assert isinstance(config, JudgeRunConfig | PersonaJudgeRunConfig)  # noqa: S101 - checked by the caller
+    assert isinstance(config, JudgingRunConfig)  # noqa: S101 - checked by the caller
     connection, backend = _judge_again(config, rescoring)
     with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
         again = judge_from_ledger(config, data, ledger, backend, places=places, connection=connection).frame

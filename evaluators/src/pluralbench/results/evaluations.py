@@ -13,7 +13,7 @@ from typing_extensions import override
 
 from pluralbench.config import JudgeConfig, PersonaJudgeConfig, RubricFile
 from pluralbench.config.judges import Variables
-from pluralbench.data.persona_items import PersonaItemSet, SampledItems, sample_items
+from pluralbench.data.persona_items import sample_items
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.votes import Votes
 from pluralbench.results.record import (
@@ -88,7 +88,19 @@ class ScoreRunConfig(EvaluationRunConfig):
     scoring: ScoringConfig
 
 
-class JudgeRunConfig(EvaluationRunConfig, ChatRunConfig):
+class JudgingRunConfig(EvaluationRunConfig, ChatRunConfig):
+    """Settings of a run whose verdicts a language model gives, or several."""
+
+    model: ChatModel
+    judging: JudgeConfig | PersonaJudgeConfig
+
+    @property
+    def judges(self) -> dict[str, ChatModel]:
+        """The judges by name."""
+        return {one.model: one for one in (self.model, *getattr(self, "panel", ()))}
+
+
+class JudgeRunConfig(JudgingRunConfig):
     """Settings that determine a judge's verdicts.
 
     Attributes:
@@ -98,15 +110,9 @@ class JudgeRunConfig(EvaluationRunConfig, ChatRunConfig):
     """
 
     verb = "judge"
-    model: ChatModel
     panel: tuple[ChatModel, ...] = ()
     judging: JudgeConfig
     rubric_model: ChatModel | None = None
-
-    @property
-    def judges(self) -> dict[str, ChatModel]:
-        """The judges by name."""
-        return {one.model: one for one in (self.model, *self.panel)}
 
     @override
     def votes(self, frame: Callable[[str], pl.DataFrame]) -> Votes | None:
@@ -115,28 +121,16 @@ class JudgeRunConfig(EvaluationRunConfig, ChatRunConfig):
         return Votes(frame("items"), frame("replies"), self.judging.vote, self.benchmark.description.vote)
 
 
-class PersonaJudgeRunConfig(EvaluationRunConfig, ChatRunConfig):
+class PersonaJudgeRunConfig(JudgingRunConfig):
     """Settings that determine the verdicts of a persona judge."""
 
     verb = "judge-personas"
-    model: ChatModel
     prompts_version: str
     judging: PersonaJudgeConfig
 
-    def draw(self, personas: PersonaItemSet) -> SampledItems:
-        """Draw the items that the run judges; see `sample_items`."""
-        return sample_items(
-            personas,
-            setting=self.judging.setting,
-            variables=self.judging.variables,
-            samples=self.judging.limit,
-            configs=self.data.configs or None,
-            seed=self.seed,
-        )
-
     @override
     def items_of(self, data: Any) -> pl.DataFrame:
-        return self.draw(data).frame
+        return sample_items(data, self.judging, configs=self.data.configs, seed=self.seed).frame
 
     def verdicts(self, items: pl.DataFrame) -> pl.DataFrame:
         """Return the table of verdicts that `judge-metrics` reads, from the rows of `items.parquet`."""

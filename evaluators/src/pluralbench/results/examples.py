@@ -22,7 +22,7 @@ from pluralbench.data.decisions import decisions_of
 from pluralbench.data.items import Items, load_items
 from pluralbench.data.layouts import layout_of
 from pluralbench.data.layouts.shown import Replies, Row
-from pluralbench.data.persona_items import PersonaItemSet, load_personas
+from pluralbench.data.persona_items import PersonaItems, load_personas
 from pluralbench.errors import DataError, RunError
 from pluralbench.metrics.languages import ARE_LABELS, with_english_outcomes
 from pluralbench.results.run_files import LEDGER_FILE
@@ -187,7 +187,7 @@ def data_location(run: Run | Downstream, data: str | None = None) -> str:
     return data or _at(run.config.data.location, run.config.data.revision)
 
 
-def reload_items(run: Run | Downstream, data: str | None) -> Items | PersonaItemSet:
+def reload_items(run: Run | Downstream, data: str | None) -> Items | PersonaItems:
     """Read the items of a run's data again. They may have changed since the run.
 
     Args:
@@ -212,7 +212,7 @@ def reload_items(run: Run | Downstream, data: str | None) -> Items | PersonaItem
         raise DataError(f"{run.path} contains no texts, and its data cannot be read: {error}{MOVED}") from None
 
 
-def reload_unchanged(run: Run | Downstream, data: str | None) -> Items | PersonaItemSet:
+def reload_unchanged(run: Run | Downstream, data: str | None) -> Items | PersonaItems:
     """Read the items of a run's data again as `reload_items`; raises `DataError` if they have changed."""
     items = reload_items(run, data)
     if items.digest != run.config.data.digest:
