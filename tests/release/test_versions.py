@@ -6,9 +6,9 @@ from typing import Any
 import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pluralbench_release.card import BY_HAND, merge_cards
 from pluralbench_release.diff import table_diff
 from pluralbench_release.markdown import parts
-from pluralbench_release.merging import BY_HAND, merge_cards
 from pluralbench_release.versions import Version, change_lines, change_size, latest, parse_version, with_entry
 
 Rows = dict[str, dict[str, Any]]

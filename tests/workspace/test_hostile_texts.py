@@ -10,7 +10,7 @@ from build_personalized.screening import asks_back, own_sentences
 from pluralbench_calls import InvalidAnswer, parse_pick, parse_rating, parse_verdict
 from pluralbench_calls.verdicts import parse_certain_choice, require_single_marker
 from pluralbench_policies.planner_options import read_plan
-from pluralbench_release.merging import merge_cards
+from pluralbench_release.card import merge_cards
 from pluralbench_runs.console import sanitize
 
 LONG = 200_000

@@ -18,13 +18,15 @@ from pluralbench.config import (
 )
 from pluralbench.downstream.candidates import SYSTEM, resolve_policy, user_turns
 from pluralbench.downstream.outcomes import outcome_judge
-from pluralbench.downstream.records import outcome_record, rewarded_record, sampling_record
 from pluralbench.downstream.rollout import (
     RolloutSetup,
     model_record,
     named_models,
+    outcome_record,
     reused_ledger,
+    rewarded_record,
     rollout,
+    sampling_record,
 )
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import load_benchmark, run_directory

@@ -22,13 +22,14 @@ from pluralbench.config import (
 )
 from pluralbench.downstream.candidates import SYSTEM, initial_threads, resolve_policy, user_turns
 from pluralbench.downstream.outcomes import outcome_judge
-from pluralbench.downstream.records import outcome_record, sampling_record
 from pluralbench.downstream.rollout import (
     RolloutSetup,
     model_record,
     named_models,
+    outcome_record,
     reused_ledger,
     rollout,
+    sampling_record,
     scoring_config,
 )
 from pluralbench.errors import EvaluationError

@@ -4,6 +4,7 @@ The first turn is sampled once for all reward models. Each later turn continues 
 conversations branch by reward model and k; equal branches are sampled once.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import polars as pl
 from pluralbench_calls import Ledger, working_ledger
-from pluralbench_rewards import Group, ModelRecord, RewardModel, Scored, ScoringConfig
+from pluralbench_rewards import MISSING_CONTEXT, Group, ModelRecord, RewardModel, Scored, ScoringConfig
 from pluralbench_runs import ClusterConfig, digest
 
 from pluralbench.config import SamplingConfig
@@ -38,7 +39,16 @@ from pluralbench.evaluation.models import (
 from pluralbench.evaluation.pairwise import all_pairs, compare_items, in_both_orders, mean_probabilities
 from pluralbench.evaluation.work import open_journal
 from pluralbench.metrics.best_of_n import best_of_first
-from pluralbench.results.downstream import COMPARISONS, REWARDS, SELECTED, THREAD_KEY
+from pluralbench.results.downstream import (
+    COMPARISONS,
+    REWARDS,
+    SELECTED,
+    THREAD_KEY,
+    OutcomeRecord,
+    RewardedRecord,
+    SamplingRecord,
+)
+from pluralbench.results.record import ScoringRecord
 from pluralbench.results.run_files import LEDGER_FILE
 
 
@@ -303,3 +313,68 @@ def _selected_answers(part: Rollout) -> dict[tuple[Any, ...], str]:
     texts = {tuple(key): text for *key, text in part.candidates.select(*THREAD_KEY, "sample", "text").iter_rows()}
     chosen = part.selected.drop_nulls("sample").select("model", "k", *THREAD_KEY, "sample")
     return {row[:-1]: texts[row[2:]] for row in chosen.iter_rows()}
+
+
+def sampling_record(setup: RolloutSetup, candidates: pl.DataFrame, turns: int) -> SamplingRecord:
+    """Record how candidates were sampled and which calls failed. `turns`: largest number of turns of a conversation."""
+    counts = candidates["outcome"].value_counts().sort("outcome")
+    without_text = candidates.filter(pl.col("text").is_null())
+    texts = candidates.group_by("config", "id", maintain_order=True).agg(pl.col("text").count())
+    return SamplingRecord(
+        sizes=setup.sampling.sizes,
+        turns=turns,
+        seeded=setup.policy.chat.seeded,
+        prompts=texts.height,
+        outcomes=dict(counts.iter_rows()),
+        reasons=dict(sorted(Counter(without_text["reason"].to_list()).items())),
+        without_text=tuple(texts.filter(text=0)["id"].to_list()),
+        completion_tokens=int(candidates["tokens"].sum()),
+    )
+
+
+def outcome_record(setup: RolloutSetup, outcomes: pl.DataFrame | None) -> OutcomeRecord | None:
+    """Record the judge and its counts; None without a judge."""
+    judge = setup.judge
+    if judge is None or outcomes is None:
+        return None
+    invalid = outcomes.filter(pl.col("value").is_null())
+    chat = judge.chat
+    calls = setup.ledger.frame(setup.ledger.used) if chat else None
+    own = None if calls is None or chat is None else calls.filter(pl.col("label").str.contains("^the "))
+    return OutcomeRecord(
+        judge=ModelRecord(name=str(judge.outcome.judge), kind="words")
+        if chat is None
+        else ModelRecord(name=chat.model, kind="generative", provider=chat.provider),
+        scale=judge.scale,
+        judged=outcomes.height,
+        invalid=invalid.height,
+        invalid_reasons=dict(sorted(Counter(invalid["reason"].to_list()).items())),
+        calls=0 if own is None else own.height,
+        prompt_tokens=0 if own is None else int(own["prompt_tokens"].sum()),
+        completion_tokens=0 if own is None else int(own["completion_tokens"].sum()),
+        cached_tokens=0 if own is None else int(own["cached_tokens"].sum()),
+    )
+
+
+def rewarded_record(rollout: Rollout, name: str, rewarded: RewardedCandidates) -> RewardedRecord:
+    """Record a reward model and how it scored the candidates."""
+    frame = rollout.rewards.filter(model=name)
+    by_prompt = frame.drop_nulls("reward").group_by(THREAD_KEY).agg(pl.col("reward").n_unique(), count=pl.len())
+    works = [scored.work for scored in rewarded.scored if scored.work is not None]
+    reasons = [reason for scored in rewarded.scored for reason in scored.reasons]
+    dropped = [reason for scored in rewarded.scored for reason in scored.dropped.values()]
+    return RewardedRecord(
+        model=rewarded.record,
+        scoring=ScoringRecord(
+            tolerance=max((one.tolerance for one in rewarded.scored if one.tolerance is not None), default=None),
+            items_truncated=sum(cut > 0 for scored in rewarded.scored for cut in scored.tokens_cut),
+            items_dropped=len(dropped) - dropped.count(MISSING_CONTEXT),
+            items_without_context=dropped.count(MISSING_CONTEXT),
+            items_rendered_identically=sum(scored.rendered_identically for scored in rewarded.scored),
+            invalid_reasons=dict(sorted(Counter(reasons + dropped).items())),
+            work=works[-1] if works else None,
+        ),
+        missing=frame["reward"].null_count(),
+        identical=by_prompt.filter(pl.col("reward") == 1, pl.col("count") > 1).height,
+        compares=bool(rewarded.comparisons),
+    )

@@ -14,11 +14,11 @@ from pathlib import Path
 import polars as pl
 from huggingface_hub import DatasetCardData
 from pluralbench_release import markdown_table
+from pluralbench_release.card import merge_cards
 from pluralbench_release.commits import Head, Remote, address, commit, commit_with_retry, open_remote, text_at
 from pluralbench_release.content import write_parquet
 from pluralbench_release.hub import commit_of, translate_read_errors
 from pluralbench_release.leaks import leaks
-from pluralbench_release.merging import merge_cards
 from pluralbench_release.tables import HUB_REPOSITORY
 from pluralbench_runs import check_path_name, file_digest, plural
 
@@ -49,7 +49,7 @@ class PushResult:
 def push_results(paths: Sequence[Path], repository: str, *, create: bool = False, private: bool = False) -> PushResult:
     """Add runs to a dataset on the Hub in one commit, and rebuild its tables and card.
 
-    Text that people added to the card stays (`pluralbench_release.merging`).
+    Text that people added to the card stays (`pluralbench_release.card`).
 
     Args:
         paths: Run directories, or directories that contain them. Runs of `best-of-n`, `optimize` and `personalize`

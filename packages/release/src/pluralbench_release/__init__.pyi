@@ -4,7 +4,6 @@ from .checksums import release_digest
 from .content import ReleaseTable, content_digest
 from .diff import TableDiff, diff
 from .errors import AuditFailed, BuildError, NoSplit, ReleaseError, SourceError, TablesError
-from .fetching import release_at
 from .figures import count_by, entries_table, share_text, text_table
 from .manifest import LEDGER, Built, Manifest, Source, read_manifest
 from .publishing import Published, check_publishable, publish
@@ -12,7 +11,7 @@ from .rebuild import Rebuild, rebuild, rebuild_of
 from .recipe import LICENSE, RECIPE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe, read_release_recipe
 from .summary import print_summary, print_table
 from .table_files import concat_tables
-from .tables import Tables, manifest_at, pinned, read_tables
+from .tables import Tables, manifest_at, pinned, read_tables, release_at
 from .verify import verify
 from .versions import Version
 from .write import Builder, Contents, write

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pluralbench_runs import atomic_write
 
-from pluralbench_release.card import as_published
+from pluralbench_release.card import as_published, merge_cards
 from pluralbench_release.checksums import checksums_text, read_checksums, release_files
 from pluralbench_release.commits import (
     Head,
@@ -21,7 +21,6 @@ from pluralbench_release.commits import (
 )
 from pluralbench_release.diff import diff
 from pluralbench_release.errors import ReleaseError
-from pluralbench_release.fetching import release_at
 from pluralbench_release.files import IGNORED
 from pluralbench_release.manifest import (
     CARD,
@@ -33,7 +32,7 @@ from pluralbench_release.manifest import (
     parse_manifest,
     read_manifest,
 )
-from pluralbench_release.merging import merge_cards
+from pluralbench_release.tables import release_at
 from pluralbench_release.verify import verify
 from pluralbench_release.versions import (
     Version,
@@ -102,7 +101,7 @@ def publish(
 
     The card gets the repository and the version, `CHANGELOG.md` the changes, and `SHA256SUMS` their digests, on the Hub
     and in `directory`. The messages of commit and tag contain the release digest. Handwritten text on the card is kept
-    (see `merging`). Files of the older version that this one lacks are deleted. A repeated call resumes an interrupted
+    (`merge_cards`). Files of the older version that this one lacks are deleted. A repeated call resumes an interrupted
     one, and publishes nothing if the release is already published.
 
     Args:

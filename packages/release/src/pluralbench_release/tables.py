@@ -1,7 +1,10 @@
 """Read tables from a local directory or file, or from a Hub dataset pinned to a commit."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -11,11 +14,11 @@ from pluralbench_runs import did_you_mean
 from pluralbench_schemas import similar_languages
 from pluralbench_tables import SPREADSHEET, Dialect
 
-from pluralbench_release.card import read_card
+from pluralbench_release.card import license_of, read_card
+from pluralbench_release.checksums import release_files
 from pluralbench_release.errors import NoSplit, ReleaseError, TablesError
-from pluralbench_release.hub import Repository, commit_of, file_at, open_repository, read_config
-from pluralbench_release.licenses import license_of
-from pluralbench_release.manifest import CARD, MANIFEST, Manifest, load_manifest
+from pluralbench_release.hub import Repository, commit_of, file_at, open_repository, read_config, translate_read_errors
+from pluralbench_release.manifest import CARD, MANIFEST, SUMS, Manifest, load_manifest
 from pluralbench_release.table_files import (
     ALL,
     JSON,
@@ -258,3 +261,41 @@ def _select_configs(available: Iterable[str], wanted: Sequence[str] | None, loca
 
 def _no_split(location: str, split: str, others: Iterable[str]) -> NoSplit:
     return NoSplit(f"{location} has no split {split!r}; it has {', '.join(sorted(set(others)))}.")
+
+
+@contextmanager
+def release_at(location: str | Path) -> Iterator[Path]:
+    """Provide the directory of a local release, or a temporary copy of one on the Hub, `ORG/NAME[@REVISION]`.
+
+    A copy has only the files that the release lists. It uses the Hub's cache and is deleted when the context ends. A
+    local directory takes precedence over a repository of the same name.
+
+    Raises:
+        ReleaseError: The Hub does not have the dataset or revision, or it is not a release.
+    """
+    location = str(location)
+    repository, _, revision = location.partition("@")
+    if Path(location).exists() or not HUB_REPOSITORY.fullmatch(repository):
+        yield Path(location)
+        return
+    repository, _, commit = pinned(location).partition("@")
+    with tempfile.TemporaryDirectory(prefix="pluralbench-release-") as temporary:
+        folder = Path(temporary) / repository.partition("/")[2]
+        _fetch(repository, commit, revision, folder)
+        yield folder
+
+
+def _fetch(repository: str, commit: str, revision: str, folder: Path) -> None:
+    from huggingface_hub import snapshot_download
+
+    name = f"{repository}@{revision}" if revision else repository
+    manifest = file_at(repository, commit, MANIFEST)
+    if manifest is None:
+        raise ReleaseError(f"{name} is not a release: it has no {MANIFEST}.")
+    files = [*release_files(load_manifest(manifest)), SUMS]
+    with translate_read_errors(repository, commit):
+        snapshot = Path(snapshot_download(repository, repo_type="dataset", revision=commit, allow_patterns=files))
+    for path in files:
+        if (snapshot / path).is_file():  # `verify` reports missing files
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(snapshot / path, folder / path)
