@@ -62,7 +62,7 @@ def test_all_four_steps_leave_their_files(sample: tuple[Path, str]) -> None:
         f"dist/{NAME}-tasks: 200 tasks on 40 prompts",
         f"dist/{NAME}-annotated.jsonl: 600 judgments on 40 prompts",
         f"dist/{NAME}-ranked.jsonl: 38 prompts ranked",
-        "2 prompts were dropped: all responses became equal.",
+        "2 prompts dropped: all responses became equal.",
         # Not the ranked file, which has no prompt that was dropped, nor its conflicts.
         f"build-chinese preference --annotated dist/{NAME}-annotated.jsonl",
         f"dist/{NAME}: {NAME} 0.1.0, 300 recorded calls",

@@ -175,7 +175,7 @@ def describe(files: Sequence[Path], *, figure: Annotated[Path | None, Flag(metav
     from build_chinese import console_output, steps
 
     if figure is not None:
-        steps.check_writable([figure])
+        steps.check_writable(figure)
     console_output.print_described(console, steps.describe_files(files), figure)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_release import print_table, text_table
+from pluralbench_release import entries_table, print_table, text_table
 from pluralbench_runs import plural, shell_command
 from rich.console import Console
 
@@ -20,14 +20,16 @@ from build_chinese.task_folders import PreparedTasks
 def print_tasks(console: Console, prepared: PreparedTasks, folder: Path) -> None:
     """Print the number of tasks, the tasks of each annotator, and the dropped responses."""
     tasks = prepared.tasks
-    distinct = tasks["task"].n_unique()
-    more = f", {plural(tasks.height, 'assignment')}" if tasks.height > distinct else ""
-    console.print(f"\n{folder}: {plural(distinct, 'task')} on {plural(prepared.prompts.height, 'prompt')}{more}")
+    console.print(
+        f"\n{folder}: {plural(tasks['task'].n_unique(), 'task')} on {plural(prepared.prompts.height, 'prompt')}, "
+        f"{plural(tasks.height, 'assignment')}"
+    )
     loads = tasks.group_by("annotator").agg(pl.len(), (pl.col("kind") == "check").sum().alias("checks"))
     names = ["annotator", "tasks", "check items"]
     print_table(console, "Annotators", text_table(names, loads.sort("annotator").iter_rows()))
     if prepared.dropped.height:
-        print_table(console, f"Dropped, of {plural(prepared.responses, 'response')}", _drops_by_rule(prepared.by_rule))
+        dropped = entries_table(prepared.by_rule.columns, prepared.by_rule.to_dicts())
+        print_table(console, f"Dropped, of {plural(prepared.responses, 'response')}", dropped)
     console.print(
         f"Next: import {folder / LABEL_STUDIO} into Label Studio, or hand out {folder / SHEETS}; then\n"
         f"  {shell_command('build-chinese', 'annotations', '--tasks', folder, '--out', 'annotated.jsonl')} "
@@ -35,84 +37,50 @@ def print_tasks(console: Console, prepared: PreparedTasks, folder: Path) -> None
     )
 
 
-def _drops_by_rule(by_rule: pl.DataFrame) -> pl.DataFrame:
-    """Dropped responses by rule, and by category."""
-    labeled = by_rule.with_columns(label=pl.format("{} {}", "category", "responses"))
-    rules = labeled.group_by("rule", maintain_order=True).agg(pl.col("responses").sum(), pl.col("label").str.join(", "))
-    return text_table(["rule", "responses", "by category"], rules.sort("responses", descending=True).iter_rows())
-
-
 def print_annotated(console: Console, result: AnnotationResult, out: Path, report: Path) -> None:
     """Print how far annotators agree, the problems, and the next step."""
-    pairs, alpha = result.agreement["pairs"], result.agreement["alpha"]
+    pairs, alpha = result.agreement["pairs"], result.agreement["alpha"]["ordinal"]
     marks = result.annotations.marks
     console.print(f"\n{out}: {plural(marks.height, 'judgment')} on {plural(marks['prompt'].n_unique(), 'prompt')}")
     if pairs["compared"]:
-        level, low, high = alpha["ordinal"], pairs["low"], pairs["high"]
-        interval = "too few prompts for an interval" if low is None else f"95 % interval {low:.1%} to {high:.1%}"
         console.print(
-            f"{pairs['share']:.1%} of {pairs['compared']:,} pairs of judgments on the same two responses agree "
-            f"({interval}). Krippendorff's alpha (ordinal) is {'undefined' if level is None else f'{level:.2f}'}."
+            f"Of {pairs['compared']:,} pairs of judgments on the same two responses, "
+            f"{format_share(pairs)} agree (95 % interval). Krippendorff's alpha (ordinal) is "
+            f"{'undefined' if alpha is None else f'{alpha:.2f}'}."
         )
     both = result.consensus
     if both["double_marked"]:
-        left = "left out" if both["rule"] == "discussion" else "all counted"
         console.print(
             f"Several annotators of a task marked {plural(both['double_marked'], 'pair')} and agree on "
             f"{format_share(both['agreed'])}. Of the others, {both['discussion']:,} are settled by discussion, "
             f"{both['known answer']:,} by a known answer, {both['majority']:,} by a majority, and {both['open']:,} are "
-            f"open (their marks are {left})."
+            "open (their marks are left out)."
         )
+    shares = ("agreeing", "checks_right", "first_preferred")
     rows = [
-        (
-            name,
-            entry["tasks"],
-            format_share(entry["agreeing"]),
-            format_share(entry["checks_right"]) if "checks_right" in entry else "none",
-            format_share(entry["first_preferred"]),
-        )
+        (name, entry["tasks"], *(format_share(entry[share]) if share in entry else "none" for share in shares))
         for name, entry in result.agreement["annotators"].items()
     ]
     names = ["annotator", "tasks", "agrees with others", "check items right", "prefers the first response"]
     print_table(console, "Annotators (95 % intervals)", text_table(names, rows))
-    console.print(
-        "Tasks show responses in a drawn order, unless they were assigned elsewhere. Half of the preferences "
-        "in a drawn order are for the first response if place does not matter."
-    )
     problems = result.annotations.problems.group_by("kind", maintain_order=True).len()
     if problems.height:
         print_table(console, f"Problems ({report})", text_table(["problem", "tasks"], problems.iter_rows()))
-    sheets = next_sheets(result, out)
-    _print_rounds(console, result, sheets)
-    if sheets["again"] or sheets["third"]:
-        return
-    console.print("Next:")
-    for sheet in sheets["discuss"]:
-        console.print(
-            f"  let the annotators fill in {sheet} together, and read it with the other files; or skip the discussion:"
-        )
-    console.print(f"  {shell_command('build-chinese', 'resolve', out, '--out', 'ranked.jsonl')}")
+    _print_rounds(console, result, out)
 
 
-def _print_rounds(
-    console: Console, result: AnnotationResult, sheets: Mapping[str, Mapping[Path, pl.DataFrame]]
-) -> None:
-    """Print which annotators agree too little, and the sheets of the next round."""
+def _print_rounds(console: Console, result: AnnotationResult, out: Path) -> None:
+    """Print which annotators agree too little, what reviewers found, and what comes next."""
     for pair in result.rounds.pair_agreement:
         if not pair["enough"]:
-            one, other = pair["annotators"]
-            console.print(
-                f"{one} and {other} agree on {format_share(pair['agreeing'])} of "
-                f"{plural(pair['agreeing']['of'], 'mark')}, too few."
-            )
+            agreeing = f"{format_share(pair['agreeing'])} of {plural(pair['agreeing']['of'], 'mark')}"
+            console.print(f"{' and '.join(pair['annotators'])} agree on {agreeing}, too few.")
     for stage, verdict in enumerate(result.rounds.reviewed, start=1):
         console.print(
             f"Reviewer {stage} marked {plural(verdict['tasks'], 'task')} and agrees on {format_share(verdict)} of "
             f"{plural(verdict['of'], 'mark')}. The reviewer's marks count."
         )
-    for sheet, rows in sheets["review"].items():
-        number = len(result.rounds.reviewed) + 1
-        console.print(f"Nothing is open: reviewer {number} marks {plural(rows.height, 'task')} in {sheet} (--review).")
+    sheets = next_sheets(result, out)
     for name, action in (
         ("again", "the same annotators mark these again, independently"),
         ("third", "a third annotator marks these, and the majority decides"),
@@ -122,17 +90,26 @@ def _print_rounds(
             console.print(f"Next, {action}: {next(iter(sheets[name])).parent} ({annotators})")
     if sheets["again"] or sheets["third"]:
         console.print("Read each of these sheets with an --again of its own, beside the other files.")
+        return
+    for sheet, rows in sheets["review"].items():
+        number = len(result.rounds.reviewed) + 1
+        console.print(f"Nothing is open: reviewer {number} marks {plural(rows.height, 'task')} in {sheet} (--review).")
+    console.print("Next:")
+    for sheet in sheets["discuss"]:
+        console.print(
+            f"  let the annotators fill in {sheet} together, and read it with the other files; or skip the discussion:"
+        )
+    console.print(f"  {shell_command('build-chinese', 'resolve', out, '--out', 'ranked.jsonl')}")
 
 
 def print_resolved(console: Console, annotated: Path, ranked: RankedPrompts, out: Path) -> None:
     """Print the conflict rate, the dropped prompts, and the next step."""
-    figures = ranked.figures
+    figures, votes = ranked.figures, ranked.votes["conflicts"]
     ties = sum(len(set(row["rank"].values())) < len(row["rank"]) for row in ranked.rows)
     console.print(
         f"\n{out}: {plural(len(ranked.rows), 'prompt')} ranked, {ties:,} with responses that share a rank; conflict "
         f"rate {format_share(figures['conflicts'])} of {plural(figures['judgements'], 'judgment')}"
     )
-    votes = ranked.votes["conflicts"]
     if votes["of"]:
         open_pairs = plural(ranked.votes["open"], "pair of responses", "pairs of responses")
         console.print(
@@ -140,7 +117,7 @@ def print_resolved(console: Console, annotated: Path, ranked: RankedPrompts, out
             + (f"; {open_pairs} left out of the ranks, on which annotators differ" if ranked.votes["open"] else "")
         )
     for reason, count in ranked.dropped.group_by("reason").len().sort("reason").iter_rows():
-        console.print(f"{count:,} prompt{'s were' if count > 1 else ' was'} dropped: {reason}.")
+        console.print(f"{plural(count, 'prompt')} dropped: {reason}.")
     # Of the annotated prompts, since a card counts conflicts and agreement over the dropped ones too.
     options = ("--annotated", annotated, "--prompts", "FILE", "--judge", "MODEL", "--reward-base", "FOLDER")
     console.print(f"Next:\n  {shell_command('build-chinese', 'preference', *options, torch=True)}")

@@ -92,16 +92,11 @@ class Screening(FrozenModel):
 
 
 class Tasks(FrozenModel):
-    """Assignment of tasks to annotators, and consensus on tasks that several annotators marked.
+    """Assignment of tasks to annotators, and the rounds of tasks that several annotators marked.
 
     Attributes:
         several_of_a_prompt: Let an annotator have several tasks of a prompt with more tasks than annotators. If False,
             such a prompt is an error.
-        consensus: Marks that enter the preference graph if several annotators marked a task. `discussion`, the paper's
-            rule (appendix D): one mark on each pair. Where annotators differ, it is the result of their discussion or
-            the known answer of a check item, and the pair is left out until then. `none`: the marks of every
-            annotator, so that differing marks make both responses equal. Conflicts between two tasks of a prompt are
-            always resolved in the graph (algorithm 1).
         least_agreement: Share of equal marks that two annotators of the same tasks have to reach before the rest is
             discussed (see `rounds`). The default is the paper's.
         review_share: Share of the marked tasks that the reviewer of each stage marks; one number is one stage. The
@@ -111,7 +106,6 @@ class Tasks(FrozenModel):
     overlap: float = Field(default=0.0, ge=0, le=1, description="Share of the tasks that two annotators get.")
     check_share: float = Field(default=0.05, ge=0, le=1, description="Hidden check items, as a share of the tasks.")
     several_of_a_prompt: bool = False
-    consensus: Literal["discussion", "none"] = "discussion"
     least_agreement: float = Field(default=0.9, ge=0, le=1)
     review_share: tuple[Annotated[float, Field(gt=0, le=1)], ...] = (0.3, 0.3)
 

@@ -39,8 +39,7 @@ class AnnotationResult:
         rows: Annotated prompts in the published fields.
         annotations: All annotations, with their problems.
         agreement: See `annotations.mark_agreement`.
-        consensus: `pluralbench_studies.consensus_counts` of pairs with several annotators, before any review, and the
-            `rule`.
+        consensus: `pluralbench_studies.consensus_counts` of pairs with several annotators, before any review.
         rounds: The state of the rounds.
     """
 
@@ -63,7 +62,7 @@ def annotate(
     accounts: Mapping[str, str] | None = None,
     assigned: bool = False,
 ) -> AnnotationResult:
-    """Read annotations of tasks and form the consensus (`Tasks.consensus`).
+    """Read annotations of tasks and form the consensus (`annotations.judgments_of`).
 
     Marks on check items count like all others.
 
@@ -93,7 +92,7 @@ def annotate(
         rounds.check_first_round(annotations.problems)
         annotations = rounds.replace_marks(annotations, later)
     checks = None if key is None else read_checks(key, tasks)
-    counted, agreed = judgments_of(annotations.marks, checks, options.consensus)
+    counted, agreed = judgments_of(annotations.marks, checks)
     settled, verdicts = consensus_counts(agreed), []
     for path in review:
         reviewed = read_files([path]).marks.with_columns(annotator=pl.lit(CONSENSUS))
@@ -103,7 +102,7 @@ def annotate(
         keys = [*rounds.ON, "annotator"]
         others = annotations.marks.join(reviewed, on=keys, how="anti")
         annotations = replace(annotations, marks=pl.concat([others, reviewed]))
-        counted, agreed = judgments_of(annotations.marks, checks, options.consensus)
+        counted, agreed = judgments_of(annotations.marks, checks)
     return AnnotationResult(
         with_votes(
             with_annotations(prompts.iter_rows(named=True), counted),
@@ -111,7 +110,7 @@ def annotate(
         ),
         annotations,
         mark_agreement(annotations.marks, checks, thirds=rounds.third_annotators(later.marks, tasks)),
-        {"rule": options.consensus, **settled},
+        settled,
         rounds.next_round(annotations.marks, later.marks, agreed, tasks, prompts, options, verdicts),
     )
 
@@ -126,9 +125,8 @@ def write_annotated(annotated: AnnotationResult, out: Path, inputs: Sequence[Pat
         OutputError: A file cannot be written.
         StudyError: A sheet is filled in and not one of `inputs`.
     """
-    check_writable([out])
     report = out.with_name(f"{out.stem}.report.json")
-    check_writable([report])
+    check_writable(out, report)
     for sheets in next_sheets(annotated, out).values():
         for sheet, rows in sheets.items():
             if all(path.resolve() != sheet.resolve() for path in inputs):
@@ -182,9 +180,8 @@ def resolve_file(path: Path, out: Path) -> RankedPrompts:
         UserError: The file cannot be read, no prompt is left, or a file cannot be written.
     """
     annotated = read_rankings(path)
-    check_writable([out])
     dropped_file = out.with_name(f"{out.stem}.dropped.jsonl")
-    check_writable([dropped_file])
+    check_writable(out, dropped_file)
     rows, dropped = resolve_rows(annotated)
     if not rows:
         raise BuildError(f"No prompt of {path} is left: {_format_reasons(dropped)}.")
@@ -205,7 +202,7 @@ def describe_files(files: Sequence[Path]) -> dict[str, Any]:
     return file_figures({path.stem if short else str(path): read_rankings(path, annotated=False) for path in files})
 
 
-def check_writable(files: Sequence[Path]) -> None:
+def check_writable(*files: Path) -> None:
     """Raise `OutputError` if a file cannot be written or may not be replaced (`pluralbench_runs.check_output`)."""
     for file in files:
         if file.is_dir():

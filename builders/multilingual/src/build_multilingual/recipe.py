@@ -18,6 +18,8 @@ COLUMNS = ("id", "prompt", "chosen", "rejected", "chosen_model", "rejected_model
 ROLES = ("source", "translation", "system", "direction", "candidates")
 CODE = r"([a-z]{2,3})(?:_[a-z]{4})?"
 DIRECTION = re.compile(rf"{CODE}\s*(?:->|[-_>→])\s*{CODE}")
+# Texts are sent without encryption only to this machine.
+ENDPOINT = re.compile(r"(?:http://(?:127\.0\.0\.1|localhost|\[::1\])|[\w.-]+)(?::[0-9]{1,5})?")
 
 CATEGORIES = {
     "Chat": ["alpacaeval-easy", "alpacaeval-length", "alpacaeval-hard", "mt-bench-easy", "mt-bench-med"],
@@ -124,6 +126,13 @@ class ConnectionTable(FrozenModel):
         json_schema_extra={"metavar": "DOLLARS"},
     )
     max_cost: float | None = Field(None, ge=0, description=ConnectionConfig.model_fields["max_cost"].description)
+
+    @field_validator("endpoint")
+    @classmethod
+    def _endpoint(cls, endpoint: str | None) -> str | None:
+        if endpoint and ENDPOINT.fullmatch(endpoint) is None:  # the message does not repeat what may be a secret
+            raise ValueError("it is neither a host such as translate-eu.googleapis.com nor http://127.0.0.1:PORT")
+        return endpoint
 
     def limits(self) -> Limits:
         """Return the limits of the calls. Translators bill characters; each counts as a token here."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, groupby
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import polars as pl
 from pluralbench_studies import (
@@ -95,15 +95,11 @@ def read_annotations(
     )
 
 
-def judgments_of(
-    marks: pl.DataFrame, checks: pl.DataFrame | None, rule: Literal["discussion", "none"]
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Select the marks that enter the preference graph.
+def judgments_of(marks: pl.DataFrame, checks: pl.DataFrame | None) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Select the marks that enter the preference graph: one on each pair of a task (the paper's appendix D).
 
-    Args:
-        marks: Columns of `MARKS`.
-        checks: Known answers of check items, columns of `MARKS`.
-        rule: See `recipe.Tasks.consensus`.
+    Where annotators differ, it is the result of their discussion or the known answer of a check item (`checks`), and
+    the pair is left out until then. Conflicts between two tasks of a prompt are resolved in the graph (algorithm 1).
 
     Returns:
         Marks with `prompt`, `task`, `first`, `second` and `mark`, in the order of `marks`; and the consensus on each
@@ -112,8 +108,6 @@ def judgments_of(
     keys = ["prompt", "task", "first", "second"]
     known = None if checks is None else checks.select(*keys, answer="mark")
     agreed = consensus(marks.rename({"mark": "answer"}), known)
-    if rule == "none":
-        return marks.select(*keys, "mark"), agreed
     return agreed.drop_nulls("answer").select(*keys, mark="answer"), agreed
 
 

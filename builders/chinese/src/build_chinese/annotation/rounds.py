@@ -62,7 +62,7 @@ def next_round(
         options: Rules of the rounds.
         verdicts: Results of `review_agreement`, one for each finished review.
     """
-    unsettled = set(agreed.filter(by=OPEN)["task"]) if options.consensus == "discussion" else set()
+    unsettled = set(agreed.filter(by=OPEN)["task"])
     done = set(marks["task"]) - unsettled
     thirds = third_annotators(again, tasks)
     pairs = pair_agreement(marks.join(thirds, on=thirds.columns, how="anti"), options.least_agreement)

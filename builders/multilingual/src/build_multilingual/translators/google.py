@@ -4,7 +4,6 @@ Texts are sent as plain text: HTML, the default, would lose white space. The cli
 (GOOGLE_APPLICATION_CREDENTIALS, `gcloud auth application-default login`, the machine's service account).
 """
 
-import re
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Self
 
@@ -26,9 +25,6 @@ TIMEOUT = 60.0  # seconds for one attempt, until the last byte
 MAX_REFUSALS = 8  # consecutive refused single texts, after which the request itself counts as wrong
 # gRPC's message, with the status of an unavailable server, if the credentials give no token.
 NO_TOKEN = "Getting metadata from plugin failed with error"  # noqa: S105 - a message
-HOST = re.compile(r"(?P<host>[\w.-]+|\[::1\])(?::(?P<port>[0-9]{1,5}))?")
-MAX_PORT = 65_535
-LOOPBACK = {"127.0.0.1", "localhost", "[::1]"}
 
 
 class GoogleTranslator(Translator):
@@ -60,7 +56,7 @@ class GoogleTranslator(Translator):
         """Open the channel.
 
         Raises:
-            TranslatorError: The project is missing, or the endpoint is invalid.
+            TranslatorError: The project is missing.
             CallsError: There are no credentials.
         """
         import grpc
@@ -71,8 +67,6 @@ class GoogleTranslator(Translator):
             raise TranslatorError("Google Cloud Translation needs a project to bill; set `connection.project=...`.")
         transport: Any = translate_v3.TranslationServiceAsyncClient.get_transport_class("grpc_asyncio")
         endpoint = self._connection.endpoint
-        if endpoint:
-            _check_endpoint(endpoint)
         try:
             if endpoint and endpoint.startswith("http://"):
                 channel = grpc.aio.insecure_channel(endpoint.removeprefix("http://"))
@@ -116,7 +110,10 @@ class GoogleTranslator(Translator):
                 raise CallsError(f"Google Cloud Translation refuses the request ({_message(error)}).") from None
             yield [Answer.to(requests[0], "error", _message(error), finish_reason="INVALID_ARGUMENT")]
         except (exceptions.GoogleAPIError, GoogleAuthError, OSError) as error:
-            raise CallsError(f"{_failure(error)}.") from None
+            raise CallsError(
+                f"Google Cloud Translation fails ({_message(error)}); check the project, its quota and the credentials "
+                "(`gcloud auth application-default login`)."
+            ) from None
 
     async def _translate(self, requests: Sequence[Request]) -> list[Answer]:
         from google.api_core import exceptions, retry_async
@@ -159,42 +156,6 @@ class GoogleTranslator(Translator):
         ]
 
 
-def _failure(error: Exception) -> str:
-    """Say in words why no text can be translated, without the full stop."""
-    from google.api_core import exceptions
-    from google.auth.exceptions import GoogleAuthError
-
-    cause = error.cause if isinstance(error, exceptions.RetryError) and error.cause else error
-    message = _message(cause)
-    if NO_TOKEN in str(cause):
-        reason = message.partition(NO_TOKEN)[2].strip(": ")
-        return f"Google Cloud credentials cannot be used ({reason}); run `gcloud auth application-default login` again"
-    problems = {
-        (exceptions.Unauthenticated, exceptions.PermissionDenied, GoogleAuthError): "does not accept the credentials",
-        (exceptions.NotFound,): "does not have the requested resource",
-        (exceptions.ResourceExhausted,): "keeps refusing because of its quota",
-        (Exception,): "keeps failing",
-    }
-    problem = next(problem for kinds, problem in problems.items() if isinstance(cause, kinds))
-    return f"Google Cloud Translation {problem} ({message})"
-
-
-def _check_endpoint(endpoint: str) -> None:
-    """Raise `TranslatorError` for an invalid host; the message does not repeat it, since it may contain a secret."""
-    plain = endpoint.startswith("http://")
-    match = HOST.fullmatch(endpoint.removeprefix("http://"))
-    if match is None or int(match["port"] or 1) > MAX_PORT:
-        raise TranslatorError(
-            "The endpoint is neither a host such as translate-eu.googleapis.com nor http://127.0.0.1:PORT."
-        )
-    if plain and match["host"] not in LOOPBACK:
-        raise TranslatorError(
-            f"http://{match['host']} would send texts unencrypted; use http:// only for a server on this machine."
-        )
-
-
 def _message(error: BaseException) -> str:
-    # Errors of google.auth have their cause in `args`, next to the message.
-    texts = [part for part in error.args if isinstance(part, str)]
-    message = getattr(error, "message", None) or (texts[0] if texts else type(error).__name__)
-    return one_line(redact(str(message)))
+    cause = getattr(error, "cause", None) or error  # why retries ended
+    return one_line(redact(str(getattr(cause, "message", None) or cause)))
