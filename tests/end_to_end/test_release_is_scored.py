@@ -29,12 +29,12 @@ def test_the_manifest_names_the_benchmark_and_the_schema_the_columns(builder: st
     release = sample(builder).release
     for place in (release, next(release.glob("data/*/test.parquet"))):
         loaded = load_benchmark(None, place, None)
-        assert (loaded.name, loaded.items.ignored) == (BUILT[builder], [])
+        assert (loaded.name, loaded.items.source["ignored_columns"]) == (BUILT[builder], [])
     whole = load_benchmark(None, release, None)
     assert tasks_of(release) == {*whole.items.frame["config"]} - whole.benchmark.outside_overall
     alone = shutil.copytree(release / "data", tmp_path / "data")
     assert manifest_at(str(alone)) is None
-    assert load_benchmark(BUILT[builder], alone, None).items.ignored == []
+    assert load_benchmark(BUILT[builder], alone, None).items.source["ignored_columns"] == []
 
 
 def test_a_release_for_persona_judges_says_what_to_run() -> None:

@@ -161,7 +161,7 @@ def test_grades_of_words_and_of_a_scale(tmp_path: Path) -> None:
     } | dict.fromkeys(("repeated", "same_responses", "varying"), 0)
     said = benchmark({"columns": ["said"], "vote": "vote"})
     rows = [texts(0) | {"said": [{"vote": "A"}, None]}, texts(1) | {"said": None}]
-    left_out = read(tmp_path, rows, said).votes_left_out
+    left_out = read(tmp_path, rows, said).source["annotations"]
     assert (left_out["missing"], left_out["items_without"]) == (2, 1)
     scaled = benchmark({"columns": ["vote"]}, labels={"scale": [-3, 3]})
     rows = [texts(n) | {"vote": number} for n, number in enumerate([-3, 1, 0])]

@@ -43,7 +43,7 @@ def test_a_table_of_any_format_and_any_names_is_the_same_benchmark(tmp_path: Pat
         {"role": "user", "content": row["text"]} for row in rows
     ]
     assert set(items.frame["config"]) == {"mine"}
-    assert items.ignored == ["x"]
+    assert items.source["ignored_columns"] == ["x"]
     other = load_items(find_benchmark("pairs", columns), str(write(tmp_path / "other" / "mine.parquet", rows)))
     assert other.digest == items.digest
     assert (
@@ -305,7 +305,9 @@ def test_the_real_pandalm_test_set_is_read_whole() -> None:
     read = load_items(find_benchmark("pandalm"), str(PANDALM))
     items = read.frame
     assert items.height == len(rows) == 999
-    assert read.empty == [str(r["idx"]) for r in rows if not all(str(r[f"response{n}"]).strip() for n in (1, 2))]
+    assert read.source["empty"] == [
+        str(r["idx"]) for r in rows if not all(str(r[f"response{n}"]).strip() for n in (1, 2))
+    ]
     assert items["id"].to_list() == [str(row["idx"]) for row in rows]
     for row, item in zip(rows, items.iter_rows(named=True), strict=True):
         votes = [row[f"annotator{number}"] for number in (1, 2, 3)]

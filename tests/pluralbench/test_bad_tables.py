@@ -127,11 +127,11 @@ def test_empty_texts_are_named_left_out_or_kept(pairs: Callable[..., Rows], tmp_
         'choose `on_empty="drop"` or `on_empty="keep"`',
     )
     dropped = load_items(find_benchmark("pairs"), str(path), on_empty="drop")
-    assert dropped.empty == ["q2", "q4", "q7"]
+    assert dropped.source["empty"] == ["q2", "q4", "q7"]
     assert dropped.frame["id"].to_list() == ["q0", "q1", "q3", "q5", "q6", "q8", "q9"]
     kept = load_items(find_benchmark("pairs"), str(path), on_empty="keep")
-    assert (kept.frame.height, kept.empty) == (10, dropped.empty)
-    assert (kept.on_empty, dropped.on_empty) == ("keep", "drop")
+    assert (kept.frame.height, kept.source["empty"]) == (10, dropped.source["empty"])
+    assert (kept.source["on_empty"], dropped.source["on_empty"]) == ("keep", "drop")
     with pytest.raises(DataError, match="has no items"):
         load_items(find_benchmark("pairs"), str(write(tmp_path / "e.jsonl", rows[2:3])), on_empty="drop")
 
@@ -278,7 +278,7 @@ def test_prompts_that_quote_are_read_and_counted(
 ) -> None:
     path, rows = prompts_with(pairs, tmp_path, inside, number)
     items = load_items(find_benchmark("pairs"), str(path))
-    assert items.answered == [row["id"] for row in rows[:answered]]
+    assert items.source["answered"] == [row["id"] for row in rows[:answered]]
     assert items.frame.height == 24
 
 

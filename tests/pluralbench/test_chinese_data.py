@@ -38,7 +38,7 @@ def test_the_published_form_is_read_as_it_is(tmp_path: Path) -> None:
     assert (first["rank"], first["subset"], first["id"]) == (RANKS[0], "推理", "0")
     assert first["prompt"] == [{"role": "user", "content": "第0个问题：龙井茶怎么泡才好喝？"}]
     assert items.frame["cluster"].n_unique() == 8, "both parts have the same prompts"
-    assert items.ignored == ["annotations"]
+    assert items.source["ignored_columns"] == ["annotations"]
     one = loaded(tmp_path / "bench" / "open.jsonl")
     assert one.frame["rank"].to_list() == [RANKS[place % 4] for place in range(8)]
 
@@ -48,7 +48,7 @@ def test_a_release_has_the_same_items_and_training_data_stays_out(tmp_path: Path
     same = ["config", "subset", "prompt", "response_ids", "responses", "rank", "digest"]
     assert ours.frame.select(same).equals(theirs.frame.select(same))
     assert ours.frame["id"].to_list() == [f"{config}-{place}" for config in ("human", "open") for place in range(8)]
-    assert ours.ignored == ["annotations", "conflicts", "order"]
+    assert ours.source["ignored_columns"] == ["annotations", "conflicts", "order"]
     assert loaded(tmp_path / "release", configs=["open"], limit=3).frame["id"].to_list() == [
         "open-0",
         "open-1",

@@ -97,7 +97,7 @@ def test_items_of_one_prompt_or_one_id_are_one_cluster_in_all_configs(tmp_path: 
     items = load_items(find_benchmark("pairs"), str(tmp_path / "d"), on_empty="keep")
     assert items.frame["cluster"].to_list() == ["1", "2", "3", "1", "2", "4", "1", "6"]
     assert items.frame["person"].to_list() == items.frame["id"].to_list(), "who asks the same is another person"
-    assert items.clusters.repeated_prompts == 1
+    assert items.source["clusters"].repeated_prompts == 1
 
 
 def test_prompts_that_differ_in_case_space_or_form_of_characters_are_one_cluster(tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_prompts_that_differ_in_case_space_or_form_of_characters_are_one_cluster
     rows = [{"prompt": text, "chosen": f"yes {number}", "rejected": "no"} for number, text in enumerate(texts)]
     items = load_items(find_benchmark("pairs"), str(write(tmp_path / "p.parquet", rows)), on_empty="keep")
     assert [int(name.removeprefix("p, row ")) for name in items.frame["cluster"]] == expected
-    assert 100 < items.clusters.clusters < 1000
+    assert 100 < items.source["clusters"].clusters < 1000
 
 
 def test_runs_on_other_clusters_are_refused_and_those_with_more_items_are_not(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_turns_are_items_with_the_conversation_up_to_them(tmp_path: Path) -> Non
         "3/1": ["t"],
     }
     assert [*prompts] == ["1/1", "1/2", "1/3", "2/1", "3/1"]
-    assert items.left_out == {"v": 1}  # the third turn of chat 3; nobody picked in its second, which has no vote
+    assert items.source["left_out"] == {"v": 1}  # the third turn of chat 3, as nobody picked in its second
     assert items.source["annotations"] | {"items_without": 1, "votes": 5} == items.source["annotations"]
     assert "picks 'c' in `x_choice`, and there is no column `x_c`" in refused(
         tmp_path, [rows[0] | {"x_choice": "c"}], described

@@ -262,11 +262,16 @@ def test_further_keys_of_messages_are_named_unless_none_has_a_value(tmp_path: Pa
     rows = [{"id": "1", "prompt": prompt, "chosen": [thought | {"weight": 1}], "rejected": "b", "tools": "t"}]
     named = ["chosen.reasoning_content", "chosen.weight", "prompt.reasoning_content", "tools"]
     for suffix in (".jsonl", ".parquet"):
-        assert load_items("pairs", DataConfig(location=str(write(tmp_path / f"p{suffix}", rows)))).ignored == named
+        assert (
+            load_items("pairs", DataConfig(location=str(write(tmp_path / f"p{suffix}", rows)))).source[
+                "ignored_columns"
+            ]
+            == named
+        )
     texts = [row | {name: json.dumps(row[name]) for name in ("prompt", "chosen")} for row in rows]
     path = write(tmp_path / "texts.jsonl", texts)
     options: dict[str, Any] = {"columns": {"json_texts": ["prompt", "chosen"]}}
-    assert load_items("pairs", DataConfig(location=str(path), **options)).ignored == named
+    assert load_items("pairs", DataConfig(location=str(path), **options)).source["ignored_columns"] == named
 
 
 def test_a_prompt_that_ends_with_the_assistant_is_refused(tmp_path: Path) -> None:

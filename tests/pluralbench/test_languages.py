@@ -49,10 +49,9 @@ def test_english_is_read_from_rewardbenchs_shape_and_cut_to_the_datas_ids(tmp_pa
     english = items.frame.filter(config="eng_Latn")
     assert english["id"].to_list() == [str(number) for number in range(6)]
     assert english["subset"].to_list() == SUBSETS[:6]
-    assert items.reference == {"location": str(tmp_path / "english"), "revision": None, "rows": 6}
-    assert items.source["reference"] == items.reference
+    assert items.source["reference"] == {"location": str(tmp_path / "english"), "revision": None, "rows": 6}
     plain = load_items(BENCHMARK, str(tmp_path / "data"))
-    assert plain.reference is None
+    assert plain.source["reference"] is None
     assert set(plain.frame["config"]) == {"spa_Latn", "deu_Latn"}
     assert plain.digest != items.digest
 

@@ -1,7 +1,7 @@
 """Items of a benchmark: read from a release, a published dataset or any table, checked, and put into one shape."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,12 +12,12 @@ from pluralbench_runs import digest, plural
 from pluralbench_schemas import release_columns
 from pluralbench_tables import release_memory
 
-from pluralbench.config import DataConfig, OnEmpty, as_data_config
+from pluralbench.config import DataConfig, as_data_config
 from pluralbench.data.annotated_rows import read_votes
 from pluralbench.data.annotations import check_people, with_people, with_personas
 from pluralbench.data.benchmark_entries import find_benchmark
 from pluralbench.data.benchmarks import Benchmark
-from pluralbench.data.clusters import Clusters, assign_clusters
+from pluralbench.data.clusters import assign_clusters
 from pluralbench.data.columns import answered_prompts, check_columns, check_prompts, config_columns
 from pluralbench.data.credits import check_credits
 from pluralbench.data.derived import named_columns, needed_columns, with_derived_columns
@@ -46,10 +46,9 @@ from pluralbench.errors import BenchmarkError, ColumnMissing, DataError
 
 ALL = "all"
 DIGEST_DIGITS = 16  # of an item's digest in a run
-SOURCE = (
-    *("location", "revision", "digest", "license", "reference"),
-    *("empty", "on_empty", "missing", "answered", "clusters", "left_out"),
-)
+TOLD = ("empty", "missing", "answered")
+"""What a run says of items, by their ids: an empty text, one such as "nan", which programs write for a missing value,
+or a prompt that contains the better response (see `answered_prompts`)."""
 
 
 @dataclass(frozen=True)
@@ -62,63 +61,35 @@ class Items:
             is the value of the cluster column, or else the id. `digest` covers prompt, responses and ranks. `pairs` are
             the (better, worse) positions to train on, if the benchmark has such a column; then ranks may be null.
             `earlier` is the number of rows of `history` that the person decided before; null if the benchmark has none.
-        location: Directory, file, or dataset on the Hub.
-        revision: Commit of the dataset on the Hub.
+        source: Fields of `DataRecord` that describe the items.
         split: The split, or several joined by commas; None for tables of no split.
-        digest: SHA-256 of the scored content.
-        license: License of the data.
-        reference: Source of the English original, if it is not in the data.
-        ignored: Columns that are not read, apart from those that every release has.
-        empty: Ids of items with an empty prompt or response.
-        on_empty: Whether these items were kept or dropped.
-        missing: Ids of items with a response or a user message such as "nan", the text of a missing value.
-        answered: Ids of items whose prompt contains the better response; see `answered_prompts`.
-        clusters: Clusters of the items, and repeated content.
         history: Pairs that people decided earlier.
-        left_out: Number of rows that are not among the benchmark's `rows`, by config.
-        votes_left_out: What is not among the votes of people; see `pluralbench.data.annotated_rows.Voted`.
         strata: Drawn items by subset; empty if the items were not drawn.
         subsets: Subset of each item, drawn or not.
     """
 
     frame: pl.DataFrame
-    location: str
-    revision: str | None
+    source: dict[str, Any]
     split: str | None
-    digest: str
-    license: str | None
-    reference: dict[str, Any] | None
-    ignored: list[str]
-    empty: list[str]
-    on_empty: OnEmpty
-    missing: list[str]
-    answered: list[str]
-    clusters: Clusters
     history: History
-    left_out: dict[str, int]
-    votes_left_out: dict[str, int]
     strata: tuple[Stratum, ...]
     subsets: pl.Series
 
     @property
-    def source(self) -> dict[str, Any]:
-        """Fields of `DataRecord` that describe the items."""
-        counts = self.frame["earlier"].drop_nulls()
-        earlier = {"rows": self.history.frame.height, "items_without": int((counts == 0).sum())}
-        return {name: getattr(self, name) for name in SOURCE} | {
-            "rows": dict(self.frame["config"].value_counts(sort=False).sort("config").iter_rows()),
-            "ignored_columns": self.ignored,
-            "history": earlier if len(counts) else None,
-            "annotations": self._votes,
-        }
+    def location(self) -> str:
+        """Directory, file, or dataset on the Hub."""
+        return str(self.source["location"])
 
     @property
-    def _votes(self) -> dict[str, int] | None:
-        votes = self.frame["annotations"].drop_nulls().explode()
-        if votes.is_empty():
-            return None
-        people = votes.struct.field("annotator").drop_nulls().n_unique()
-        return {"votes": len(votes), "annotators": people} | self.votes_left_out
+    def revision(self) -> str | None:
+        """Commit of the dataset on the Hub."""
+        revision: str | None = self.source["revision"]
+        return revision
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the scored content."""
+        return str(self.source["digest"])
 
 
 def described_benchmark(name: str, data: DataConfig, *, for_training: bool = False) -> Benchmark:
@@ -156,78 +127,97 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
     tables, reference = with_original(benchmark, with_people(benchmark, _read(benchmark, data)), data)
     data = data.model_copy(update={"on_empty": data.on_empty or benchmark.on_empty})
     release_memory()
-    read = {}
-    for config in list(tables.frames):  # each table is freed once its items are made
-        try:
-            read[config] = _table_items(benchmark, config, tables.frames.pop(config), tables.paths[config], data)
-        except ColumnMissing as error:
-            if data.configs or not read:
-                raise
-            others = ", ".join(f'"{name}"' for name in read)
-            raise DataError(f"{error} To leave this config out, name the others with `configs=[{others}]`.") from None
-    parts = {config: table.items for config, table in read.items() if table.items.height}
-    if not parts:
+    read = _read_items(benchmark, tables, data)
+    subsets = pl.concat(table.items["subset"] for table in read)
+    if subsets.is_empty():
         raise DataError(f"{tables.location} has no items.")
-    every = pl.concat(part.select("config", "id", "subset") for part in parts.values())
-    strata: tuple[Stratum, ...] = ()
-    undrawn: set[tuple[str, str]] = set()
-    if data.items is not None:
-        parts, strata = draw_items(benchmark.fit_to(every["subset"]), parts, data.items, data.items_seed)
-        undrawn_rows = every.join(pl.concat(parts.values()), on=["config", "id"], how="anti")
-        undrawn.update(undrawn_rows.select("config", "id").iter_rows())
-    histories = {config: table.history for config, table in read.items()}
-    parts, varying = check_people(benchmark, parts)
+    read, strata = _draw(benchmark.fit_to(subsets), read, data)
+    parts, varying = check_people(benchmark, {table.config: table.items for table in read if table.items.height})
     parts = {config: with_personas(benchmark, part) for config, part in parts.items()}
-    content = _content_digest(benchmark, parts, histories, drawn=bool(strata))
+    content = _content_digest(benchmark, parts, read, drawn=bool(strata))
     short = pl.concat_str(pl.col("digest").str.head(DIGEST_DIGITS))  # a copy, which does not keep the other digits
     frame = pl.concat(parts.values()).with_columns(digest=short)
-    read = {config: table._replace(items=table.items.clear()) for config, table in read.items()}
-    parts.clear()
-    frame, clusters = assign_clusters(frame, {config: table.cluster for config, table in read.items()})
+    parts, read = {}, [table._replace(items=table.items.clear()) for table in read]  # the frame has them
+    frame, clusters = assign_clusters(frame, {table.config: table.cluster for table in read})
     release_memory()
     if reference is not None and benchmark.reference is not None:
         reference |= {"rows": frame.filter(config=benchmark.reference.config).height}
-    return Items(
-        frame=frame,
-        location=tables.location,
-        revision=tables.revision,
-        split=tables.split,
-        digest=content,
-        license=tables.license,
-        reference=reference,
-        ignored=sorted(set[str]().union(*(table.ignored for table in read.values()))),
-        empty=[one for config, table in read.items() for one in table.empty if (config, one) not in undrawn],
-        on_empty=data.on_empty or "error",
-        missing=[one for config, table in read.items() for one in table.missing if (config, one) not in undrawn],
-        answered=[one for config, table in read.items() for one in table.answered if (config, one) not in undrawn],
-        clusters=clusters,
-        history=History(pl.concat(histories.values())),
-        left_out={config: table.left_out for config, table in read.items() if table.left_out},
-        votes_left_out=_votes_left_out(table.votes for table in read.values()) | {"varying": varying},
-        strata=strata,
-        subsets=every["subset"],
-    )
+    history = History(pl.concat(table.history for table in read))
+    left_out = Counter(varying=varying)
+    for table in read:
+        left_out.update(table.votes)  # keeps counts of 0
+    source = {
+        "location": tables.location,
+        "revision": tables.revision,
+        "digest": content,
+        "license": tables.license,
+        "reference": reference,
+        "rows": dict(frame["config"].value_counts(sort=False).sort("config").iter_rows()),
+        "ignored_columns": sorted({column for table in read for column in table.ignored}),
+        **{name: [one for table in read for one in table.told[name]] for name in TOLD},
+        "on_empty": data.on_empty,
+        "clusters": clusters,
+        "history": _earlier_counts(frame, history),
+        "annotations": _vote_counts(frame, left_out),
+        "left_out": {table.config: table.left_out for table in read if table.left_out},
+    }
+    return Items(frame, source, tables.split, history, strata, subsets)
 
 
 class _TableItems(NamedTuple):
     """What a table holds: its items and earlier pairs, and what `Items` says of them."""
 
+    config: str
     items: pl.DataFrame
     history: pl.DataFrame
     cluster: str | None
     ignored: set[str]
-    empty: list[str]
-    missing: list[str]
-    answered: list[str]
+    told: dict[str, list[str]]
     left_out: int
     votes: dict[str, int]
 
 
-def _votes_left_out(tables: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    counts: Counter[str] = Counter()
-    for table in tables:
-        counts.update(table)  # keeps counts of 0
-    return dict(counts)
+def _read_items(benchmark: Benchmark, tables: Tables, data: DataConfig) -> list[_TableItems]:
+    read: list[_TableItems] = []
+    for config in list(tables.frames):  # each table is freed once its items are made
+        try:
+            read.append(_table_items(benchmark, config, tables.frames.pop(config), tables.paths[config], data))
+        except ColumnMissing as error:
+            if data.configs or not read:
+                raise
+            others = ", ".join(f'"{table.config}"' for table in read)
+            raise DataError(f"{error} To leave this config out, name the others with `configs=[{others}]`.") from None
+    return read
+
+
+def _draw(
+    benchmark: Benchmark, read: list[_TableItems], data: DataConfig
+) -> tuple[list[_TableItems], tuple[Stratum, ...]]:
+    """Leave the items out that are not drawn, and what is said of them."""
+    if data.items is None:
+        return read, ()
+    configs = {table.config: table.items for table in read if table.items.height}
+    parts, strata = draw_items(benchmark, configs, data.items, data.items_seed)
+    drawn = []
+    for table in read:
+        items = parts.get(table.config, table.items.clear())
+        others = {*table.items["id"]}.difference(items["id"])
+        told = {name: [one for one in ids if one not in others] for name, ids in table.told.items()}
+        drawn.append(table._replace(items=items, told=told))
+    return drawn, strata
+
+
+def _earlier_counts(frame: pl.DataFrame, history: History) -> dict[str, int] | None:
+    counts = frame["earlier"].drop_nulls()
+    return {"rows": history.frame.height, "items_without": int((counts == 0).sum())} if len(counts) else None
+
+
+def _vote_counts(frame: pl.DataFrame, left_out: Mapping[str, int]) -> dict[str, int] | None:
+    votes = frame["annotations"].drop_nulls().explode()
+    if votes.is_empty():
+        return None
+    people = votes.struct.field("annotator").drop_nulls().n_unique()
+    return {"votes": len(votes), "annotators": people, **left_out}
 
 
 def _table_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, where: str, data: DataConfig) -> _TableItems:
@@ -266,7 +256,8 @@ def _table_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, where: 
     if benchmark.prompts_only:
         items = items.with_columns(pl.col(name).list.head(0) for name in ("response_ids", "responses", "rank"))
     cluster = columns.cluster if columns.cluster in used else None
-    return _TableItems(items, history, cluster, ignored, empty, missing, answered, left_out, voted.left_out)
+    told = dict(zip(TOLD, (empty, missing, answered), strict=True))
+    return _TableItems(config, items, history, cluster, ignored, told, left_out, voted.left_out)
 
 
 def _read(benchmark: Benchmark, data: DataConfig) -> Tables:
@@ -339,7 +330,7 @@ def _items_and_history(
 
 
 def _content_digest(
-    benchmark: Benchmark, items: Mapping[str, pl.DataFrame], histories: Mapping[str, pl.DataFrame], *, drawn: bool
+    benchmark: Benchmark, items: Mapping[str, pl.DataFrame], tables: Sequence[_TableItems], *, drawn: bool
 ) -> str:
     """Return the SHA-256 of the items and histories; columns without a value count as absent ones."""
     digests = {}
@@ -348,7 +339,7 @@ def _content_digest(
         digests[config] = content_digest(part.select(one.name for one in nulls if one[0] < part.height))
     # Items that are their own history contain it, if all are there.
     if benchmark.history is not None and (drawn or benchmark.history.column is not None):
-        digests |= {f"before {config}": content_digest(part.with_row_index()) for config, part in histories.items()}
+        digests |= {f"before {table.config}": content_digest(table.history.with_row_index()) for table in tables}
     return digest(digests)
 
 

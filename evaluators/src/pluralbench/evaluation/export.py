@@ -169,7 +169,7 @@ def _examples(rankings: Sequence["Ranking"], clusters: Sequence[str]) -> Iterato
 
 def _check_users(loaded: LoadedBenchmark, other: LoadedBenchmark, split: str) -> None:
     """Raise `DataError` if a user of the test set, or a prompt if the data has no users, is in the training set."""
-    column = loaded.items.clusters.column
+    column = loaded.items.source["clusters"].column
     kind, names = ("prompts", _prompts) if column is None else (f"values of the column `{column}`", item_clusters)
     shared = sorted({*names(loaded)} & {*names(other)})
     if shared:
