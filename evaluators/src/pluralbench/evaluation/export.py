@@ -45,11 +45,8 @@ class Exported(NamedTuple):
     """What `export` wrote.
 
     Attributes:
-        folder: The directory.
-        rows: Number of rows by split.
         left_out: Number of items by the reason for which they are in no row.
         pairs: Numbers of pairs by kind: of identical responses, which are left out, and repeated ones.
-        command: The command that trains on the directory.
     """
 
     folder: Path
@@ -160,7 +157,6 @@ def _batch_size(rows: int) -> int:
 
 
 def _examples(rankings: Sequence["Ranking"], clusters: Sequence[str]) -> Iterator[Example]:
-    """Yield the items as examples, with the pairs that `train` learns."""
     for ranking, cluster in zip(rankings, clusters, strict=True):
         best_first = sorted((ranking.rank[better], better, worse) for better, worse in ranking.pairs_to_learn())
         texts = [(ranking.responses[better], ranking.responses[worse]) for _, better, worse in best_first]
@@ -168,7 +164,7 @@ def _examples(rankings: Sequence["Ranking"], clusters: Sequence[str]) -> Iterato
 
 
 def _check_users(loaded: LoadedBenchmark, other: LoadedBenchmark, split: str) -> None:
-    """Raise `DataError` if a user of the test set, or a prompt if the data has no users, is in the training set."""
+    """Raise `DataError` if a user of the test set (a prompt, without users) is in the training set."""
     column = loaded.items.source["clusters"].column
     kind, names = ("prompts", _prompts) if column is None else (f"values of the column `{column}`", item_clusters)
     shared = sorted({*names(loaded)} & {*names(other)})
@@ -180,18 +176,15 @@ def _check_users(loaded: LoadedBenchmark, other: LoadedBenchmark, split: str) ->
 
 
 def _prompts(loaded: LoadedBenchmark) -> list[str]:
-    """The last message of each item."""
     return [prompt[-1]["content"] for prompt in loaded.items.frame["prompt"].to_list()]
 
 
 def _left_out(trainer: Trainer, examples: Sequence[Example]) -> dict[str, int]:
-    """Count the examples without a row by reason."""
     without = Counter(trainer.limits if example.pairs else NO_PAIR for example in examples if not trainer.rows(example))
     return dict(sorted(without.items()))
 
 
 def _write(folder: Path, trainer: Trainer, rows: Mapping[str, list[Row]]) -> None:
-    """Write the tables and the trainer's own files."""
     for split, of_split in rows.items():
         path = folder / f"{split}{trainer.suffix}"
         if trainer.suffix == ".parquet":

@@ -130,13 +130,7 @@ def judge_run(
 ) -> Run[ConfigT, Any]:
     """Judge items and write the run directory, or read the finished run in it.
 
-    Args:
-        target: Run directory.
-        config: The run's configuration.
-        loaded: The items.
-        here: What makes the backends of the judges in this process, by name.
-        decide: Returns the verdicts of the judges; not called for a finished run.
-        fresh: Start over.
+    `here` makes the backends of judges in this process, by name; `decide` returns the verdicts.
     """
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
@@ -153,10 +147,7 @@ def load_judged(
     judging: JudgeConfig,
     shard: str | None = None,
 ) -> tuple[LoadedBenchmark, JudgeConfig]:
-    """Load the items that a judge judges; arguments as in `judge`.
-
-    Returns:
-        The items, and the configuration: benchmarks with legacy rules for rankings are judged in one order.
+    """Load the items of `judge` and its configuration; those with legacy rules for rankings are judged in one order.
 
     Raises:
         UserError: If an argument or the data cannot be used, or the items do not fit the protocol.
@@ -178,16 +169,7 @@ def write_judge_run(
     judge: Judge,
     seconds: Callable[[], float],
 ) -> None:
-    """Compute the numbers of a judge's run from its verdicts and recorded calls, and write the run.
-
-    Args:
-        output: Output directory of the run.
-        config: Settings of the run.
-        loaded: The benchmark and its items.
-        verdicts: The verdicts.
-        judge: A judge with the ledger of all calls.
-        seconds: Returns the duration of the work.
-    """
+    """Compute a run's numbers from its verdicts and the calls in the ledger of `judge`, and write it."""
     usage = export_calls(judge, output)
     result = result_of_verdicts(config, verdicts, usage, seconds())
     frames, calls = verdicts.frames | loaded.frames(), read_ledger(output.work / LEDGER_FILE)
@@ -198,11 +180,7 @@ def write_judge_run(
 def _chat_models(
     models: Sequence[str | LocalModel], judging: JudgeConfig, connection: ConnectionConfig | None
 ) -> tuple[tuple[ChatModel, ...], ConnectionConfig, dict[str, Callable[[], Backend]]]:
-    """Resolve the judges, the connection to those at an endpoint, and what makes the backends of those in this process.
-
-    Raises:
-        EvaluationError: If there is no judge, one is there twice, or the options of votes do not apply.
-    """
+    """Resolve the judges, the connection to those at an endpoint, and what makes the backends of the others."""
     if not models:
         raise EvaluationError("A panel needs at least one judge; name a model.")
     # Of a panel, options of the connection are for its judges at the endpoint.

@@ -35,8 +35,6 @@ class JudgeVerdicts(NamedTuple):
     """A judge's verdicts on all items.
 
     Attributes:
-        frame: The rows of `items.parquet`.
-        reasons: Why verdicts are invalid, one entry each.
         readings: Number of replies that each parsing rule can read; empty with a prompt of its own.
         replies: The rows of `replies.parquet`; None if there is one reply to each question.
         left_out: Fields of the result about items that are not judged.
@@ -76,7 +74,6 @@ def questions_of(loaded: LoadedBenchmark, judging: JudgeConfig) -> list[Question
 
 
 def _variables(item: Mapping[str, Any], loaded: LoadedBenchmark, judging: JudgeConfig) -> dict[str, str]:
-    """Return the further variables of a judge's own prompt for an item."""
     prompt = judging.prompt
     if prompt is None:
         return {}
@@ -98,8 +95,7 @@ class ScoredResponses(NamedTuple):
     """Replies on the responses of an item, as scores.
 
     Attributes:
-        replies: The replies on each response, by judge and sample. Their values are ratings, or 1 for the picked
-            response and 0 for the others.
+        replies: Those on each response, by judge and sample: ratings, or 1 for the picked response and 0 for others.
         positions: Position of each response in the list that the judges saw, from 1; None for ratings.
     """
 
@@ -114,13 +110,7 @@ class ScoredResponses(NamedTuple):
 
 
 def check_protocol(loaded: LoadedBenchmark, judging: JudgeConfig) -> None:
-    """Check that the items fit the protocol.
-
-    Raises:
-        EvaluationError: The protocol is pairwise, and all responses of every item are tied or a subset counts by the
-            rule `ties`, which needs scores; or it is listwise, and no subset has one best response per item. Or
-            probabilities are to decide, and the benchmark has its own vote.
-    """
+    """Raise `EvaluationError` if the items do not fit the protocol, or the vote that probabilities would replace."""
     where, prompt = loaded.items.location, judging.prompt
     if prompt is not None:
         _check_prompt(prompt, loaded, judging)
@@ -160,11 +150,7 @@ def check_protocol(loaded: LoadedBenchmark, judging: JudgeConfig) -> None:
 
 
 def _check_prompt(prompt: JudgePrompt, loaded: LoadedBenchmark, judging: JudgeConfig) -> None:
-    """Check that a prompt shows the user context and the rubric that the run chooses.
-
-    Raises:
-        EvaluationError: The prompt would leave out one of them.
-    """
+    """Raise `EvaluationError` if the prompt would leave out the user context or the rubric that the run chooses."""
     profile, shown = loaded.prompt.profile, prompt.variables
     if profile != "none" and "person" not in shown:
         raise EvaluationError(
@@ -201,15 +187,7 @@ def listwise_subsets(loaded: LoadedBenchmark) -> set[tuple[str, str | None]]:
 def judge_items(
     judges: Sequence[Judge], loaded: LoadedBenchmark, items: Sequence[Question], judging: JudgeConfig, seed: int
 ) -> JudgeVerdicts:
-    """Judge the items of `loaded.frame`; calls that the judges' ledger contains are not repeated.
-
-    Args:
-        judges: The judges.
-        loaded: The items.
-        items: What the judges see of them, as `questions_of` returns it.
-        judging: The task.
-        seed: Seed of the order of responses.
-    """
+    """Judge the items of `loaded.frame`, which `questions_of` shows; calls in the judges' ledger are not repeated."""
     several = len(judges) * judging.samples > 1
     judged = (_compare_items if judging.protocol == "pairwise" else _score_items)(judges, loaded, items, judging, seed)
     if not several or judged.replies is None or judged.replies.is_empty():
@@ -221,7 +199,6 @@ def judge_items(
 def _score_items(
     judges: Sequence[Judge], loaded: LoadedBenchmark, items: Sequence[Question], judging: JudgeConfig, seed: int
 ) -> JudgeVerdicts:
-    """Rate the responses of each item, or pick the best; the scores are those of the first reply."""
     listwise = judging.protocol == "listwise"
     subsets = listwise_subsets(loaded) if listwise else set()
     ranks_all = listwise and judging.prompt is not None and judging.prompt.verdict.scale is not None
@@ -258,7 +235,7 @@ def _score_items(
 
 
 def _origins(judges: Sequence[Judge], replies: Sequence[ParsedReply[Any]]) -> list[dict[str, Any]]:
-    """Return the columns of `replies.parquet` that say where the replies to a question are from."""
+    """Return where replies to a question are from, as columns of `replies.parquet`."""
     return [
         {"judge": judges[judge].name, "sample": sample, "reason": reply.reason or None, "calls": list(reply.calls)}
         for (judge, sample), reply in zip(
@@ -274,7 +251,6 @@ def join_replies(replies: Sequence[ParsedReply[Value]]) -> ParsedReply[Value]:
 
 
 def _rate(judges: Sequence[Judge], questions: Sequence[Question], samples: int) -> list[ScoredResponses]:
-    """Rate each response by itself."""
     every = [judge.rate(questions, samples=samples) for judge in judges]
     return [
         ScoredResponses([list(own) for own in zip(*ratings, strict=True)], [None] * len(ratings[0]))
@@ -302,7 +278,6 @@ def _pick(
 
 
 def _as_score(listed: ParsedReply[list[float]], position: int) -> ParsedReply[float]:
-    """Return the score of the response at a position in the list."""
     score = None if listed.value is None else listed.value[position - 1]
     return ParsedReply(score, listed.answer, listed.reason, listed.calls)
 
@@ -364,6 +339,6 @@ def _compare_items(
 
 
 def _margin(judge: Judge, reply: ParsedReply[Verdict]) -> float | None:
-    """Return the score of the response that the judge saw first less that of the other one; None without scores."""
+    """Return the score of what the judge saw first less that of the other; None without scores."""
     scores = judge.pair_scores(reply)
     return None if scores is None else scores[0] - scores[1]

@@ -59,12 +59,8 @@ class LoadedBenchmark(NamedTuple):
 
     Attributes:
         name: Name of the benchmark, or the stem of its file.
-        benchmark: The description.
-        items: All items of the data.
-        data: The selection of the items.
         context: User context, and what of it prompts show.
         shard: The shard to score; None for all items.
-        frame: The items to score.
         blocks: Block of each of them (see `assign_blocks`). Default: they are one block.
     """
 
@@ -83,10 +79,7 @@ class LoadedBenchmark(NamedTuple):
         return self.context.prompt
 
     def groups(self, *, full_context: bool = False) -> Sequence[Group]:
-        """Convert the items to groups, in their order.
-
-        Args:
-            full_context: Give groups all data about the person, not only what the prompt shows.
+        """Convert the items to groups, with all data about the person if `full_context`, else what the prompt shows.
 
         Raises:
             DataError: If an item lacks the user context that the prompt shows.
@@ -110,7 +103,7 @@ class LoadedBenchmark(NamedTuple):
         return {"benchmark": self.benchmark_record(), "data": self.data_record(), "prompt": self.prompt_record()}
 
     def benchmark_record(self) -> BenchmarkRecord:
-        """Return the record of the benchmark for a run's configuration."""
+        """Return the record of the benchmark."""
         return benchmark_record(self.name, self.benchmark, self.items.location, self.items.revision)
 
     def data_record(self) -> DataRecord:
@@ -121,7 +114,7 @@ class LoadedBenchmark(NamedTuple):
         return DataRecord.model_validate(self.items.source | selection)
 
     def prompt_record(self) -> PromptRecord:
-        """Return the record of the prompt for a run's configuration."""
+        """Return the record of the prompt."""
         context = self.context
         return PromptRecord(
             profile=self.prompt.profile,
@@ -138,8 +131,6 @@ class LoadedPersonas(NamedTuple):
     Attributes:
         items: All drawn items.
         selection: Configs and split, as fields of `DataRecord`.
-        shard: The shard to judge; None for all items.
-        frame: The items to judge.
     """
 
     items: PersonaItems

@@ -38,11 +38,6 @@ def resolve_model(
 ) -> tuple[ModelRecord, Callable[[], AnyRewardModel]]:
     """Return the record of a model before it is loaded, and a function that loads it.
 
-    Args:
-        model: A name, configuration, reward model or function.
-        scoring: How the model runs.
-        cluster: Ray cluster that loads the model and scores. Default: this process.
-
     Raises:
         EvaluationError: If the model has no known type, or the other arguments do not apply to it.
     """
@@ -54,7 +49,6 @@ def resolve_model(
 
 
 def _find_model(model: Scorable, scoring: ScoringConfig) -> ModelConfig | AnyRewardModel:
-    """Return the configuration of a model, or a model that needs no loading. Raises `EvaluationError`."""
     if isinstance(model, ModelConfig):
         return model
     if scoring != ScoringConfig():
@@ -72,16 +66,12 @@ def _find_model(model: Scorable, scoring: ScoringConfig) -> ModelConfig | AnyRew
 
 
 def reward_loader(model: Scorable, scoring: ScoringConfig, use: str) -> Callable[[], RewardModel]:
-    """Return a function that loads a model to reward a policy, without recording what it is.
+    """Return a function that loads a model to reward a policy, for the `use` that an error names.
 
-    Args:
-        model: The model, as `resolve_model` takes it.
-        scoring: How the model runs.
-        use: What needs the model's scores, for the error.
+    The function raises `EvaluationError`, too, if the model only compares two responses.
 
     Raises:
-        EvaluationError: If the model has no known type, is to run on all GPUs, or `scoring` does not apply to it. The
-            function raises it for a model that only compares two responses.
+        EvaluationError: The model has no known type, is to run on all GPUs, or `scoring` does not apply to it.
     """
     found = _find_model(model_config(model), scoring)
     if isinstance(found, ModelConfig):
@@ -186,20 +176,19 @@ def resolve_chat_model(
     *,
     seeded: bool = True,
 ) -> ResolvedChat:
-    """Resolve a chat model's name and its connection.
+    """Resolve a chat model's name and its connection, which is OpenAI's API by default.
 
     Args:
-        name: Name of a model at the connection's endpoint, "local" for the embedded model, or a model in this process;
-            see `runs_here`.
-        connection: Endpoint and limits. Default: OpenAI's API.
+        name: Name of a model at the endpoint, "local" for the embedded model, or a model in this process (`runs_here`).
+        connection: Endpoint and limits.
         sampling: Sampling options of `ChatModel`.
         role: What the model is used as in errors, such as "judge".
         seeded: Whether requests to the embedded model carry seeds.
 
     Raises:
-        RecipeError: If an option is not valid.
-        EvaluationError: If a model in this process has options of a connection.
-        PolicyError: If the model in this process writes no text.
+        RecipeError: An option is not valid.
+        EvaluationError: A model in this process has options of a connection.
+        PolicyError: The model in this process writes no text.
     """
     connection = connection or ConnectionConfig()
     if runs_here(name, connection):
@@ -259,8 +248,7 @@ def as_local_model(model: Scorable) -> LocalModel | None:
 def base_model(base: str | Path | LocalModel) -> LocalModel:
     """Return the model that training starts from; "local" is the embedded model.
 
-    Raises:
-        LocalError: It is not a model folder. This is noticed before the libraries are imported, which takes seconds.
+    Raises `LocalError` if it is no model folder, before the libraries are imported.
     """
     source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
     source = source.model_copy(update={"name": base_model_path(source.name)})

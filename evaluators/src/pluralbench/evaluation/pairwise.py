@@ -25,11 +25,7 @@ EVEN = 0.5
 
 
 def compared_pairs(items: pl.DataFrame) -> list[Pairs]:
-    """Return the pairs of each item whose responses differ in rank, the better one first; those of `compared` if given.
-
-    Args:
-        items: Items of the benchmark.
-    """
+    """Return the pairs of each item that differ in rank, the better response first; those of `compared` if given."""
     if lists_pairs(items):
         return [[(better, worse) for better, worse in pairs or ()] for pairs in items["compared"]]
     return [pairs_of(ranks) for ranks in items["rank"]]
@@ -43,9 +39,7 @@ def in_both_orders(pairs: Pairs) -> Pairs:
 def mean_probabilities(number: int, values: Sequence[float]) -> list[float]:
     """Return the probability of each response to be better than another one, over all others and both orders.
 
-    Args:
-        number: Number of responses; a single one gets 1/2.
-        values: Probabilities of all their pairs, in the order of `in_both_orders`.
+    `values` are those of all pairs, in the order of `in_both_orders`; a single response gets 1/2.
     """
     sums = [0.0] * number
     for (one, other), probability in zip(in_both_orders(all_pairs(number)), values, strict=True):
@@ -61,12 +55,6 @@ def all_pairs(number: int) -> Pairs:
 
 def check_pairs(model: str, benchmark: Benchmark, items: pl.DataFrame, where: str) -> None:
     """Check that items can be decided by comparing responses.
-
-    Args:
-        model: Name of the model.
-        benchmark: Description of the benchmark.
-        items: Items of the benchmark.
-        where: Location of the data.
 
     Raises:
         EvaluationError: If a subset counts by scores, the benchmark has legacy rules for rankings, or all responses of
@@ -97,15 +85,10 @@ def compare_items(
 ) -> Scored:
     """Compare the responses of items in both orders.
 
-    Args:
-        model: The model.
-        groups: The items.
-        pairs: The pairs of each item; none if all its responses are tied.
-        cached: Probabilities of an interrupted run, by index of the item.
-        on_scored: Called with the probabilities of newly compared items by index.
+    `pairs` are those of each item, none if all its responses are tied; `cached` and `on_scored` go by index of items.
 
     Returns:
-        The probabilities of each item, in the order of `in_both_orders`; of a tied item none.
+        The probabilities of each item, in the order of `in_both_orders`.
     """
     places = [place for place, own in enumerate(pairs) if own]
     known = cached or {}
@@ -137,11 +120,6 @@ def compared_items(vote: Vote, items: pl.DataFrame, scored: Scored) -> pl.DataFr
     Verdicts and probabilities are those of the response that is shown first; C is a probability of exactly 1/2, and a
     probability that is not a number is invalid. The margin is the mean probability, over both orders, that the chosen
     response is better, less 1/2.
-
-    Args:
-        vote: How the verdicts of both orders combine; see `Benchmark.vote`.
-        items: Items of the benchmark.
-        scored: What `compare_items` returned.
     """
     rows: list[dict[str, Any]] = []
     for place, (item, pairs) in enumerate(zip(items.iter_rows(named=True), compared_pairs(items), strict=True)):
@@ -163,7 +141,6 @@ def compared_items(vote: Vote, items: pl.DataFrame, scored: Scored) -> pl.DataFr
 
 
 def _decided(chosen_first: float, rejected_first: float) -> dict[str, Any]:
-    """Letters, probabilities and margin of a pair."""
     margin = (chosen_first - rejected_first) / 2
     return {
         "verdict_chosen_first": _letter(chosen_first),

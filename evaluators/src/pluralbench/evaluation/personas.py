@@ -48,15 +48,7 @@ class PersonaReply(NamedTuple):
 
 
 class PersonaQuestion(NamedTuple):
-    """One question about an item.
-
-    Attributes:
-        place: Row of the item among the judged items.
-        label: Name of the call.
-        messages: The messages to send.
-        swapped: Whether the options are swapped.
-        copy: Number of earlier questions with the same text.
-    """
+    """One question about an item, in the row `place` of the judged items; `copy` earlier ones have the same text."""
 
     place: int
     label: str
@@ -170,11 +162,7 @@ def _questions(loaded: LoadedPersonas, judging: PersonaJudgeConfig) -> list[Pers
 
 
 def parse_reply(reply: str, setting: Setting) -> PersonaReply:
-    """Parse a reply of this setting.
-
-    Raises:
-        InvalidAnswer: If the reply has another form.
-    """
+    """Parse a reply of this setting. Raises `InvalidAnswer` if it has another form."""
     if setting == "certainty":
         return PersonaReply(*parse_certain_choice(reply))
     return PersonaReply((parse_verdict if setting == TIE else parse_choice)(require_single_marker(reply)))
@@ -186,7 +174,6 @@ def _to_rows(
     replies: Sequence[ParsedReply[PersonaReply]],
     judging: PersonaJudgeConfig,
 ) -> pl.DataFrame:
-    """Make a row per item with the reply in each order, the verdict and the outcome."""
     rows: list[dict[str, Any]] = []
     for item in items.iter_rows(named=True):
         truth = "C" if item["truth"] == TIE else item["truth"]

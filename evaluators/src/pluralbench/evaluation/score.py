@@ -95,15 +95,7 @@ def write_scores(
     *,
     fresh: bool = False,
 ) -> Run[ScoreRunConfig, ScoreResult]:
-    """Score a loaded benchmark and write the run directory, or read the finished run in it.
-
-    Args:
-        target: Run directory.
-        loaded: The benchmark with its items.
-        config: The run's configuration.
-        open_model: Loads the model; not called for a finished run or an empty shard.
-        fresh: Start over.
-    """
+    """Score a loaded benchmark and write the run directory, or read the finished run in it."""
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             with stopwatch(output.work) as seconds:
@@ -122,7 +114,6 @@ def _score_items(
     model_record: ModelRecord,
     seconds: Callable[[], float],
 ) -> tuple[ScoreResult, pl.DataFrame]:
-    """Return the result of the loaded model, and the rows of `items.parquet`."""
     items, benchmark = loaded.frame, loaded.benchmark
     if items.is_empty():  # an empty shard needs no model
         decisions, rows = scored_items(benchmark, items, Scored([]))
@@ -154,14 +145,7 @@ def _score_items(
 def scored_items(
     benchmark: Benchmark, items: pl.DataFrame, scored: Scored, *, compares: bool = False
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Return the decisions of scores, and the rows of `items.parquet`.
-
-    Args:
-        benchmark: Description of the benchmark.
-        items: Items of the benchmark.
-        scored: Their scores, or the probabilities of their pairs.
-        compares: Whether the model only compares two responses.
-    """
+    """Return the decisions of scores, or of probabilities of pairs (`compares`), and the rows of `items.parquet`."""
     if compares:
         rows = compared_items(benchmark.vote, items, scored)
         return decisions_of(rows), rows
@@ -176,15 +160,7 @@ def scored_items(
 def result_of_scores(
     model: ModelRecord, scored: Scored, decisions: pl.DataFrame, resumed: int, cost: CostRecord | None
 ) -> ScoreResult:
-    """Return the result of a run.
-
-    Args:
-        model: Record of the loaded model.
-        scored: The scores.
-        decisions: The decisions that follow from the scores.
-        resumed: Number of items that an earlier process scored.
-        cost: Duration of the run.
-    """
+    """Return the result of a run; an earlier process scored the `resumed` items."""
     without_context = [*scored.dropped.values()].count(MISSING_CONTEXT)
     return ScoreResult(
         model=model,

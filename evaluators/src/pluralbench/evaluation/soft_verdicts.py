@@ -26,12 +26,7 @@ def request_fields(judging: JudgeConfig | PersonaJudgeConfig | SynthesizeConfig)
 def probability_of_first(soft: SoftVerdict[Value], letter: Callable[[Value], str]) -> float | None:
     """Return the probability that what the judge sees first is better, among its verdicts; a tie counts half.
 
-    Args:
-        soft: The verdicts and their probabilities.
-        letter: Returns the letter of a verdict: A, B, or C for a tie.
-
-    Returns:
-        The probability; None if the token cannot give both A and B, so that it is not that of the verdict.
+    None if the token cannot give both A and B, so that it is not that of the verdict.
     """
     sums: dict[str, float] = {}
     for value, probability in zip(soft.values, soft.probabilities, strict=True):
@@ -43,14 +38,9 @@ def probability_of_first(soft: SoftVerdict[Value], letter: Callable[[Value], str
 def mean_probability(
     replies: Sequence[ParsedReply[Value]], letter: Callable[[Value], str]
 ) -> SoftVerdict[Value] | None:
-    """Return the soft verdict of several replies to a question: a single one as it is, else the mean of those of all.
+    """Return the soft verdict of several replies to a question: of one as it is, else the mean of all readable ones.
 
-    Args:
-        replies: The replies. Those that cannot be read do not count.
-        letter: Returns the letter of a verdict.
-
-    Returns:
-        The verdicts; None if no reply can be read, or one that can has no probability.
+    None if no reply can be read, or one that can has no probability.
     """
     if len(replies) == 1:
         return replies[0].soft
@@ -74,14 +64,7 @@ def record_probabilities(
     """Write the probability of each order into the rows of their items, and their mean over orders as the margin.
 
     The margin is the mean probability that the response of the first column is better, less 1/2; empty if an order that
-    was judged has no probability.
-
-    Args:
-        rows: The rows, which are changed.
-        questions: Row number of each question, and whether its responses are swapped.
-        replies: The reply to each question.
-        letter: Returns the letter of a verdict.
-        columns: Where the probabilities go: in the data's order, and with the responses swapped.
+    was judged has no probability. Arguments as in `record_replies`; `columns` are in the data's order and swapped.
     """
     margins: dict[int, list[float | None]] = {}
     for (place, swapped), reply in zip(questions, replies, strict=True):

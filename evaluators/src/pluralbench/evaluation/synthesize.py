@@ -156,7 +156,6 @@ def _write(
 
 
 def _row(one: Synthesized) -> Mapping[str, Any]:
-    """Make a line of `personas.jsonl`."""
     return {
         "id": one.id,
         "persona": one.persona,

@@ -99,7 +99,6 @@ def train(
 
 
 def _check_held_out(loaded: LoadedBenchmark, measured: LoadedBenchmark) -> None:
-    """Raise `DataError` if an item that is to be measured is also trained on."""
     learned = measured.items.frame.join(loaded.items.frame.select("digest").unique(), on="digest", how="semi")
     if learned.height:
         raise DataError(
@@ -177,16 +176,7 @@ def item_clusters(loaded: LoadedBenchmark) -> list[str]:
 def split_by_cluster(
     rankings: Sequence[Item], clusters: Sequence[str], share: float, seed: int
 ) -> tuple[list[Item], list[Item]]:
-    """Split items into a training part and a held-out part that share no cluster.
-
-    Args:
-        rankings: The items.
-        clusters: The cluster of each item.
-        share: Fraction of the clusters that is held out, between 0 and 1.
-        seed: Seed of the draw.
-
-    Returns:
-        The training items and the held-out items, in their order.
+    """Split items into a training part and a held-out share of the clusters, each in order.
 
     Raises:
         DataError: If one of the parts would be empty.

@@ -12,9 +12,7 @@ class Example(NamedTuple):
     """A prompt with the pairs of responses to learn from.
 
     Attributes:
-        id: Id of the item.
         cluster: User of the item, or its prompt if the data has no users.
-        prompt: Messages with the user context, as `score` gives them to a reward model.
         pairs: The better and the worse response of each pair; the first pair has a best response.
     """
 
@@ -28,7 +26,6 @@ class Trainer(NamedTuple):
     """A trainer, and how it reads pairs.
 
     Attributes:
-        name: Name of the library.
         suffix: Suffix of the tables `train` and `test`.
         rows: Rows of an example; none if the format cannot hold its conversation.
         command: The command that trains on a directory and measures the loss on its test set. A template of `out`, and

@@ -32,17 +32,9 @@ def record_replies(
     letters: Iterable[str | None],
     columns: Columns,
 ) -> list[list[Value]]:
-    """Write replies into the rows of their items, with A and B as the judge saw them.
+    """Write replies into the rows of their items, A and B as the judge saw them; return the valid ones of each row.
 
-    Args:
-        rows: The rows, which are changed.
-        questions: Row number of each question, and whether its responses are swapped.
-        replies: The reply to each question.
-        letters: The letter of each reply, None if it is invalid.
-        columns: Where the letters and calls go.
-
-    Returns:
-        The valid replies of each row.
+    `questions` are the row number of each reply, and whether its responses are swapped; `letters` are None if invalid.
     """
     valid: list[list[Value]] = [[] for _ in rows]
     for (place, swapped), reply, letter in zip(questions, replies, letters, strict=True):
@@ -103,11 +95,8 @@ def judges_of(
         config: What is judged, and how.
         ledger: Recorded calls, or the file for them.
         connection: Endpoint and limits. Default: those that the run records.
-        backend: Backend that answers in place of the models. Default: the models.
-        here: What makes the backends of the models in this process, by name. Default: none.
-
-    Raises:
-        CallsError: The connection does not fit a model.
+        backend: Backend that answers in place of all models.
+        here: What makes the backends of the models in this process, by name.
     """
     judging = config.judging
     own: dict[str, Any] = {"attempts": judging.attempts, "reply": judging.chosen_format}
@@ -132,7 +121,7 @@ def judges_of(
 
 
 def _step(model: ChatModel) -> float:
-    """Return the increase of the temperature at a retry: none if the model is sampled at a temperature of its own."""
+    """Return the increase of the temperature at a retry: none at a temperature above 0."""
     return 0.0 if model.temperature > 0 else TEMPERATURE_STEP
 
 

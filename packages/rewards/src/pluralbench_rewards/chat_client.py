@@ -35,8 +35,6 @@ class ChatClient:
     No file or connection is opened before the first call.
 
     Attributes:
-        model: The model.
-        connection: The connection to its endpoint.
         ledger: SQLite file of recorded calls, or an open ledger.
         attempts: Maximum number of requests per item until a reply can be parsed.
         seed: Seed in the requests, if the model is `seeded`.
@@ -77,12 +75,7 @@ class ChatClient:
     ) -> list[ParsedReply[Value]]:
         """Send requests to the model until `parse` accepts the replies; see `ask_until_valid`.
 
-        Args:
-            items: The items.
-            request: Makes the request of an item and an attempt; see `chat_request`.
-            parse: Turns the text of a reply to an item into a value.
-            label: Name of the requests in messages, in the plural.
-            samples: Number of replies to each item: first one to each, then the second ones, and so on.
+        With several `samples`, the first replies to each item come first, then the second ones, and so on.
         """
         with working_ledger(self.ledger) as ledger:
             return ask_until_valid(
@@ -98,5 +91,4 @@ class ChatClient:
             )
 
     def _fix(self) -> str:
-        """Return what to do if no reply can be parsed, for messages."""
         return KEEP_TO_FORM

@@ -48,8 +48,6 @@ class WorkersModel:
 
     Attributes:
         start: Makes the workers, with a `Scorer` each.
-        num_workers: Number of workers.
-        model_record: Record of the model before loading, replaced by a worker's record after scoring.
         devices: Names of all devices, for the record. Default: the device of the worker that finished.
     """
 
@@ -63,12 +61,7 @@ class WorkersModel:
         return self.model_record
 
     def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
-        """Score every group; see `RewardModel.score`. `work.seconds` is the sum over all workers.
-
-        Raises:
-            ClusterError: The cluster or a worker of it fails.
-            WorkerLost: All workers of this machine are lost.
-        """
+        """Score every group; see `RewardModel.score`. `work.seconds` is the sum over all workers."""
         result, record = _score_in_parts(self.start(), self.num_workers, groups, cached or {}, on_scored)
         self.model_record = record.model_copy(update={"device": ", ".join(self.devices)} if self.devices else {})
         return result
@@ -77,22 +70,14 @@ class WorkersModel:
 def on_devices(loads: Mapping[str, Callable[[], AnyRewardModel]], record: ModelRecord) -> WorkersModel:
     """Put a reward model on devices of this machine, a process each.
 
-    Args:
-        loads: By the name of a device: loads the model on it, and can be pickled.
-        record: Record of the model before loading.
+    `loads` load it, by the name of the device, and can be pickled; `record` is that before loading.
     """
     start = partial(NamedWorkers, {device: partial(Scorer, load) for device, load in loads.items()})
     return WorkersModel(start, len(loads), record, [*loads])
 
 
 def on_cluster(cluster: ClusterConfig, load: Callable[[], AnyRewardModel], record: ModelRecord) -> WorkersModel:
-    """Put a reward model on a cluster.
-
-    Args:
-        cluster: The cluster.
-        load: Loads the model on a worker.
-        record: Record of the model before loading.
-    """
+    """Put a reward model on a cluster; `load` loads it on a worker."""
     return WorkersModel(partial(Workers, cluster, partial(Scorer, load)), cluster.workers, record)
 
 
@@ -143,7 +128,6 @@ def _score_in_parts(
     cached: Mapping[int, list[float]],
     on_scored: OnScored,
 ) -> tuple[Scored, ModelRecord]:
-    """Score groups by workers, and return the model's record too."""
     parts = _parts(groups, num_workers)
     result = Scored([[] for _ in groups], tokens_cut=[0] * len(groups))
     # Cached groups are sent too: the model reports how many of their tokens it cuts.

@@ -28,13 +28,7 @@ MODEL_FIELDS = "{context}\n\nMy question:\n{question}"
 
 @dataclass(frozen=True)
 class EarlierPair:
-    """An earlier decision of a user between two responses.
-
-    Attributes:
-        prompt: Messages, the last one by the user.
-        chosen: The chosen response.
-        rejected: The rejected response.
-    """
+    """An earlier decision of a user between two responses to a prompt, whose last message is by the user."""
 
     prompt: Sequence[Message]
     chosen: str
@@ -46,9 +40,7 @@ class Person:
     """User context as data.
 
     Attributes:
-        id: Id of the user.
         profile: Past posts (`id`, `category`, `text`), in the order of the data.
-        persona: Sentences that describe the user.
         plan: What the user expects of an answer, inferred by a planner.
         earlier: Earlier decided pairs, the oldest first.
     """
@@ -65,9 +57,7 @@ class Group:
     """A prompt with its responses.
 
     Attributes:
-        id: Id of the item.
         prompt: Messages with `role` and `content`, the last one by the user, without user context.
-        responses: The responses.
         person: User context as data, for models that accept it.
         context: User context as text blocks, in the order of the data.
         steps: Steps of one answer, if `responses` are this answer up to each of its steps. A model that scores steps
@@ -102,11 +92,9 @@ class ModelRecord(FrozenModel):
     """The identity of a reward model, as a run records it; fields that do not apply to its kind are None.
 
     Attributes:
-        name: Folder, ORG/NAME on the Hub, model of an endpoint, or name of the function.
         kind: "classifier", "implicit", "token", "pairwise", "generative", "function", or a custom name.
         digest: SHA-256 of the files of a folder, or of a function's code.
         commit: Commit of the Hub repository.
-        base: Base model of an adapter, whose weights are merged.
     """
 
     name: str
@@ -137,17 +125,12 @@ class Work:
     Attributes:
         strategy: "fast" or "exact", or "padded" if the architecture cannot be packed.
         unpackable: Why the architecture cannot be packed; empty if it can.
-        token_budget: Maximum tokens per forward pass at the end of scoring.
         max_length: Maximum tokens per conversation.
-        attention: Name of the attention implementation, such as "sdpa".
-        conversations: Number of conversations.
         unique_tokens: Tokens if the longest common prefix of each group and the rest of each distinct response are
             counted once.
         computed_tokens: Computed tokens, including padding; for an implicit reward those of the policy. Smaller than
             `unique_tokens` if several groups share a prefix.
-        batches: Number of forward passes.
         out_of_memory: Number of batches that ran out of memory; each halved the token budget.
-        seconds: Duration.
     """
 
     strategy: str
@@ -180,11 +163,7 @@ class CheckRecord(FrozenModel):
 
     Attributes:
         against: "weights" (local weights), "servers" (among the servers); null if nothing was compared.
-        items: Number of compared items.
-        conversations: Number of compared conversations.
         largest_difference: Largest difference between two scores of one conversation.
-        decisions: Number of pairs of responses to one prompt.
-        decisions_changed: Number of pairs with different decisions.
     """
 
     against: Literal["weights", "servers"] | None = None
@@ -201,9 +180,6 @@ class ServedRecord(FrozenModel):
     Attributes:
         engines: Engines with their versions, such as "vllm 0.32.0".
         servers: Number of servers, without those of a reference.
-        servers_excluded: Number of servers that failed during the run.
-        model: Name of the model on the servers.
-        check: The comparison of their scores.
     """
 
     engines: tuple[str, ...]
@@ -219,13 +195,8 @@ class Scored:
 
     Attributes:
         scores: Scores; not finite if the model gave no number, and an empty list for a dropped group.
-        tokens: Number of tokens of each scored conversation.
         tokens_cut: Number of tokens that were cut from the longest conversation of each group.
-        dropped: Reasons of dropped groups, by index.
-        work: The computation; None if it happened elsewhere.
         tolerance: Measured estimate of how far scores of another mode may differ; None if not measured.
-        reasons: Reasons of scores that are not finite, one per score.
-        served: The servers, if any.
         rendered_identically: Number of groups in which different responses have the same tokens.
         inputs_with_two_bos: Number of conversations that begin with two or more BOS tokens; None if not counted.
         inputs_without_bos: Number of conversations without a BOS token at the beginning although the tokenizer has
@@ -256,13 +227,7 @@ class RewardModel(Protocol):
         """Return the identity of the model, for the record of a run."""
 
     def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
-        """Score the responses of every group.
-
-        Args:
-            groups: The groups.
-            cached: Scores of an interrupted run by index; these groups are not computed again.
-            on_scored: Called with the scores of newly scored groups by index, a batch at a time.
-        """
+        """Score every group; new scores go to `on_scored` a batch at a time, and those in `cached` are taken."""
 
 
 @dataclass(frozen=True)
@@ -306,16 +271,10 @@ class PairwiseRewardModel(Protocol):
     def compare(
         self, groups: Sequence[Group], pairs: Sequence[Pairs], *, cached: Cached = None, on_scored: OnScored = None
     ) -> Scored:
-        """Compare responses in pairs.
+        """Compare the responses of pairs, at least one of each group; to compare in both orders, give both.
 
-        Args:
-            groups: The groups.
-            pairs: The pairs of each group, at least one. To compare in both orders, give both.
-            cached: Probabilities of an interrupted run by index of the group; these are not computed again.
-            on_scored: Called with the index and the probabilities of each newly compared group.
-
-        Returns:
-            In place of scores, the probability of each pair that its first response is the better one.
+        Arguments as in `RewardModel.score`. In place of scores it returns the probability of each pair that its first
+        response is the better one.
         """
 
 

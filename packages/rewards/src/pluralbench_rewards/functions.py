@@ -26,8 +26,8 @@ class FunctionModel:
     """A Python function as a reward model.
 
     Attributes:
-        function: Maps groups to scores: for each group a list with one number per response, in order. Non-finite
-            numbers count as invalid. It is called with some of the groups at a time.
+        function: Maps some of the groups at a time to a list with one number per response, in order, for each.
+            Non-finite numbers count as invalid.
         identity: The record of the model that the function belongs to. Default: one of the function.
     """
 
@@ -133,11 +133,9 @@ def model_digest(name: str | Path) -> str | None:
 
 
 def model_commit(name: str | Path, revision: str | None = None) -> str | None:
-    """Look up the current commit of a revision of a model on the Hub.
+    """Look up the current commit of a revision of a model on the Hub; offline, that of the copy in the cache.
 
-    Returns:
-        The commit; offline, that of the copy in the cache. None for a folder, or if neither is available; loading then
-        reports the problem, as it does another commit than the revision.
+    None for a folder, or if neither is available; loading then reports the problem.
     """
     if Path(name).exists() or str(name).count("/") != 1:
         return None

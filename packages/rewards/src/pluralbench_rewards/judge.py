@@ -45,8 +45,6 @@ class Judge(ChatClient):
     `pick` among a list.
 
     Attributes:
-        reply: Form of the replies (see `Reply`).
-        criterion: Criterion of the judge (see `Criterion`).
         rule: Rule for parsing replies (see `pluralbench_calls.verdicts`).
         prompt: Prompt from a file, in place of ours; `reply`, `criterion` and `rule` then have no effect.
         rubric_writer: Second model, which writes the rubrics of the prompt.
@@ -65,12 +63,7 @@ class Judge(ChatClient):
         return self.model.model
 
     def compare(self, questions: Sequence[Question], *, samples: int = 1) -> list[ParsedReply[Verdict]]:
-        """Decide which of two responses is better, "A" or "B"; a prompt may allow a tie, "C".
-
-        Args:
-            questions: The questions, with two responses each.
-            samples: Number of replies to each; see `ask`.
-        """
+        """Decide which of two responses is better, "A" or "B"; a prompt may allow a tie, "C". `samples`: see `ask`."""
         if self.prompt is not None:
             verdict = self.prompt.verdict
             return ask_prompt(
@@ -100,10 +93,7 @@ class Judge(ChatClient):
         return None
 
     def rate(self, questions: Sequence[Question], *, samples: int = 1) -> list[list[ParsedReply[float]]]:
-        """Rate each response of each question by itself, from 1 to 10 or on the scale of the prompt.
-
-        Arguments as in `compare`.
-        """
+        """Rate each response of each question by itself, from 1 to 10 or on the scale of the prompt."""
         single = [
             (replace(question, responses=(text,)), number)
             for question in questions
@@ -135,11 +125,7 @@ class Judge(ChatClient):
         return [[next(remaining) for _ in question.responses] for _ in range(samples) for question in questions]
 
     def pick(self, questions: Sequence[Question], *, samples: int = 1) -> list[ParsedReply[int]]:
-        """Pick the best response of each question, in one call per question. Arguments as in `compare`.
-
-        Returns:
-            The number of the best response, from 1.
-        """
+        """Return the number of the best response of each question, from 1, in one call per question."""
 
         def request(question: Question, attempt: int) -> Request:
             system = self._system(LIST_SYSTEM, LIST_CRITERIA, LIST_REPLY, question)
@@ -153,7 +139,7 @@ class Judge(ChatClient):
         return self.ask(questions, request, parse, "picks", samples)
 
     def score_lists(self, questions: Sequence[Question], *, samples: int = 1) -> list[ParsedReply[list[float]]]:
-        """Score all responses of each question in one call per question. Arguments as in `compare`.
+        """Score all responses of each question in one call per question.
 
         Without a prompt that asks for scores, the picked response has 1, the others have 0.
         """
@@ -192,7 +178,7 @@ class Judge(ChatClient):
         )
 
     def record(self) -> ModelRecord:
-        """Return the identity of the judge, for the record of a run."""
+        """Return the identity of the judge."""
         return ModelRecord(name=self.name, kind=self.kind, provider=self.model.provider)
 
     def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
@@ -207,7 +193,6 @@ class Judge(ChatClient):
         return scored
 
     def _fix(self) -> str:
-        """Return what to do if no reply can be parsed, for messages."""
         if self.prompt is not None:
             return PROMPT_REPLIES
         return super()._fix() + ("" if self.reply == "structured" or not self.model.structured_output else JSON_REPLIES)
@@ -222,15 +207,9 @@ class Judge(ChatClient):
         *,
         structured: bool = False,
     ) -> Request:
-        """Build a request from texts, each between tags with its name.
+        """Build a request from texts by name, between tags; tags inside a text are harmless.
 
-        Args:
-            reply_schema: Schema of a structured reply.
-            system: System prompt.
-            sections: Texts by name. Tags inside a text are harmless, because texts are not formatted.
-            label: Name of the request in messages.
-            attempt: Number of the attempt; see `chat_request`.
-            structured: Require a structured reply regardless of `Judge.reply`.
+        A `structured` reply does not depend on `Judge.reply`. See `chat_request` for `attempt`.
         """
         content = "\n\n".join(SECTION.format(name=name, text=text) for name, text in sections.items())
         messages = [{"role": "system", "content": system}, {"role": "user", "content": content}]
@@ -264,7 +243,6 @@ class Judge(ChatClient):
 
 
 def _sections(question: Question, names: Sequence[str]) -> dict[str, str]:
-    """The sections of a request; `names`: those of the responses."""
     before = {"about_the_person": question.context, "language": question.language}
     asked = "question" if len(question.prompt) == 1 else "conversation"
     return (

@@ -133,11 +133,7 @@ def pick_schema(responses: int) -> ReplySchema:
 
 
 def prompts_digest(*, listwise: bool = False) -> str:
-    """Compute the SHA-256 of the prompts.
-
-    Args:
-        listwise: Include the prompts that pick the best of a list.
-    """
+    """Compute the SHA-256 of the prompts, with those that pick the best of a list if `listwise`."""
     return digest({**PROMPTS, **(LIST_PROMPTS if listwise else {})})
 
 

@@ -34,14 +34,7 @@ MIN_LETTERS = 5  # of a word that counts; most shorter words are not content wor
 
 @dataclass(frozen=True)
 class RubricCase:
-    """An answer to check.
-
-    Attributes:
-        id: Id of the item.
-        question: The conversation before the answer, as text.
-        answer: The answer.
-        aspects: Aspects that the user expects.
-    """
+    """An answer to check for aspects that the user expects; `question` is the conversation before it."""
 
     id: str
     question: str
@@ -67,11 +60,7 @@ def score_aspects(judge: Judge, cases: Sequence[RubricCase]) -> list[ParsedReply
 
 
 def parse_scores(reply: str, aspects: int) -> list[float]:
-    """Parse the scores in a reply: its only list of 0, 1 and 2, or JSON with `scores`.
-
-    Args:
-        reply: The reply.
-        aspects: Number of aspects.
+    """Parse the scores of so many aspects in a reply: its only list of 0, 1 and 2, or JSON with `scores`.
 
     Raises:
         InvalidAnswer: The list has another length or other numbers, or there are two different lists.

@@ -101,17 +101,11 @@ class Synthesized:
     """The persona and the demonstrations of a user.
 
     Attributes:
-        id: Id of the user.
-        persona: Sentences; empty if none could be written.
-        source: Source of the persona; None without a persona.
-        demonstrations: The selected demonstrations.
-        correct: Number of right predictions about earlier pairs.
-        predicted: Number of predictions about earlier pairs.
-        accuracy: Accuracy of the judge with these demonstrations on the held-out pairs; None without any.
-        validated: Number of held-out pairs.
+        persona: Sentences; empty if none could be written, for the `reason`.
+        correct: Number of right predictions about earlier pairs, of `predicted`.
+        accuracy: Accuracy of the judge with these demonstrations on the `validated` held-out pairs; None without any.
         tried: Number of sets of demonstrations that were tried.
         call: Key of the call that wrote the persona.
-        reason: Why there is no persona.
     """
 
     id: str
@@ -129,8 +123,6 @@ class Synthesized:
 
 @dataclass
 class _Case:
-    """A user in progress: training and held-out pairs, kept reasons, and the best set of demonstrations so far."""
-
     id: str
     person: Person
     train: Sequence[EarlierPair]
@@ -147,11 +139,7 @@ class _Case:
 def synthesize(people: Sequence[Person], judge: Judge, options: SynthesisConfig) -> list[Synthesized]:
     """Synthesize a persona and demonstrations for each user, from earlier pairs or else from posts.
 
-    Args:
-        people: The users.
-        judge: The model that predicts, writes and judges. Its ledger lets a repeated call resume; its seed, with the
-            user's id, determines the order of answers and the sets of demonstrations.
-        options: Settings of the search.
+    The judge's seed, with the user's id, determines the order of answers and the sets of demonstrations.
 
     Raises:
         CallsError: A request fails; the message has the number of recorded answers.
@@ -190,7 +178,6 @@ def _case(person: Person, number: str, options: SynthesisConfig) -> _Case:
 
 
 def _collect_reasons(cases: Sequence[_Case], judge: Judge) -> None:
-    """Keep the reasons of right predictions."""
     pairs = [(case, index, pair) for case in cases for index, pair in enumerate(case.train)]
     swaps = [rng_for(judge.seed, "first or second", case.id, index).random() < 0.5 for case, index, _ in pairs]
     items = [(*item, swapped) for item, swapped in zip(pairs, swaps, strict=True)]
@@ -208,7 +195,6 @@ def _collect_reasons(cases: Sequence[_Case], judge: Judge) -> None:
 
 
 def _write_personas(cases: Sequence[_Case], judge: Judge, options: SynthesisConfig) -> None:
-    """Write a persona from the reasons, or from the posts if there are none."""
     describable = [case for case in cases if case.reasons or case.person.profile]
 
     def request(case: _Case, attempt: int) -> Request:
@@ -325,5 +311,4 @@ def _parse_persona(reply: str) -> tuple[str, ...]:
 
 
 def _has_content(sentence: str) -> bool:
-    """Whether it is more than punctuation or a single short word."""
     return len(re.findall(r"\w+", sentence)) > 1 or bool(re.search(r"[^\W\d_]{4}", sentence))

@@ -16,11 +16,7 @@ CLOSE_DECISION = 1 / 32  # margin as a fraction of the scores' root mean square;
 
 
 def measured_tolerance(model: MeasuresTolerance, groups: Sequence[Group], scored: Scored) -> float | None:
-    """Measure the tolerance of scores on the groups of `tolerance_sample`; None if there are none.
-
-    Raises:
-        RewardsError: See `check_spread`.
-    """
+    """Measure the tolerance of scores on the groups of `tolerance_sample`; None without any. See `check_spread`."""
     sample = tolerance_sample(scored, groups)
     if not sample:
         return None
@@ -30,10 +26,10 @@ def measured_tolerance(model: MeasuresTolerance, groups: Sequence[Group], scored
 
 
 def check_spread(scored: Scored, tolerance: float) -> float:
-    """Return the tolerance of scores that spread more widely than it.
+    """Return the tolerance of scores.
 
     Raises:
-        RewardsError: If the tolerance is larger than the range of the scores, which then measure nothing.
+        RewardsError: It is larger than the range of the scores, which then measure nothing.
     """
     finite = [value for values in scored.scores for value in values if math.isfinite(value)]
     low, high = min(finite, default=0.0), max(finite, default=0.0)
@@ -51,10 +47,6 @@ def tolerance_sample(scored: Scored, groups: Sequence[Group] = ()) -> list[int]:
     They are evenly spread over the groups with scores, as many as `TOLERANCE_SHARE` allows. In a small run, which
     allows too few, they are those of the closest decisions, if any is close; otherwise the list is empty. It is also
     empty for answers in steps, whose scores decide by a threshold and not by their differences.
-
-    Args:
-        scored: The scores, and the numbers of tokens if known.
-        groups: The groups. Default: none of them has steps.
     """
     places = [index for index, values in enumerate(scored.scores) if values]
     cost = {index: max(scored.tokens[index]) if scored.tokens else 1 for index in places}
@@ -74,6 +66,5 @@ def tolerance_sample(scored: Scored, groups: Sequence[Group] = ()) -> list[int]:
 
 
 def _smallest_gap(scores: Sequence[float]) -> float:
-    """Return the smallest difference of two scores; infinite if fewer than two are finite."""
     ordered = sorted(filter(math.isfinite, scores))
     return min((high - low for low, high in pairwise(ordered)), default=math.inf)

@@ -31,10 +31,7 @@ class _Open(NamedTuple):
     """A question to which a reply is not complete.
 
     Attributes:
-        question: The question.
         attempt: Number of its first attempt; each sample has its own (see `ChatClient.ask`).
-        messages: What was sent and replied so far.
-        calls: Keys of the calls so far.
     """
 
     question: Question
@@ -52,21 +49,10 @@ def ask_prompt(
     samples: int,
     rubric_writer: ChatClient | None,
 ) -> list[ParsedReply[Value]]:
-    """Ask a judge each question.
+    """Ask a judge each question; `read` gets the last reply and the beginning that was sent of it.
 
-    A turn or rubric that is empty, cut or refused in all attempts makes the reply invalid, with its reason.
-
-    Args:
-        judge: The judge's model.
-        prompt: Its prompt.
-        questions: The questions.
-        read: Reads the last reply to a question, and the beginning that was sent of it; or raises `InvalidAnswer`.
-        label: Name of the requests in messages, in the plural.
-        samples: Number of replies to each question; see `ChatClient.ask`.
-        rubric_writer: The second model, which writes the rubrics.
-
-    Returns:
-        The replies; `calls` has those of the rubric and of all turns.
+    A turn or rubric that is empty, cut or refused in all attempts makes the reply invalid, with its reason. Calls of
+    a reply are those of the rubric and of all turns.
 
     Raises:
         RewardsError: A variable of the prompt has no value, or no model writes its rubrics.
@@ -110,7 +96,7 @@ def ask_prompt(
 
 
 def _rubrics(writer: ChatClient | None, prompt: JudgePrompt, questions: Sequence[Question]) -> list[ParsedReply[str]]:
-    """Let the second model write a rubric for each question; equal questions are asked once."""
+    """Let the second model write a rubric for each question."""
     if writer is None or prompt.rubric is None:
         raise RewardsError(f"The prompt {prompt.name} needs a rubric; {FIXES['rubric']}.")
     messages = prompt.rubric.messages
@@ -125,7 +111,6 @@ def _rubrics(writer: ChatClient | None, prompt: JudgePrompt, questions: Sequence
 
 
 def _sent(prompt: JudgePrompt, messages: Sequence[PromptMessage], entry: _Open) -> _Open:
-    """Return an entry with further messages of the prompt."""
     values = prompt.values(entry.question)
     for name in missing_variables(messages, values):
         raise RewardsError(
@@ -154,7 +139,6 @@ def _turn_request(judge: ChatClient, label: str) -> Callable[[_Open, int], Reque
 
 
 def _text(_: _Open, reply: str) -> str:
-    """Return what a turn or a rubric says, without thinking."""
     text = strip_thinking(reply).strip()
     if not text:
         raise InvalidAnswer("empty answer")

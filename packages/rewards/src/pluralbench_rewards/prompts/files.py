@@ -49,10 +49,7 @@ def shipped_prompts() -> list[str]:
 
 
 def load_prompt(name: str | Path) -> JudgePrompt:
-    """Read a prompt.
-
-    Args:
-        name: Name of a shipped prompt, or path of a TOML file; with @FOLDER, texts in other files are read there.
+    """Read a prompt by the name of a shipped one or the path of a TOML file; with @FOLDER, other texts are read there.
 
     Raises:
         RecipeError: There is no such prompt, or the file describes none.
@@ -119,7 +116,6 @@ def _below(folder: Path, name: str) -> Path:
 
 
 def _read_text(source: TextSource, path: Path) -> str:
-    """Read a text, with its variables as `prompt.fill` knows them."""
     try:
         text = read_small(path).decode("utf-8-sig")
     except (OSError, ValueError) as error:
@@ -162,7 +158,6 @@ def _jinja_parts(text: str, path: Path) -> Iterator[tuple[str, str | None]]:
 
 
 def _constant(code: str, name: str, path: Path) -> str:
-    """Return a text that is assigned in Python code, without running it."""
     try:
         scope: ast.AST = ast.parse(code)
         for part in name.split("."):

@@ -34,26 +34,14 @@ _IN_BOX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}|~|\\(?:qua
 
 
 class ReplyText(NamedTuple):
-    """A reply without thinking.
-
-    Attributes:
-        text: Its text, with the beginning that was sent.
-        begin: Where that ends. Only what the model wrote has a verdict, which may begin before.
-    """
+    """A reply without thinking; its verdict ends behind `begin`, where the beginning that was sent ends."""
 
     text: str
     begin: int = 0
 
 
 class _Match(NamedTuple):
-    """A match.
-
-    Attributes:
-        value: What it holds: a text, or a value of JSON.
-        start: Where that begins in the text.
-        end: Where it ends.
-        stop: Where the match ends.
-    """
+    """A match: what it holds (a text, or a value of JSON), from where to where, and where the match ends."""
 
     value: Any
     start: int
@@ -122,9 +110,7 @@ class Source(FrozenModel):
     def find(self, reply: ReplyText, place: int = 0) -> list[Any]:
         """Return what the matches hold, in order: texts, or values of JSON.
 
-        Args:
-            reply: The reply.
-            place: The response, from 0, if there is one expression or path for each.
+        `place` is the response, from 0, if there is one expression or path for each.
 
         Raises:
             InvalidAnswer: There is none, one is denied, or matching takes too long.
@@ -170,7 +156,6 @@ class Source(FrozenModel):
 
 
 def _at(expression: str, place: int) -> str:
-    """Return an expression or path for one response."""
     names = {"number": str(place + 1), "letter": LETTERS[place % len(LETTERS)]}
     return _PLACE.sub(lambda match: names[match[1]], expression)
 

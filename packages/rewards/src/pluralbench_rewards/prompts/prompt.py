@@ -47,10 +47,7 @@ class Question:
     """What a judge sees: a prompt, and responses to rate, to compare, or to choose from.
 
     Attributes:
-        id: Id of the item, for messages.
-        prompt: Messages, the last one by the user.
         responses: The responses in the order in which the judge reads them.
-        context: User context.
         language: A sentence with the language of the question and the expected language of the answer.
         variables: Further variables of `OPTIONAL`, such as a rubric, for a judge with a prompt from a file.
     """
@@ -68,8 +65,6 @@ class PromptMessage(FrozenModel):
 
     Attributes:
         role: Role of the message. One that is not in `ROLES` must be in the prompt's `roles`.
-        text: Text of the message, with variables in braces.
-        conversation: The turns of the conversation, each with its own role.
         reply: A turn that the model writes before the rest is sent.
     """
 
@@ -103,11 +98,7 @@ class Each(FrozenModel):
 
     Attributes:
         turn: A turn in `{conversation}`, and in `{question}` if there are several; `{Role}` has a capital letter.
-        first_turn: The first turn. Default: as `turn`.
-        response: A response in `{responses}`.
-        choice: An earlier choice of the person in `{history}`.
         choices: Maximum number of earlier choices, the latest ones. Default: all.
-        separator: Text between two entries.
         rstrip: Leave out line ends and spaces at the end of turns and responses.
     """
 
@@ -131,18 +122,12 @@ class JudgePrompt(FrozenModel):
     """A prompt of a judge, from a TOML file.
 
     Attributes:
-        name: Name of the shipped prompt, or of the file.
-        about: What it is for, in a sentence.
         source: Where its text is from, if it is not ours.
         license: License of that text.
         protocol: Whether the judge sees two responses, one, or a list.
         roles: Roles besides `ROLES` that the model's chat template knows.
         messages: The messages in order. A last message of the role assistant is the beginning of the reply.
         blocks: Texts by name, which messages use like variables; empty if one of their own variables is.
-        each: How entries of lists are written.
-        rubric: Prompt of a second model that writes the rubric.
-        verdict: How the verdict is read.
-        sampling: Sampling that belongs to the model.
     """
 
     name: str
@@ -308,7 +293,6 @@ def escape(text: str) -> str:
 
 
 def _names(text: str) -> Iterator[str]:
-    """Yield the variables in a text."""
     yield from (match[2] for match in _NAME.finditer(text) if match[2])
 
 

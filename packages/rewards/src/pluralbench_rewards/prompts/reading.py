@@ -98,10 +98,7 @@ class Ranking(Source):
 def read_pair(reading: Reading, reply: str, begun: str = "") -> PairReading:
     """Read which of two responses a reply prefers.
 
-    Args:
-        reading: How it is read.
-        reply: What the model wrote.
-        begun: The beginning of the reply, if it was sent. Some servers, such as llama.cpp, repeat it.
+    Some servers, such as llama.cpp, repeat the beginning of the reply, if it was sent (`begun`).
 
     Raises:
         InvalidAnswer: The reply names neither, both, or a number off the scale.
@@ -121,11 +118,7 @@ def read_pair(reading: Reading, reply: str, begun: str = "") -> PairReading:
 
 
 def read_score(reading: Reading, reply: str, begun: str = "") -> float:
-    """Read the score of a single response. Arguments as in `read_pair`.
-
-    Raises:
-        InvalidAnswer: The reply has no score, several, or one off the scale.
-    """
+    """Read the score of a single response. Raises `InvalidAnswer` without one, for several, or off the scale."""
     text = _text(reply, begun)
     if reading.scale is None:
         return float(_single(_meaning(reading, value) for value in reading.find(text)))
@@ -135,8 +128,6 @@ def read_score(reading: Reading, reply: str, begun: str = "") -> float:
 
 def read_list(reading: Reading, reply: str, count: int, begun: str = "") -> list[float]:
     """Read the scores of so many responses; without a scale 1 for the response that a reply picks, and 0 for others.
-
-    Arguments as in `read_pair`.
 
     Raises:
         InvalidAnswer: The reply does not have a score for each response, or picks none or two.
@@ -170,7 +161,6 @@ def _scores(reading: Reading, text: ReplyText, count: int) -> list[float]:
 
 
 def _single(values: Iterable[Any]) -> Any:
-    """Return the value that all matches say."""
     different = set(values)
     if len(different) != 1:
         raise InvalidAnswer(TWO_VERDICTS)

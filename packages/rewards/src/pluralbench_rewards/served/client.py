@@ -35,9 +35,7 @@ class Client(Endpoint):
     async def pages(self) -> Pages:
         """Fetch the pages that describe the server (`PAGES`), without missing ones.
 
-        Raises:
-            Unavailable: The server does not answer.
-            ServerError: The server requires a key, or all pages are HTML.
+        Raises `ServerError` if the server requires a key, or all pages are HTML.
         """
         pages: dict[str, Any] = {}
         html = ""
@@ -69,7 +67,6 @@ class Client(Endpoint):
             return response.status_code, None
 
     async def _once(self, method: str, path: str, **body: Any) -> "httpx2.Response":
-        """Send a request once and return the response of any status."""
         import openai
 
         try:
@@ -78,13 +75,7 @@ class Client(Endpoint):
             return error.response
 
     async def post(self, call: EngineRequest) -> Any:
-        """Send a request and return the JSON of the reply.
-
-        Raises:
-            Unavailable: The server does not answer, or keeps failing.
-            Rejected: The server rejects the request.
-            ServerError: The reply is not JSON.
-        """
+        """Send a request and return the JSON of the reply. Raises `Unavailable`, `Rejected` or `ServerError`."""
         import openai
 
         try:

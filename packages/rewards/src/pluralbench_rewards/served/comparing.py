@@ -19,10 +19,7 @@ class ScoreComparison:
     """A comparison of scores of the same responses from two sources.
 
     Attributes:
-        conversations: Number of compared conversations.
-        largest: Largest absolute difference.
         constant: Shift that all scores share; 0 if there is none.
-        agree: Whether the scores are those of one model.
         decisions: Number of pairs of responses to a prompt.
         changed: Number of pairs with different decisions.
     """
@@ -36,15 +33,9 @@ class ScoreComparison:
 
 
 def compare(ours: Scores, theirs: Scores, precision: str) -> ScoreComparison:
-    """Compare the scores of two sources.
+    """Compare the scores of two sources, for a model in "float32", "float16" or "bfloat16".
 
-    A constant shift changes no decision of one server, but it does between two servers, so it never counts as
-    agreement.
-
-    Args:
-        ours: Scores of the first source.
-        theirs: Scores of the second source.
-        precision: Precision of the model: "float32", "float16" or "bfloat16".
+    A constant shift changes no decision of one server, but it does between two, so it never counts as agreement.
     """
     pairs = [pair for row, other in zip(ours, theirs, strict=True) for pair in zip(row, other, strict=True)]
     differences = [their - our for our, their in pairs]

@@ -42,7 +42,6 @@ class Conversation:
     """A conversation to score.
 
     Attributes:
-        ids: Token ids, including special tokens.
         text: For engines that accept only text: the text that they convert to these ids, adding special tokens.
         reads: For an implicit reward: positions r whose next token is scored, by the log-probability of `ids[r + 1]`.
         labels: For a token reward: ids whose logits after the conversation are read.
@@ -67,10 +66,6 @@ class ServerInfo:
     """Properties of a server, from its pages.
 
     Attributes:
-        version: Version of the engine.
-        models: Names of its models; after selection only the selected one.
-        root: Folder or ORG/NAME of the loaded model; None if unknown.
-        max_length: Maximum number of tokens per input; None if unknown.
         max_inputs: Maximum number of inputs per request; None if unlimited.
         labels: Labels of the logits in their order, for engines that identify them by label.
         generates: Whether it generates text, instead of scoring it; None if no page shows it.
@@ -109,22 +104,15 @@ class Engine:
         title: Name in messages.
         raw_logits_hint: How to get raw logits from it, for messages: "start it with ...".
         start_options: Options with which it serves a kind of model, for messages.
-        identify: Reads the pages; None if they are not of this engine. Raises `ReplyError` if the server was started
-            with unusable settings.
-        request: Builds a request for a classifier.
-        read: Reads its reply: one row per conversation with raw logits (`output` "logits"), or with the hidden state of
-            the last token, to which the client applies the head (`output` "states"), or the reward (`output`
-            "rewards").
-        request_implicit: Builds a request for an implicit reward; None if the engine has no log-probabilities.
-        read_implicit: Reads its reply: one row per conversation with the log-probabilities for `Conversation.reads`.
-        request_tokens: Builds a request for a token reward to a server that generates; None if unsupported.
-        read_tokens: Reads its reply: one row per conversation with the log-probabilities of its two `labels` among
-            them.
-        examine: Sends requests for properties that no page shows, given the token ids of a conversation. Raises
-            `ReplyError` if the server was started with unusable settings.
-        tokenize: Builds a request for the token ids of a text, to compare the tokenizers; None if unsupported.
-        tokens: Reads the token ids of its reply.
-        output: "logits", "states" or "rewards" (see `read`).
+        identify: Reads the pages; None if they are not of this engine. Raises `ReplyError` for unusable settings.
+        request, read: Request for a classifier, and one row per conversation of its reply: what `output` says.
+        request_implicit, read_implicit: Likewise for an implicit reward; None if the engine has no log-probabilities.
+            Rows have those for `Conversation.reads`.
+        request_tokens, read_tokens: Likewise for a token reward, to a server that generates; None if unsupported. Rows
+            have the log-probabilities of the two `labels` among them.
+        examine: Sends requests for properties that no page shows, given the token ids of a conversation.
+        tokenize, tokens: Request for the token ids of a text, to compare tokenizers, and how its reply is read.
+        output: "logits", or "states" of the last token, to which the client applies the head, or "rewards".
         takes_text: Whether it accepts only text and adds the special tokens of its tokenizer.
     """
 

@@ -45,7 +45,6 @@ def _request_tokens(path: str, conversations: Sequence[Conversation], info: Serv
 
 
 def _vllm_identify(pages: Pages) -> ServerInfo | None:
-    """Read the pages; None if they are not vLLM's."""
     try:
         models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "vllm"]
         return ServerInfo(
@@ -59,13 +58,11 @@ def _vllm_identify(pages: Pages) -> ServerInfo | None:
 
 
 def _vllm_request(conversations: Sequence[Conversation], info: ServerInfo) -> EngineRequest:
-    """Request the raw logits of token ids."""
     ids = [list(conversation.ids) for conversation in conversations]
     return EngineRequest("/classify", {"model": info.model, "input": ids, "use_activation": False})
 
 
 def _vllm_read(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
-    """Read the logits of each conversation."""
     rows = in_order(field(reply, "data"), len(conversations))
     values = [vector(field(row, "probs")) for row in rows]
     check_tokens(reply, "usage", conversations)
@@ -80,7 +77,6 @@ def _vllm_request_implicit(conversations: Sequence[Conversation], info: ServerIn
 
 
 def _vllm_read_implicit(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
-    """Read the log-probability of the token after each position in `Conversation.reads`."""
     rows = in_order(field(reply, "choices"), len(conversations))
     return [
         _vllm_log_probabilities(field(row, "prompt_logprobs"), conversation)
@@ -97,7 +93,6 @@ def _vllm_log_probabilities(entries: Any, conversation: Conversation) -> list[fl
 
 
 def _vllm_read_tokens(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
-    """Read the log-probabilities of both labels."""
     rows = in_order(field(reply, "data"), len(conversations))
     check_tokens(reply, "usage", conversations)
     scores = [field(row, "score") for row in rows]
@@ -133,7 +128,6 @@ VLLM = Engine(
 
 
 def _sglang_identify(pages: Pages) -> ServerInfo | None:
-    """Read the pages; None if they are not SGLang's."""
     info = pages.get("/model_info") or pages.get("/get_model_info") or {}
     try:
         models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "sglang"]
@@ -147,12 +141,10 @@ def _sglang_identify(pages: Pages) -> ServerInfo | None:
 
 
 def _sglang_request(conversations: Sequence[Conversation], _: ServerInfo) -> EngineRequest:
-    """Request the raw logits of token ids."""
     return EngineRequest("/classify", {"input_ids": [list(conversation.ids) for conversation in conversations]})
 
 
 def _sglang_read(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
-    """Read the logits of each conversation."""
     rows = rows_of([reply] if isinstance(reply, dict) else reply, len(conversations))
     values = [vector(field(row, "embedding")) for row in rows]
     for row, conversation in zip(rows, conversations, strict=True):
@@ -161,7 +153,6 @@ def _sglang_read(reply: Any, conversations: Sequence[Conversation], _: ServerInf
 
 
 def _sglang_read_tokens(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
-    """Read the log-probabilities of both labels."""
     rows = rows_of(field(reply, "scores"), len(conversations))
     check_tokens(reply, "usage", conversations)
     values = [vector(row) for row in rows]
@@ -194,7 +185,7 @@ TEI_HEADS = ("classifier", "reranker")  # its names of heads with several logits
 
 
 def _tei_identify(pages: Pages) -> ServerInfo | None:
-    """Read the page /info; None if it is not TEI's. Raises `ReplyError` for an embedding model."""
+    """Raises `ReplyError` for an embedding model."""
     info = pages.get("/info")
     if not isinstance(info, dict) or "model_id" not in info or "max_client_batch_size" not in info:
         return None
@@ -223,7 +214,6 @@ def _tei_request(conversations: Sequence[Conversation], _: ServerInfo) -> Engine
 
 
 def _tei_read(reply: Any, conversations: Sequence[Conversation], info: ServerInfo) -> list[list[float]]:
-    """Read the logits of each conversation, in the order of the labels."""
     return [_tei_by_label(row, info.labels) for row in rows_of(reply, len(conversations))]
 
 
@@ -233,7 +223,6 @@ def _tei_tokenize(text: str, _: ServerInfo) -> EngineRequest:
 
 
 def _tei_tokens(reply: Any) -> list[int]:
-    """Read the token ids of a reply to `tokenize`."""
     if not isinstance(reply, list) or len(reply) != 1 or not isinstance(reply[0], list):
         raise ReplyError("sent no tokens of the text")
     return token_ids([field(token, "id") for token in reply[0]])
@@ -274,7 +263,6 @@ PREFIX_TOKENS = 64  # shared by two inputs of the examination
 
 
 def _llamacpp_identify(pages: Pages) -> ServerInfo | None:
-    """Read the pages; None if they are not llama.cpp's."""
     try:
         models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "llamacpp"]
         names = tuple(str(model["id"]) for model in models)
@@ -288,12 +276,10 @@ def _llamacpp_identify(pages: Pages) -> ServerInfo | None:
 
 
 def _llamacpp_request(conversations: Sequence[Conversation], _: ServerInfo) -> EngineRequest:
-    """Request the hidden states of token ids, not normalized."""
     return _llamacpp_states([list(conversation.ids) for conversation in conversations])
 
 
 def _llamacpp_read(reply: Any, conversations: Sequence[Conversation], _: ServerInfo) -> list[list[float]]:
-    """Read the hidden state of each conversation's last token."""
     return _llamacpp_rows(reply, len(conversations))
 
 
@@ -339,7 +325,6 @@ def _llamacpp_state(rows: Any) -> list[float]:
 
 
 def _llamacpp_tokenize(text: str, _: ServerInfo) -> EngineRequest:
-    """Request the token ids of a text without special tokens."""
     return EngineRequest("/tokenize", {"content": text, "add_special": False, "parse_special": True})
 
 
@@ -361,7 +346,6 @@ LLAMACPP = Engine(
 
 
 def _pluralbench_identify(pages: Pages) -> ServerInfo | None:
-    """Read the pages; None if they are not of `pluralbench serve`."""
     try:
         models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "pluralbench"]
         name, longest = str(models[0]["id"]), count(models[0].get("max_model_len"))

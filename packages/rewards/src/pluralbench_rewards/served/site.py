@@ -38,7 +38,7 @@ class ServerRestarted(ServerError):
 
 @dataclass(frozen=True)
 class Server:
-    """A server with its engine and the kind of model that it serves."""
+    """A server with its engine and the kind of model that it serves; methods raise `ServerError`."""
 
     client: Client
     engine: Engine
@@ -56,7 +56,7 @@ class Server:
         return self.client.url
 
     async def rows(self, conversations: Sequence[Conversation]) -> Rows:
-        """Compute one row per conversation, for at most `info.max_inputs` of them. Raises `ServerError`."""
+        """Compute one row per conversation, for at most `info.max_inputs` of them."""
         engine = self.engine
         request: Request | None = engine.request
         read: Read | None = engine.read
@@ -81,7 +81,7 @@ class Server:
             raise ServerError(f"{self.url} {error}.") from None
 
     async def examine(self, ids: Sequence[int]) -> None:
-        """Check settings that no page shows, with the tokens of a conversation. Raises `ServerError`."""
+        """Check settings that no page shows, with the tokens of a conversation."""
         if self.engine.examine is None:
             return
         examination = self.engine.examine(ids, self.info)
@@ -95,7 +95,7 @@ class Server:
             raise ServerError(f"{self.url} {error}.") from None
 
     async def tokens_of(self, text: str) -> list[int] | None:
-        """Tokenize a text on the server; None if it does not support that. Raises `ServerError`."""
+        """Tokenize a text on the server; None if it does not support that."""
         if self.engine.tokenize is None:
             return None
         try:
@@ -107,18 +107,10 @@ class Server:
 
 
 def detect_engine(url: str, pages: Pages, expected: EngineName | None) -> tuple[Engine, ServerInfo]:
-    """Detect the engine at a URL.
-
-    Args:
-        url: Address of the server.
-        pages: Its pages.
-        expected: The engine that the settings name. None: any.
-
-    Returns:
-        The engine, and the properties of the server.
+    """Detect the engine at a URL by its pages, and the properties of the server.
 
     Raises:
-        ServerError: The pages belong to no known engine, or not to the expected one.
+        ServerError: The pages belong to no known engine, or not to the `expected` one.
         ReplyError: The server was started with unusable settings.
     """
     for engine in ENGINES:
@@ -140,14 +132,7 @@ def detect_engine(url: str, pages: Pages, expected: EngineName | None) -> tuple[
 async def open_server(
     client: Client, engine: EngineName | None, served_name: str | None, name: str, kind: Kind
 ) -> Server:
-    """Detect the engine of a server, and select the model.
-
-    Args:
-        client: Connection to the server.
-        engine: Expected engine. None: any.
-        served_name: Name of the model on the server. None: `name`, or its only model.
-        name: Folder or ORG/NAME of the model.
-        kind: Kind of the model.
+    """Detect the engine of a server, and select the model: `served_name`, else `name`, else the only one.
 
     Raises:
         ServerError: The server has another engine or model, or does not support this kind.
@@ -206,13 +191,8 @@ class Site:
     """A server with the server of its reference, which compute rewards together.
 
     Attributes:
-        server: Server of the model.
-        reference: Server of the reference; None without one.
-        reward: Maps rows to rewards.
-        precision: Precision of the model.
         probe: A conversation that is added to every request, and its expected reward. It shows that a reply is of the
             checked model.
-        scale: Scale of the scores, for the tolerance of the probe.
     """
 
     server: Server
@@ -239,12 +219,7 @@ class Site:
         return [self.server] if self.reference is None else [self.server, self.reference]
 
     async def rewards(self, conversations: Sequence[Conversation]) -> list[float]:
-        """Compute one reward per conversation.
-
-        Raises:
-            ServerRestarted: The reward of the probe changed.
-            ServerError: A server fails.
-        """
+        """Compute one reward per conversation. Raises `ServerRestarted` if the reward of the probe changed."""
         if self.probe is None:
             return self.combine(await self.rows(conversations))
         conversation, expected = self.probe
@@ -257,7 +232,7 @@ class Site:
         return rewards
 
     async def rows(self, conversations: Sequence[Conversation]) -> list[Rows]:
-        """Compute the rows of each of `servers`. Raises `ServerError`."""
+        """Compute the rows of each of `servers`."""
         return await asyncio.gather(*(server.rows(conversations) for server in self.servers))
 
     def combine(self, rows: Sequence[Rows]) -> list[float]:
@@ -294,13 +269,7 @@ async def score_batches(
     concurrency: int,
     on_rewards: Callable[[Sequence[Key], list[float]], None],
 ) -> list[str]:
-    """Score all batches at several sites, in approximate order.
-
-    Args:
-        sites: The sites.
-        batches: The batches.
-        concurrency: Concurrent requests at all sites together.
-        on_rewards: Called with the keys and the rewards of each finished batch.
+    """Score all batches at several sites, in approximate order; `concurrency` is that of all sites together.
 
     Returns:
         The addresses of excluded sites.
