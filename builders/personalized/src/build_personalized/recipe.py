@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, get_args
+from typing import Annotated, ClassVar, Literal, Self, get_args
 
 from pluralbench_calls import ChatModel, ConnectionConfig, check_connection
 from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
@@ -47,46 +47,59 @@ Rule = Literal["echo", "asking back"]
 RULES: tuple[Rule, ...] = get_args(Rule)
 
 
-class SourceTable(FrozenModel):
-    """Source of the questions and profiles.
+Locations = list[Annotated[str, PlainSerializer(public_source, when_used="json")]]
+
+
+class UserSource(FrozenModel):
+    """A source of users.
 
     Attributes:
-        split: Split of LaMP-QA to read.
-        evidence: Whether the source's evidence quotes the narrative (which is checked) or paraphrases it.
         name: Name of the source on the card; for a single location only.
         attribution: Attribution on the card; for a single location only.
-        language: BCP 47 code of the texts, for the card and for splitting narratives into sentences.
+        language: BCP 47 code of the texts, for the card and for splitting texts into sentences.
         config_names: New names of configs, by their name in the source.
-        min_questions: Minimum number of questions of a Stack Exchange user, one of which becomes the question.
-        max_posts: Maximum number of a Stack Exchange user's earlier questions to keep, newest first. Default: all.
     """
 
     extendable: ClassVar[frozenset[str]] = frozenset({"limit"})
 
-    locations: list[Annotated[str, PlainSerializer(public_source, when_used="json")]] = Field(
-        min_length=1,
-        description="`sample`, `lamp-qa`, `lamp-qa:DIRECTORY`, `lamp-qa:ORG/NAME@REVISION` or "
-        "`stack-exchange:POSTS_XML`; repeatable.",
-        json_schema_extra={"flag": "--source"},
-    )
-    split: SplitName = "test"
-    limit: int | None = Field(None, ge=1, description="Maximum items per config, in the order of the source.")
-    evidence: Literal["verbatim", "paraphrased"] = "verbatim"
+    locations: Locations
+    limit: int | None
     name: str | None = SOURCE_NAME
     attribution: str | None = Field(None, min_length=1)
     license: str | None = LICENSE
     language: str = Field("en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
     config_names: dict[str, PathName] = Field(default_factory=dict)
-    min_questions: int = Field(4, ge=2)
-    max_posts: int | None = Field(None, ge=1)
 
     @model_validator(mode="after")
-    def _one_name(self) -> "SourceTable":
+    def _one_name(self) -> Self:
         if len(self.locations) > 1 and (self.name is not None or self.attribution is not None):
             raise ValueError(
                 "`name` and `attribution` describe one source, but `locations` has several; build them separately"
             )
         return self
+
+
+class SourceTable(UserSource):
+    """Source of the questions and profiles.
+
+    Attributes:
+        split: Split of LaMP-QA to read.
+        evidence: Whether the source's evidence quotes the narrative (which is checked) or paraphrases it.
+        min_questions: Minimum number of questions of a Stack Exchange user, one of which becomes the question.
+        max_posts: Maximum number of a Stack Exchange user's earlier questions to keep, newest first. Default: all.
+    """
+
+    locations: Locations = Field(
+        min_length=1,
+        description="`sample`, `lamp-qa`, `lamp-qa:DIRECTORY`, `lamp-qa:ORG/NAME@REVISION` or "
+        "`stack-exchange:POSTS_XML`; repeatable.",
+        json_schema_extra={"flag": "--source"},
+    )
+    limit: int | None = Field(None, ge=1, description="Maximum items per config, in the order of the source.")
+    split: SplitName = "test"
+    evidence: Literal["verbatim", "paraphrased"] = "verbatim"
+    min_questions: int = Field(4, ge=2)
+    max_posts: int | None = Field(None, ge=1)
 
 
 def check_config(config: str, source: str) -> None:

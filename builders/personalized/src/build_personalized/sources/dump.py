@@ -15,10 +15,11 @@ from xml.etree.ElementTree import Element, ParseError
 
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import iterparse
+from pluralbench_release import Source
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import one_line, open_file
 
-from build_personalized.recipe import check_site, site_of
+from build_personalized.recipe import UserSource, check_site, public_source, site_of
 from build_personalized.sources.markup import to_markdown
 
 QUESTION, ANSWER = "1", "2"  # PostTypeId
@@ -170,9 +171,21 @@ def profile_post(post: sqlite3.Row, site: str) -> dict[str, str]:
     return {"id": f"{site}-{post['id']}", "category": first_tag(post["tags"], site), "text": text}
 
 
-def license_note(licenses: Mapping[str, int]) -> str:
-    """Return a sentence with the number of posts of each license."""
-    return f"Posts by license: {', '.join(f'{name} {count}' for name, count in sorted(licenses.items()))}."
+def dump_entry(
+    path: Path, source: UserSource, posts: str, digest: str, rows: int, licenses: Mapping[str, int]
+) -> Source:
+    """Describe a dump for the release, with a note on which posts the ids name and the number of each license."""
+    site = site_of(path)
+    counts = ", ".join(f"{name} {count}" for name, count in sorted(licenses.items()))
+    return Source(
+        name=source.name or f"Stack Exchange dump of {site}",
+        location=public_source(f"stack-exchange:{path}"),
+        digest=digest,
+        rows=rows,
+        license=max(licenses),
+        attribution=source.attribution
+        or f"Posts by users of {site}; {posts.format(site=site)} of that community. Posts by license: {counts}.",
+    )
 
 
 def first_tag(tags: str, site: str) -> str:

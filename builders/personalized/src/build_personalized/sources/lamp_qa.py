@@ -1,13 +1,13 @@
 """Read LaMP-QA (`alireza7/LaMP-QA`): questions with profiles, narratives and rubrics."""
 
 import polars as pl
-from pluralbench_release import Source, read_tables
+from pluralbench_release import read_tables
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import one_line
 from polars.exceptions import PolarsError
 
 from build_personalized.recipe import SourceTable
-from build_personalized.sources.loaded import QUESTIONS, LoadedQuestions, drops_frame, rows_digest
+from build_personalized.sources.loaded import QUESTIONS, LoadedQuestions, drops_frame, rows_digest, table_entry
 
 HUB_ID = "alireza7/LaMP-QA"
 ATTRIBUTION = "LaMP-QA (Salemi and Zamani, 2025), whose texts come from Stack Exchange communities."
@@ -31,15 +31,8 @@ def load(
     """
     tables = read_tables(location, split=source.split)
     rows = pl.concat([_rows(config, frame, tables.paths[config], source) for config, frame in tables.frames.items()])
-    entry = Source(
-        name=source.name or name,
-        location=shown or tables.location,
-        revision=tables.revision,
-        digest=rows_digest(rows),
-        rows=rows.height,
-        license=tables.license or source.license or "unknown",
-        attribution=source.attribution or attribution,
-    )
+    place = shown or tables.location
+    entry = table_entry(tables, source, name, attribution, place, rows_digest(rows), rows.height)
     return LoadedQuestions(rows, drops_frame([]), [entry])
 
 

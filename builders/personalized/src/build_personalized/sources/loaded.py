@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
-from pluralbench_release import Source, content_digest
+from pluralbench_release import Source, Tables, content_digest
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import digest
 from pluralbench_schemas import MESSAGE, POST, RUBRIC_ASPECT
+
+from build_personalized.recipe import UserSource
 
 QUESTIONS = pl.Schema(
     dict.fromkeys(("config", "id", "question", "category", "narrative"), pl.String)
@@ -69,6 +71,21 @@ def source_error_hint(hint: str) -> Iterator[None]:
         yield
     except SourceError as error:
         raise SourceError(f"{str(error).removesuffix('.')}; {hint}.") from None
+
+
+def table_entry(
+    tables: Tables, source: UserSource, name: str, attribution: str, shown: str, digest: str, rows: int
+) -> Source:
+    """Describe tables for the release; the recipe has precedence over name and attribution."""
+    return Source(
+        name=source.name or name,
+        location=shown,
+        revision=tables.revision,
+        digest=digest,
+        rows=rows,
+        license=tables.license or source.license or "unknown",
+        attribution=source.attribution or attribution,
+    )
 
 
 def drops_frame(rows: Iterable[tuple[str, str, str, str]]) -> pl.DataFrame:

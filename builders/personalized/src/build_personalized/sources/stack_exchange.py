@@ -14,8 +14,8 @@ from pluralbench_release import Source
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import plural
 
-from build_personalized.recipe import SourceTable, public_source, site_of
-from build_personalized.sources.dump import STEP, Drop, first_tag, license_note, open_posts, profile_post
+from build_personalized.recipe import SourceTable, site_of
+from build_personalized.sources.dump import STEP, Drop, dump_entry, first_tag, open_posts, profile_post
 from build_personalized.sources.loaded import QUESTIONS, LoadedQuestions, drops_frame, rows_digest
 from build_personalized.sources.markup import to_markdown
 
@@ -65,18 +65,8 @@ def _load_site(path: Path, posts: sqlite3.Connection, source: SourceTable) -> tu
             rows.append(_question_row(user_posts, site))
         frames.append(pl.DataFrame(rows, schema=QUESTIONS))
     questions = pl.concat(frames)
-    entry = Source(
-        name=source.name or f"Stack Exchange dump of {site}",
-        location=public_source(f"stack-exchange:{path}"),
-        digest=rows_digest(questions),
-        rows=questions.height,
-        license=max(licenses),
-        attribution=source.attribution
-        or (
-            f"Posts by users of {site}; the post with id `{site}-N` is question N of that community. "
-            f"{license_note(licenses)}"
-        ),
-    )
+    ids = "the post with id `{site}-N` is question N"
+    entry = dump_entry(path, source, ids, rows_digest(questions), questions.height, licenses)
     return questions, entry
 
 

@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Self
 
 from pluralbench_calls import ChatModel, ConnectionConfig, check_connection
-from pluralbench_release import LICENSE, SOURCE_NAME, PairLimits, ReleaseName, ReleaseRecipe
-from pluralbench_runs import FrozenModel, Location, PathName
+from pluralbench_release import PairLimits, ReleaseName, ReleaseRecipe
+from pluralbench_runs import FrozenModel, Location
 from pluralbench_runs.recipe_options import COLUMNS as COLUMN_NAMES
 from pluralbench_runs.recipe_options import column_names
-from pydantic import Field, PlainSerializer, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
-from build_personalized.recipe import public_source
+from build_personalized.recipe import Locations, UserSource
 
 RECIPES = Path(__file__).parent / "recipes"
 COLUMNS = ("user", "prompt", "chosen", "rejected", "id", "conversation", "order", "split")
@@ -18,22 +18,16 @@ NO_MODEL, HAND_WRITTEN = "none", "hand-written"
 AGAINST_HINT = "check `against=...`"
 
 
-class TrainingSource(FrozenModel):
+class TrainingSource(UserSource):
     """Source of the users and their preferences.
 
     Attributes:
         columns: Names of a table's columns for `user`, `prompt`, `chosen`, `rejected` and, if the table has them, `id`,
             `conversation` (shared by the pairs of one conversation), `order` (sorts a user's pairs by time; default:
             the order of the rows) and `split`.
-        name: Name of the source on the card; for a single location only.
-        attribution: Attribution on the card; for a single location only.
-        language: BCP 47 code of the texts.
-        config_names: New names of configs, by their name in the source.
     """
 
-    extendable: ClassVar[frozenset[str]] = frozenset({"limit"})
-
-    locations: list[Annotated[str, PlainSerializer(public_source, when_used="json")]] = Field(
+    locations: Locations = Field(
         min_length=1,
         description="`sample`, `arena`, `prism` (these two also with `:DIRECTORY` or `:ORG/NAME@REVISION`), "
         "`table:FILE_OR_DIR` or `stack-exchange:POSTS_XML`; repeatable.",
@@ -41,18 +35,9 @@ class TrainingSource(FrozenModel):
     )
     columns: Annotated[dict[str, str], column_names(COLUMNS)] = COLUMN_NAMES
     limit: int | None = Field(None, ge=1, description="Maximum number of users per config, in the order of the source.")
-    name: str | None = SOURCE_NAME
-    attribution: str | None = Field(None, min_length=1)
-    license: str | None = LICENSE
-    language: str = Field("en", pattern=r"^[a-z]{2,3}(-[A-Za-z0-9]+)*$")
-    config_names: dict[str, PathName] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if len(self.locations) > 1 and (self.name is not None or self.attribution is not None):
-            raise ValueError(
-                "`name` and `attribution` describe one source, but `locations` has several; build them separately"
-            )
+    def _has_columns(self) -> Self:
         if self.columns and not any(location.startswith("table:") for location in self.locations):
             raise ValueError("`columns` describes a `table:` source, but `locations` has none")
         return self

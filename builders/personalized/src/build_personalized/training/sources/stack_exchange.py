@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
-from pluralbench_release import Source
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import rng_for
 
-from build_personalized.recipe import public_source, site_of
-from build_personalized.sources.dump import STEP, Drop, license_note, open_posts, profile_post
+from build_personalized.recipe import site_of
+from build_personalized.sources.dump import STEP, Drop, dump_entry, open_posts, profile_post
 from build_personalized.sources.loaded import PAIRS, POSTS, Preferences, drops_frame, preferences_digest
 from build_personalized.sources.markup import to_markdown
 from build_personalized.training.recipe import TrainingSource
@@ -78,18 +77,8 @@ def _load_site(path: Path, posts: sqlite3.Connection, source: TrainingSource, se
     if not pairs:
         raise SourceError(f"{path}: no question has an accepted answer and another one, so there are no pairs.")
     pair_frame, post_frame = pl.DataFrame(pairs, schema=PAIRS), pl.DataFrame(user_posts, schema=POSTS)
-    entry = Source(
-        name=source.name or f"Stack Exchange dump of {site}",
-        location=public_source(f"stack-exchange:{path}"),
-        digest=preferences_digest(pair_frame, post_frame),
-        rows=pair_frame.height,
-        license=max(licenses),
-        attribution=source.attribution
-        or (
-            f"Posts by users of {site}; `{site}-N` is the question or answer N of that community. "
-            f"{license_note(licenses)}"
-        ),
-    )
+    ids = "`{site}-N` is the question or answer N"
+    entry = dump_entry(path, source, ids, preferences_digest(pair_frame, post_frame), pair_frame.height, licenses)
     return Preferences(pair_frame, post_frame, drops_frame(drops), [entry])
 
 

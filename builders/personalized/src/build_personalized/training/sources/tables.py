@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-from pluralbench_release import Source, read_tables
+from pluralbench_release import read_tables
 from pluralbench_release.errors import SourceError
 from pluralbench_runs import public_location
 from pluralbench_schemas import ROLES
 
-from build_personalized.sources.loaded import PAIRS, POSTS, Preferences, drops_frame, preferences_digest
+from build_personalized.sources.loaded import PAIRS, POSTS, Preferences, drops_frame, preferences_digest, table_entry
 from build_personalized.training.recipe import COLUMNS, TrainingSource
 
 STEP = "source"
@@ -94,15 +94,9 @@ def load(
         for row in pairs.unique(["config", "user_id", "source_id"], keep="first", maintain_order=True).to_dicts()
     ]
     post_frame = pl.DataFrame(posts, schema=POSTS)
-    entry = Source(
-        name=source.name or name,
-        location=shown or public_location(tables.location),
-        revision=tables.revision,
-        digest=preferences_digest(pairs, post_frame),
-        rows=pairs.height,
-        license=tables.license or source.license or "unknown",
-        attribution=source.attribution or attribution,
-    )
+    place = shown or public_location(tables.location)
+    digest = preferences_digest(pairs, post_frame)
+    entry = table_entry(tables, source, name, attribution, place, digest, pairs.height)
     return Preferences(pairs, post_frame, drops_frame(drops), [entry])
 
 
