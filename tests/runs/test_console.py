@@ -13,8 +13,8 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_runs import Program, progress, run
-from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console, plain_streams, sanitize, terminal_json
+from pluralbench_runs.program import Verb
 from rich.console import Console
 from rich.panel import Panel
 from rich.table import Table

@@ -8,10 +8,11 @@ from typing import Annotated, Any, Literal
 import pytest
 import typer
 from pluralbench_runs import FrozenModel, Program, Recipe, UserError
-from pluralbench_runs.command import Verb, command_of
+from pluralbench_runs.command import command_of
 from pluralbench_runs.command_line import name_options
 from pluralbench_runs.guard import usage_sentence
 from pluralbench_runs.options import Flag, Options
+from pluralbench_runs.program import Verb
 from pluralbench_runs.recipe_options import COLUMNS, BuildOptions, Overrides, RecipeOptions
 from pydantic import Field, field_validator
 

@@ -13,9 +13,9 @@ from pluralbench_runs import (
     recipe_path,
     shell_command,
 )
-from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Flag, Options
+from pluralbench_runs.program import Verb
 from pluralbench_runs.recipe_options import BUILD_COMMON, Overrides, RecipeOptions
 from pluralbench_schemas import TableError
 from pydantic import Field

@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated, NoReturn
 
 from pluralbench_runs import BuildOptions, Program, RecipeError, read_recipe, recipe_path, shell_command, write_text
-from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Options
+from pluralbench_runs.program import Verb
 from pluralbench_runs.recipe_options import BUILD_COMMON, Overrides, RecipeOptions, check_one_source
 from pluralbench_runs.study_options import ReturnedFiles, StudyOptions, study_settings
 from pluralbench_schemas import TableError

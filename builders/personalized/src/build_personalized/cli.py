@@ -16,9 +16,9 @@ from pluralbench_runs import (
     shell_command,
     write_text,
 )
-from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console
 from pluralbench_runs.options import Flag, Options
+from pluralbench_runs.program import Verb
 from pluralbench_runs.recipe_options import BUILD_COMMON, Overrides, RecipeOptions
 from pluralbench_runs.study_options import ReturnedFiles, StudyOptions, study_settings
 from pluralbench_schemas import TableError

@@ -3,7 +3,7 @@
 from typing import NoReturn
 
 from pluralbench_runs import Program
-from pluralbench_runs.command import Verb
+from pluralbench_runs.program import Verb
 
 
 def _verb(function: str, status: str = "", show: str = "", **made: str) -> Verb:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import polars as pl
 from pluralbench_runs import one_line, plural, public_location
-from yaml import YAMLError
 
 from pluralbench_release.content import ReleaseTable
 from pluralbench_release.errors import ReleaseError
@@ -171,6 +170,7 @@ def parse_card_yaml(text: str) -> "CardData":
         ReleaseError: The YAML is too long, merges mappings, or is not valid.
     """
     from huggingface_hub import DatasetCard
+    from yaml import YAMLError
 
     try:
         return DatasetCard(text, ignore_metadata_errors=True).data

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from pluralbench_runs import Program, plural
-from pluralbench_runs.command import Verb
 from pluralbench_runs.console import make_console, terminal_json
 from pluralbench_runs.options import Flag
+from pluralbench_runs.program import Verb
 from pluralbench_schemas import TableError
 from rich.table import Table as Grid
 

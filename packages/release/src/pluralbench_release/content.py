@@ -5,16 +5,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 from pluralbench_runs import RecipeError, canonical_json
 from pluralbench_tables import TableFileError, read_parquet
 
 from pluralbench_release.errors import ReleaseError
 from pluralbench_release.manifest import table_path
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ROWS_AT_ONCE = 4096
 LARGEST = 2**53  # whole numbers from here on are not exact in JSON
@@ -145,13 +146,18 @@ def write_parquet(frame: pl.DataFrame, path: Path) -> None:
 
     The bytes depend only on the rows and the version of pyarrow.
     """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     path.parent.mkdir(parents=True, exist_ok=True)
     table = frame.to_arrow()
     plain = pa.schema([pa.field(field.name, _plain(field.type)) for field in table.schema])
     pq.write_table(table.cast(plain), path, compression="zstd")
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _plain(kind: "pa.DataType") -> "pa.DataType":
+    import pyarrow as pa
+
     if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return pa.string()
     if pa.types.is_large_list(kind):

@@ -1,6 +1,5 @@
 from .canonical import Json, Seed, canonical_json, digest, file_digest, rng_for
 from .cluster import ClusterConfig, ClusterError
-from .command import Program
 from .errors import OutputError, RecipeError, UserError, did_you_mean, one_line, plural
 from .guard import run, unannounced_interrupts
 from .install_hints import install_command, install_weights_command, shell_command
@@ -29,6 +28,7 @@ from .output import (
     output_directory,
     resolve_output_path,
 )
+from .program import Program, Verb
 from .recipe import (
     FrozenModel,
     Recipe,
@@ -72,6 +72,7 @@ __all__ = [
     "Seed",
     "SplitName",
     "UserError",
+    "Verb",
     "atomic_write",
     "canonical_json",
     "check_commit",

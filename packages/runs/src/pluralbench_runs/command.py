@@ -1,17 +1,15 @@
 """Commands made from functions: their signature, their Google docstring and the models they take.
 
-A verb is an entry in the table of a `Program`. Its options are the parameters of its function; the entries of `Args`
+The options of a verb are the parameters of its function; the entries of `Args`
 are their help, and the paragraphs before it, with the section `Examples`, are the help of the verb.
 """
 
 import inspect
 import re
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from importlib.metadata import version
 from pkgutil import resolve_name
-from typing import Annotated, Any, NamedTuple, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.main import get_command
@@ -19,74 +17,15 @@ from typer.main import get_command
 from pluralbench_runs.command_line import CommandLine, name_options
 from pluralbench_runs.console import plain_streams
 from pluralbench_runs.errors import RecipeError, UserError
-from pluralbench_runs.guard import run
 from pluralbench_runs.help_pages import HelpCommand, HelpGroup, Page, first_sentence
 from pluralbench_runs.meters import log_status
+from pluralbench_runs.program import Program, Verb
 from pluralbench_runs.recipe import Model
 from pluralbench_runs.regular_files import noted_inputs
 
 SECTION = re.compile(r"^(Args|Returns|Raises|Examples):\n", re.MULTILINE)
 ENTRY = re.compile(r"^ {4}(\w+): ", re.MULTILINE)
 EXAMPLE = re.compile(r"\n {4}(?=\S)")  # one of several lines is continued with more indentation
-
-
-class Verb(NamedTuple):
-    """A command, or a verb of one.
-
-    Functions are named as "MODULE:FUNCTION". Their modules are imported to build the command, so they import heavy
-    libraries only when they are called.
-
-    Attributes:
-        function: What the command does.
-        show: Prints what the function returns; its further parameters are options too, or parameters of the function.
-        made: Parameters of both that another function makes, whose own parameters are the options.
-        status: First line of standard error, such as "Scoring {model}...", with parameters of the functions.
-    """
-
-    function: str
-    show: str = ""
-    made: Mapping[str, str] = {}
-    status: str = ""
-
-
-class Program(NamedTuple):
-    """A command with verbs.
-
-    Attributes:
-        name: Name of the command.
-        verbs: The verbs by name, by the heading in --help.
-        default: What the command does without a verb. None: a verb is required.
-        help: Help of a command that requires a verb, like a docstring.
-        common: Options that the short help of its verbs shows, most used first.
-        distribution: Distribution whose version --version shows. Default: `name`.
-        mistakes: Further exceptions whose message is meant for the user.
-    """
-
-    name: str
-    verbs: Mapping[str, Mapping[str, Verb]] = {}
-    default: Verb | None = None
-    help: str = ""
-    common: Sequence[str] = ()
-    distribution: str = ""
-    mistakes: tuple[type[Exception], ...] = ()
-
-    def run(self) -> NoReturn:
-        """Run the command and exit with the status of `pluralbench_runs.run`.
-
-        If the first word is a verb, only its modules are imported, and for --version none.
-        """
-        words = sys.argv[1:2]
-        if sys.argv[1:] == ["--version"]:
-            typer.echo(self.version_line())
-            sys.exit(0)
-        named = {panel: {verb: own[verb] for verb in words if verb in own} for panel, own in self.verbs.items()}
-        program = self._replace(verbs=named) if any(named.values()) else self
-        run(lambda: command_of(program)(standalone_mode=False), self.distribution or self.name, mistakes=self.mistakes)
-
-    def version_line(self) -> str:
-        """Return what --version prints."""
-        distribution = self.distribution or self.name
-        return f"{distribution} {version(distribution)}"
 
 
 class Command:
