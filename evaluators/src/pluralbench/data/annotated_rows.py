@@ -57,12 +57,6 @@ class Voted(NamedTuple):
 def read_votes(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, where: str) -> Voted:
     """Read the votes of a table, and merge its rows with one vote each into items.
 
-    Args:
-        benchmark: Description of the benchmark.
-        columns: Columns of the table.
-        frame: The table.
-        where: Name of the table in errors.
-
     Raises:
         DataError: If a vote is unknown, a person votes twice on an item, or no item has a vote.
     """

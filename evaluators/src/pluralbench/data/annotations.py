@@ -31,17 +31,11 @@ def annotations_schema(annotations: Annotations) -> pl.Schema:
 
 
 def annotations_of(benchmark: Benchmark, items: pl.DataFrame) -> pl.DataFrame | None:
-    """Return the votes on items, one row a vote; None if the benchmark has none.
+    """Return the votes on items, with the columns of `annotations_schema`; None if the benchmark has none.
 
-    Args:
-        benchmark: Description of the benchmark.
-        items: Items with the columns of `pluralbench.data.rows_to_items.ITEMS`.
-
-    Returns:
-        The columns of `annotations_schema`: config and id of the item; `annotator`, null if the person is not known;
-        `response`, the place of the response in the item, null for a tie; `grade`, the strength of the vote, 0 for a
-        tie, null if votes have none; and a column `attribute_NAME` for each attribute. In the order of the items, then
-        by person and vote.
+    `annotator` is null if the person is not known; `response` is the place of the response in the item, null for a tie;
+    `grade` is the strength of the vote, 0 for a tie, null if votes have none. Votes are in the order of the items, then
+    by person and vote.
     """
     return None if benchmark.annotations is None else _votes_of(benchmark.annotations, items)
 
@@ -58,14 +52,9 @@ def _votes_of(annotations: Annotations, items: pl.DataFrame) -> pl.DataFrame:
 
 
 def with_people(benchmark: Benchmark, tables: Tables) -> Tables:
-    """Give each row of the tables what the table of the people has of its annotator, as a column of objects.
+    """Give each row what the table of the people (`Annotations.people`) has of its annotator, as a column of objects.
 
-    Args:
-        benchmark: Description of the benchmark; without `Annotations.people`, nothing changes.
-        tables: The tables of the data.
-
-    Returns:
-        The tables without that of the people, whose name the new column has. A person who is not in it has null.
+    The tables are then without that of the people, whose name the column has. A person who is not in it has null.
 
     Raises:
         DataError: If there is no such table or column, a person is in it twice, or it has none of the annotators.
@@ -100,12 +89,8 @@ def with_people(benchmark: Benchmark, tables: Tables) -> Tables:
 def check_people(benchmark: Benchmark, items: Mapping[str, pl.DataFrame]) -> tuple[dict[str, pl.DataFrame], int]:
     """Check that the attributes of a person are the same in all votes; a vote without one has that of the others.
 
-    Args:
-        benchmark: Description of the benchmark.
-        items: Items by config.
-
-    Returns:
-        The items, without attributes that vary if the benchmark drops these, and the number of people who had any.
+    Returns the items by config, without attributes that vary if the benchmark drops these, and the number of people who
+    had any.
 
     Raises:
         DataError: If an attribute of a person varies.

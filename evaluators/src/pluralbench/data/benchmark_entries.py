@@ -64,11 +64,7 @@ class BenchmarkEntry(Benchmark):
 
 
 def known_benchmarks() -> dict[str, Benchmark]:
-    """Return the built-in benchmarks.
-
-    Returns:
-        The benchmarks by name.
-    """
+    """Return the built-in benchmarks by name."""
     return {name: entry.benchmark() for name, entry in _builtin_entries().items()}
 
 
@@ -77,12 +73,6 @@ def is_published_data(name: str, benchmark: Benchmark, location: str, revision: 
 
     A description of a user can have the title or the name of a built-in benchmark. Only the built-in one says which
     data is published under them, and a folder of that name on this machine is not.
-
-    Args:
-        name: Name of the benchmark.
-        benchmark: Description of the benchmark.
-        location: Location of the data.
-        revision: Commit of a dataset on the Hub; None for other data.
     """
     known = known_benchmarks()
     is_known = name in known
@@ -92,34 +82,20 @@ def is_published_data(name: str, benchmark: Benchmark, location: str, revision: 
 
 
 def title_for(name: str, benchmark: Benchmark, location: str, revision: str | None = None) -> str:
-    """Return the title for a run on some data; it names data that is not published.
-
-    Args:
-        name: Name of the benchmark.
-        benchmark: Description of the benchmark.
-        location: Location of the data.
-        revision: Commit of a dataset on the Hub. Default: the data is not on the Hub.
-    """
+    """Return the title for a run on some data; it names data that is not published (see `is_published_data`)."""
     if is_published_data(name, benchmark, location, revision):
         return benchmark.title
     return f"{benchmark.title} ({location if revision is not None else Path(location).resolve().name})"
 
 
 def legacy_sections(name: str) -> dict[str, dict[str, float]]:
-    """Return the weights that a built-in benchmark has for `legacy=True`.
-
-    Raises:
-        BenchmarkError: There is no such benchmark.
-    """
+    """Return the weights that a built-in benchmark has for `legacy=True`."""
     entry = _find_entry(name, _builtin_entries())
     return entry.sections | entry.legacy_sections
 
 
 def benchmark_entries(names: Sequence[str] = ()) -> dict[str, BenchmarkEntry]:
-    """Return entries of benchmarks by name.
-
-    Args:
-        names: Names of built-in benchmarks, or TOML files. Default: all built-in benchmarks.
+    """Return the entries of built-in benchmarks or TOML files by name; default: of all built-in benchmarks.
 
     Raises:
         BenchmarkError: If a name is unknown, or a file is not valid.
@@ -166,9 +142,6 @@ def find_benchmark(
         step_threshold: Score below which a step of an answer is wrong. Default: the benchmark's.
         tune_step_threshold: Config on whose items this threshold is tuned. Default: none.
         for_training: Keep the column of training pairs and the training split.
-
-    Returns:
-        The benchmark with these changes.
 
     Raises:
         BenchmarkError: If the name is unknown, the file or a change is not valid, or the benchmark has no legacy rules.

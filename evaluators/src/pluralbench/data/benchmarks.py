@@ -168,12 +168,9 @@ class Benchmark(FrozenModel):
         return {subset: name for name, weights in self.sections.items() for subset in weights}
 
     def fit_to(self, subsets: Iterable[str | None]) -> Self:
-        """Return this benchmark with the sections of its groups, or without sections if no subset is in one.
+        """Return this benchmark with the sections of its groups, or without sections if no item's subset is in one.
 
         Your own pairs in the shape of a benchmark are then averaged without weights.
-
-        Args:
-            subsets: The subset of each item.
         """
         counts = Counter(subset for subset in subsets if subset is not None)
         sections = self.sections | {

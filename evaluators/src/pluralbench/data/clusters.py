@@ -67,15 +67,11 @@ class Clusters(FrozenModel):
 
 
 def assign_clusters(items: pl.DataFrame, columns: Mapping[str, str | None]) -> tuple[pl.DataFrame, Clusters]:
-    """Set each item's cluster to the name of the cluster's first item.
+    """Set each item's cluster to the name of the cluster's first item, and return the items and the counts.
 
     Args:
-        items: Items with the columns `ITEMS` of `rows_to_items`; `cluster` is the value of the cluster column, or the
-            id.
+        items: Items with the columns `ITEMS`; `cluster` is the value of the cluster column, or the id.
         columns: Cluster column of each config; None clusters items by their prompts.
-
-    Returns:
-        The items, and the counts.
     """
     by_prompt = pl.col("config").is_in([config for config, column in columns.items() if column is None])
     hashes = pl.concat(map(_prompt_hashes, items.iter_slices(BATCH_ITEMS)), rechunk=True)
@@ -118,8 +114,7 @@ def _normalized(texts: pl.Series) -> pl.Series:
 def connected_groups(keys: pl.DataFrame) -> pl.Series:
     """Return for each row the number of the first row that it shares a key with, directly or through other rows.
 
-    Args:
-        keys: One column per kind of key; null if a row has none.
+    `keys` has a column per kind of key, null if a row has none.
     """
     places = [(_is_repeated(values) & values.is_not_null()).arg_true().to_numpy() for values in keys]
     heads = [
@@ -188,11 +183,7 @@ class Shard(NamedTuple):
 
 
 def parse_shard(text: str) -> Shard:
-    """Parse a shard such as "2/8".
-
-    Raises:
-        EvaluationError: If the text has another form.
-    """
+    """Parse a shard such as "2/8"."""
     match = NUMBERS.fullmatch(text)
     if match is None or int(match[1]) > int(match[2]):
         raise EvaluationError(
@@ -207,9 +198,6 @@ def assign_blocks(items: pl.DataFrame) -> pl.Series:
     A block has whole groups, in the order of their texts' digests: neither the ids nor the order of the data change
     which items share batches. Items of one cluster (a prompt or a user) are a group. So are items with the same texts:
     a judge's call about them is then recorded once, as in a run without shards.
-
-    Args:
-        items: All items, with the columns `cluster` and `digest`.
     """
     size = min(max(items.height // NUM_BLOCKS, MIN_BLOCK), MAX_BLOCK)
     places = connected_groups(items.select("cluster", "digest"))

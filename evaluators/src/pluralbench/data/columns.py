@@ -37,12 +37,6 @@ def config_columns(benchmark: Benchmark, config: str, frame: pl.DataFrame) -> Co
 def check_columns(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, where: str) -> None:
     """Check the columns of a table, and the values by which its layout orders the responses.
 
-    Args:
-        benchmark: The benchmark.
-        columns: Its columns, from `config_columns`.
-        frame: The table.
-        where: Name of the table in errors.
-
     Raises:
         DataError: If a required column is missing or is used twice, or a label is unknown.
     """
@@ -156,12 +150,7 @@ def answered_prompts(items: pl.DataFrame) -> list[str]:
 
 
 def check_prompts(items: pl.DataFrame, answered: Sequence[str], where: str) -> None:
-    """Check that most prompts do not contain the better response, as the prompts of transcripts do.
-
-    Args:
-        items: The items of a table.
-        answered: Ids from `answered_prompts`.
-        where: Name of the table in errors.
+    """Check that most prompts are not among those of `answered_prompts`, as the prompts of transcripts are.
 
     Raises:
         DataError: If more than half of the prompts contain it.

@@ -40,15 +40,12 @@ NO_PAIR = (0, 0)
 def decide(
     items: pl.DataFrame, scores: Sequence[Sequence[float]] | pl.Series, cut: Sequence[int] | pl.Series = ()
 ) -> pl.DataFrame:
-    """Make decisions from scores: the better response wins if its score is strictly higher.
+    """Make decisions, a frame of `DECISIONS`, from scores: the better response wins if its score is strictly higher.
 
     Args:
         items: Items of the benchmark. With `compared`, only these pairs of responses are decisions.
         scores: Scores of each item's responses; empty for a dropped item.
         cut: Number of truncated tokens per item. Default: none.
-
-    Returns:
-        A frame with the columns `DECISIONS`.
     """
     of, better, worse = _compared_pairs(items["compared"]) if lists_pairs(items) else _pairs(items["rank"])
     values = scores if isinstance(scores, pl.Series) else number_lists(scores)
@@ -117,14 +114,7 @@ def _values_at(lists: pl.Series, of: NDArray[np.int64], *places: NDArray[np.int6
 
 
 def score_items(benchmark: Benchmark, items: pl.DataFrame, scored: Scored, decisions: pl.DataFrame) -> pl.DataFrame:
-    """Return the frame of `items.parquet`: one row per pair with its decision, or per response for rankings.
-
-    Args:
-        benchmark: Description of the benchmark.
-        items: Items of the benchmark.
-        scored: Scores of the items.
-        decisions: Decisions from `decide`.
-    """
+    """Return the frame of `items.parquet`: one row per pair with its decision, or per response for rankings."""
     own = items.select(pl.col(BASE).cast(pl.String)).with_columns(
         tokens_cut=pl.Series(scored.tokens_cut or [0] * items.height, dtype=pl.Int64),
         reason=pl.Series([scored.dropped.get(place) for place in range(items.height)], dtype=pl.String),
@@ -199,12 +189,8 @@ def decisions_of(items: pl.DataFrame) -> pl.DataFrame:
 def responses_by_item(items: pl.DataFrame) -> pl.DataFrame:
     """Return a row for each item of an `items.parquet` with a row per response.
 
-    Args:
-        items: The frame of a run.
-
-    Returns:
-        The columns `BASE`, the lists `response_ids`, `rank` and `scores` (empty if the item was dropped), the number of
-        tokens `cut`, and `compared` if the run has it.
+    The columns are `BASE`, the lists `response_ids`, `rank` and `scores` (empty if the item was dropped), the number of
+    tokens `cut`, and `compared` if the run has it.
     """
     grouped = items.group_by(*BASE, maintain_order=True).agg(
         response_ids="response",

@@ -21,11 +21,6 @@ def with_derived_columns(frame: pl.DataFrame, names: Iterable[str], where: str) 
 
     Names that cannot be made of the table's columns are left out, so that the check of columns reports them.
 
-    Args:
-        frame: The table.
-        names: Names of columns; see `Columns`. A column with one of these names stays.
-        where: Name of the table in errors.
-
     Raises:
         DataError: If an object on a path has no such key, or a numbered column is missing or has no texts.
     """

@@ -27,20 +27,11 @@ Unit = list[str]
 def draw_items(
     benchmark: Benchmark, configs: Mapping[str, pl.DataFrame], number: int, seed: int
 ) -> tuple[dict[str, pl.DataFrame], tuple[Stratum, ...]]:
-    """Draw items, stratified by config and subset.
+    """Draw items, stratified by config and subset, and return them in the order of the data, with the strata.
 
     Items without a weight in the overall number are left out, except the originals of drawn translations, which are not
-    counted.
-
-    Args:
-        benchmark: The benchmark, fitted to all items (`Benchmark.fit_to`).
-        configs: Items of each config, with `id` and `subset`.
-        number: Number of items; of fewer, all are drawn. The draw can have one fewer if items are drawn together (twins
-            of Ties).
-        seed: Seed of the draw.
-
-    Returns:
-        The drawn items of each config in the order of the data, and the strata.
+    counted. If there are fewer than `number` items, all are drawn; one fewer can be if items are drawn together (twins
+    of Ties). The benchmark is fitted to all items (`Benchmark.fit_to`).
 
     Raises:
         DataError: If the number does not suffice for one unit of each stratum, or no item has a weight.
@@ -74,14 +65,9 @@ def draw_items(
 
 
 def stratum_weights(benchmark: Benchmark, sizes: Mapping[Cell, int]) -> dict[Cell, float]:
-    """Return the weight of each stratum in the overall number: the number if only its items are right.
+    """Return the weight of each stratum in the overall number, from the numbers of items.
 
-    Args:
-        benchmark: The benchmark.
-        sizes: Number of items of each stratum.
-
-    Returns:
-        The weights, which add up to 1; all 0 if a config lacks a section, since there is no overall number then.
+    The weights add up to 1; all are 0 if a config lacks a section, since there is no overall number then.
     """
     ours: dict[str, dict[str | None, int]] = {}
     for (config, subset), size in sizes.items():
@@ -92,12 +78,9 @@ def stratum_weights(benchmark: Benchmark, sizes: Mapping[Cell, int]) -> dict[Cel
 
 
 def allocate(weights: Sequence[float], sizes: Sequence[Sequence[int]], number: int) -> list[int]:
-    """Return how many units to draw of each stratum.
+    """Return how many units to draw of each stratum, by its weight above 0 and the sizes of its units in order.
 
-    Args:
-        weights: Weight of each stratum, above 0.
-        sizes: Sizes of each stratum's units, in the order in which they are drawn.
-        number: Maximum sum of the sizes; at least that of the first units.
+    `number` is the maximum sum of the sizes, at least that of the first units.
     """
     order = sorted(
         # The first units come first.

@@ -12,8 +12,7 @@ from pluralbench.data.texts import MESSAGE_KEYS
 def unread_keys(values: pl.Series) -> set[str]:
     """Return the keys, each after the column's name and a point, that some message has besides its role and text.
 
-    Args:
-        values: Messages, lists of them, or either as JSON; other values have no such keys.
+    `values` are messages, lists of them, or either as JSON; other values have no such keys.
     """
     if values.dtype == pl.String:
         return {f"{values.name}.{key}" for text in values.drop_nulls() for key in _keys_in(_parsed(text))}

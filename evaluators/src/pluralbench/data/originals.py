@@ -13,15 +13,9 @@ from pluralbench.errors import DataError
 
 
 def with_original(benchmark: Benchmark, tables: Tables, data: DataConfig) -> tuple[Tables, dict[str, Any] | None]:
-    """Add the English original to the tables as a config, with only the ids that other configs score.
+    """Add the English original of a translated benchmark as a config, with only the ids that other configs score.
 
-    Args:
-        benchmark: The benchmark; without `Benchmark.reference`, nothing is added.
-        tables: The tables of the data.
-        data: Location of the original, and the limit of the other configs.
-
-    Returns:
-        The tables, and where the original is from; None if it is in the data.
+    Returns the tables, and where the original is from; None if it is in the data.
 
     Raises:
         DataError: If there is no original, or it shares no id with the data.

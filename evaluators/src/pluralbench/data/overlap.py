@@ -111,19 +111,10 @@ class _Lookup:
 
 
 class TextIndex:
-    """Texts, and the first place in a stream of other texts that has each of them and each of their n-grams.
-
-    Attributes:
-        sizes: Number of words of each text.
-    """
+    """Texts, and the first place in a stream of other texts that has each of them and each of their n-grams."""
 
     def __init__(self, texts: Sequence[str], *, ngram: int = NGRAM) -> None:
-        """Index texts.
-
-        Args:
-            texts: The texts.
-            ngram: Number of words of an n-gram.
-        """
+        """Index texts by their words and by n-grams of `ngram` words."""
         self._normalized = normalize(pl.Series(texts, dtype=pl.String))
         self._ngram = ngram
         self.sizes = self._normalized.sizes
@@ -135,12 +126,7 @@ class TextIndex:
         self._candidates: dict[str, int] = {}
 
     def scan(self, texts: pl.Series, places: Places) -> None:
-        """Look for the indexed texts in further texts.
-
-        Args:
-            texts: Texts of the stream.
-            places: Number of the place of each, ascending over all calls.
-        """
+        """Look for the indexed texts in further texts, whose places are numbers that ascend over all calls."""
         normalized = normalize(texts)
         _note(self._text_places, *self._texts.find(normalized.texts.hash().to_numpy()), places)
         grams = ngrams(normalized, self._ngram)
@@ -150,16 +136,12 @@ class TextIndex:
             self._candidates.setdefault(text, place)
 
     def matches(self, *, seed: int = 0) -> pl.DataFrame:
-        """Return what was in the stream.
+        """Return what was in the stream: a row for each text and kind.
 
-        Args:
-            seed: Seed of MinHash.
-
-        Returns:
-            A frame with a row for each text and kind. `text` is the number of the text, `place` the first place that
-            has it, or for n-grams the first of its longest shared passage. `overlap` is 1 for equal texts, the Jaccard
-            similarity of near-duplicates, or the share of the text's words that are in shared n-grams. `excerpt` is the
-            beginning of the shared words.
+        `text` is the number of the text, `place` the first place that has it, or for n-grams the first of its longest
+        shared passage. `overlap` is 1 for equal texts, the Jaccard similarity of near-duplicates, or the share of the
+        text's words that are in shared n-grams. `excerpt` is the beginning of the shared words. `seed` is that of
+        MinHash.
         """
         rows = [*self._equal(), *self._near(seed), *self._shared()]
         return pl.DataFrame(rows, MATCHES, orient="row").sort("text", "kind")

@@ -36,12 +36,7 @@ def persona_digest() -> str:
 
 
 def persona_sentences(item: Mapping[str, Any], variables: str) -> list[str]:
-    """Return the sentences about an item's person that belong to a variable set, in the item's order.
-
-    Args:
-        item: A row of `PERSONA_ITEMS`.
-        variables: Name of the variable set, "all" or "none".
-    """
+    """Return the sentences about an item's person that belong to a variable set (or "all"), in the item's order."""
     return [
         entry["sentence"]
         for entry in item["persona"]
@@ -52,17 +47,10 @@ def persona_sentences(item: Mapping[str, Any], variables: str) -> list[str]:
 def persona_messages(
     item: Mapping[str, Any], variables: str, setting: Setting, style: ReplyFormat, *, swapped: bool = False
 ) -> list[Message]:
-    """Build the messages about an item.
+    """Build the messages about an item; `swapped` shows option B as A and A as B.
 
     A person without any sentence of the variable set is not mentioned. No text of an item can imitate the tags around
     it: if one contains a tag, all tags get a number.
-
-    Args:
-        item: A row of `PERSONA_ITEMS`.
-        variables: Name of the variable set, "all" or "none".
-        setting: "standard", "certainty" or "tie".
-        style: Reply format.
-        swapped: Show option B as A and A as B.
     """
     sentences = persona_sentences(item, variables)
     options = [item["option_b"], item["option_a"]] if swapped else [item["option_a"], item["option_b"]]

@@ -20,12 +20,7 @@ FORM = '{"id": ..., "persona": "...", "demonstrations": [{"prompt": ..., "chosen
 
 @dataclass(frozen=True)
 class UserPersona:
-    """A persona.
-
-    Attributes:
-        sentences: Sentences about the person.
-        demonstrations: Pairs that the person decided, which a judge is shown.
-    """
+    """Sentences about a person, and pairs that the person decided, which a judge is shown."""
 
     sentences: tuple[str, ...]
     demonstrations: tuple[EarlierPair, ...] = ()
@@ -41,10 +36,7 @@ def personas_digest(personas: Mapping[str, UserPersona]) -> str | None:
 
 
 def read_personas(path: Path) -> dict[str, UserPersona]:
-    """Read personas by the id of an item or a person.
-
-    Args:
-        path: JSON Lines file of the form `FORM`, without or with demonstrations, or a directory with `PERSONAS_FILE`.
+    """Read personas by the id of an item or a person, from JSON Lines of the form `FORM`, or a directory with them.
 
     Raises:
         DataError: If a line has another form, or an id is there twice; the message names the line.
@@ -63,12 +55,7 @@ def read_personas(path: Path) -> dict[str, UserPersona]:
 
 
 def json_lines(path: Path, name: str) -> Iterator[tuple[str, Any]]:
-    """Yield the place ("FILE, line 1") and the value of each line of a JSON Lines file.
-
-    Args:
-        path: The file, or a directory that contains it.
-        name: Name of the file in a directory.
-    """
+    """Yield the place ("FILE, line 1") and the value of each line of a JSON Lines file, or of one in a directory."""
     path = path / name if path.is_dir() else path
     for number, line in enumerate(read_text(path, DataError).split("\n"), start=1):
         if line.strip():

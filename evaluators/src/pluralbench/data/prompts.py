@@ -170,16 +170,11 @@ def _lists(lists: pl.Series) -> Iterator[list[str]]:
 
 
 def build_person(item: Mapping[str, Any], context: UserContext, *, full_context: bool = False) -> Person:
-    """Return the user of an item as data.
+    """Return the user of an item as data: what the prompt shows, or with `full_context` all posts and the persona.
 
-    The data has what the prompt shows, so that no model gets more context than the run records. With posts it includes
-    the data's persona, since personalized models read both. It always has the id (the user, or the item if there is no
-    column of users) and the earlier pairs, which a run records.
-
-    Args:
-        item: A row of the items.
-        context: User data, and what of it prompts show.
-        full_context: Include all posts and the persona.
+    No model gets more context than the run records. With posts the data includes the persona, since personalized models
+    read both. It always has the id (the user, or the item if there is no column of users) and the earlier pairs, which
+    a run records.
     """
     prompt = context.prompt
     persona = context.persona(item) if full_context or prompt.profile in {"raw", "persona"} else None
@@ -197,10 +192,6 @@ def context_blocks(item: Mapping[str, Any], context: UserContext) -> tuple[str, 
     """Return the user context of an item as text: one block per post, or one block for a plan or persona.
 
     It is empty for `profile="none"`, and for people without earlier pairs if their questions are the posts.
-
-    Args:
-        item: A row of the items.
-        context: User data, and what of it prompts show.
 
     Raises:
         DataError: If the posts, the plan or the persona is missing.
@@ -240,13 +231,8 @@ def _persona(item: Mapping[str, Any], context: UserContext) -> UserPersona:
 def judge_context(item: Mapping[str, Any], context: UserContext, *, oracle: Oracle | None) -> str:
     """Return the user context that a judge sees next to the question of an item.
 
-    A persona is followed by its demonstrations, as in SynthesizeMe. Rubric aspects come last; the oracle of
-    Personalized RewardBench (appendix A.4) sees posts and aspects.
-
-    Args:
-        item: A row of the items.
-        context: User data, and what of it prompts show.
-        oracle: Add the rubric aspects: their titles, or also the reasons. None adds nothing.
+    A persona is followed by its demonstrations, as in SynthesizeMe. Rubric aspects come last if there is an `oracle`;
+    that of Personalized RewardBench (appendix A.4) sees posts and aspects.
 
     Raises:
         DataError: If the item lacks the user context or the aspects.
@@ -260,11 +246,7 @@ def judge_context(item: Mapping[str, Any], context: UserContext, *, oracle: Orac
 
 
 def rubric_text(item: Mapping[str, Any], oracle: Oracle) -> str:
-    """Return the rubric aspects of an item, one per line.
-
-    Raises:
-        DataError: The item has none.
-    """
+    """Return the rubric aspects of an item, one per line; raises `DataError` if it has none."""
     if not item["aspects"]:
         raise DataError(f"The item {item['id']} has no rubric aspects; leave out `oracle=...`.")
     return "\n".join(_aspect(aspect, oracle) for aspect in item["aspects"])
@@ -273,13 +255,8 @@ def rubric_text(item: Mapping[str, Any], oracle: Oracle) -> str:
 def language_context(benchmark: Benchmark, config: str, subset: str, answer_language: AnswerLanguage) -> str:
     """Return a sentence about the languages of an item's question and answer; "" if they are unknown.
 
-    The answer's language is the question's, or English for code.
-
-    Args:
-        benchmark: The benchmark.
-        config: Config of the item, which is a language code in multilingual benchmarks.
-        subset: Subset of the item.
-        answer_language: "english" expects English for every answer, as the authors' runner of M-RewardBench does.
+    The answer's language is the question's, or English for code, or for every answer if `answer_language` is "english",
+    as in the authors' runner of M-RewardBench.
     """
     if benchmark.reference is None:
         return ""
@@ -323,10 +300,7 @@ def load_user_personas(prompt: PromptConfig) -> dict[str, UserPersona]:
 
 
 def read_plans(path: Path) -> dict[str, str]:
-    """Read inferred aspects by item id.
-
-    Args:
-        path: JSON Lines file with `id` and `aspects` (a list of titles, or a text), or the directory of `plan`.
+    """Read inferred aspects by item id, from `plan`'s folder or JSON Lines with `id` and `aspects` (a list or a text).
 
     Raises:
         DataError: If a line has another form; the message names it.

@@ -76,14 +76,11 @@ class ItemScores(NamedTuple):
 def read_published(
     location: str, *, where: Sequence[str] = (), columns: Sequence[str] = (), argument: str = "where"
 ) -> ItemScores:
-    """Read per-item scores that others have published.
+    """Read per-item scores that others have published, from a table or a dataset on the Hub.
 
-    Args:
-        location: CSV, JSON, JSON Lines or Parquet file, or a dataset on the Hub. A JSON file may also be an object of
-            columns, as reward-bench writes them.
-        where: Rows to read, as COLUMN=VALUE, such as those of one model. Default: all rows.
-        columns: Names of columns that differ from `ALIASES`, as FIELD=COLUMN.
-        argument: Name of `where` in errors.
+    A JSON file may also be an object of columns, as reward-bench writes them. `where` selects rows as COLUMN=VALUE,
+    such as those of one model, and `columns` names those that differ from `ALIASES`, as FIELD=COLUMN; `argument` is the
+    name of `where` in errors.
 
     Raises:
         DataError: The table has an unknown shape, ids repeat, a score is not a number, or an argument does not apply.

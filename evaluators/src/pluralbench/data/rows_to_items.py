@@ -45,14 +45,7 @@ VISIBLE = r"[^\s\x1c-\x1f]"
 
 
 def rows_to_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, columns: Columns, where: str) -> pl.DataFrame:
-    """Convert the rows of a table to items with the columns of `ITEMS`.
-
-    Args:
-        benchmark: The benchmark.
-        config: Config of the items.
-        frame: The table, with the ids of `with_ids`.
-        columns: Columns of the table.
-        where: Name of the table in errors.
+    """Convert the rows of a table, with the ids of `with_ids`, to items with the columns of `ITEMS`.
 
     Raises:
         DataError: If a row has another shape; the message names its id.

@@ -106,10 +106,7 @@ def known_suites() -> dict[str, Suite]:
 
 
 def find_suite(name: str | Path) -> Suite:
-    """Return a suite by its name, or from a TOML file.
-
-    Args:
-        name: Name of a built-in suite, or a TOML file with `title` and the list `columns`.
+    """Return a suite by its name, or from a TOML file with `title` and the list `columns`.
 
     Raises:
         BenchmarkError: If the name or a benchmark of the suite is unknown, or the file is not valid.

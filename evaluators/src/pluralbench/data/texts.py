@@ -46,12 +46,7 @@ def as_texts(values: pl.Series) -> pl.Series:
 
 
 def parse_messages(row: Row, columns: Columns, *, user_turns: bool = False) -> list[dict[str, str]]:
-    """Read the prompt of a row as messages.
-
-    Args:
-        row: The row.
-        columns: Columns of the table.
-        user_turns: Whether a list of texts has the user's turns.
+    """Read the prompt of a row as messages; with `user_turns`, a list of texts has the user's turns.
 
     Raises:
         KeyError, TypeError, ValueError: If the row has another shape.
@@ -105,11 +100,7 @@ def cell(row: Row, name: str, columns: Columns) -> Any:
 
 
 def parsed_value(row: Row, column: str) -> Any:
-    """Return a list or mapping, which the table may hold as JSON text.
-
-    Raises:
-        ValueError: If the text is not JSON.
-    """
+    """Return a list or mapping, which the table may hold as JSON text; raises `ValueError` for another text."""
     value = row[column]
     try:
         return json.loads(value) if isinstance(value, str) else value
@@ -173,13 +164,7 @@ def value_of(part: Any, key: str, column: str) -> Any:
 
 
 def parse_posts(row: Mapping[str, Any], column: str | None) -> list[dict[str, Any]] | None:
-    """Read the posts of a profile: a list of objects with a `text`, a list of texts, or one text.
-
-    Returns None if the row has none.
-
-    Raises:
-        TypeError: If the value has another type.
-    """
+    """Read posts: a list of objects with a `text`, a list of texts, or one text; None if there are none."""
     value = row.get(column) if column else None
     texts = [value] if isinstance(value, str) else value
     if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
@@ -196,13 +181,7 @@ def parse_lines(row: Mapping[str, Any], column: str | None) -> str | None:
 
 
 def parse_persona(row: Mapping[str, Any], column: str | None) -> list[str] | None:
-    """Read a persona: a text, or a list of sentences.
-
-    Returns None if the row has none.
-
-    Raises:
-        TypeError: If the value has another type.
-    """
+    """Read a persona: a text, or a list of sentences; None if there is none."""
     value = row.get(column) if column else None
     texts = [value] if isinstance(value, str) else value
     if texts is None:
@@ -213,13 +192,7 @@ def parse_persona(row: Mapping[str, Any], column: str | None) -> list[str] | Non
 
 
 def parse_structs(row: Mapping[str, Any], column: str | None, key: str) -> list[dict[str, Any]] | None:
-    """Read a list of objects that have at least a text under `key`.
-
-    Returns None if the row has none.
-
-    Raises:
-        TypeError, ValueError: If the value has another type.
-    """
+    """Read a list of objects that have at least a text under `key`; None if there is none."""
     value = row.get(column) if column else None
     if value is None:
         return None

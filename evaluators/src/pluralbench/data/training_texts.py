@@ -34,12 +34,7 @@ TEXTS = pl.Schema({"row": pl.Int64(), "column": pl.String(), "part": pl.String()
 
 
 class Message(NamedTuple):
-    """A text of a cell.
-
-    Attributes:
-        part: Whether it is of a prompt or a response; None if the cell does not say.
-        text: The text.
-    """
+    """A text of a cell, and whether it is of a prompt or a response; None if the cell does not say."""
 
     part: Part | None
     text: str
@@ -55,11 +50,7 @@ def may_have_texts(named: Sequence[str]) -> Callable[[str], object]:
 def text_columns(frame: pl.DataFrame, named: Sequence[str], where: str) -> Fields:
     """Return the columns with prompts, responses and conversations.
 
-    Args:
-        frame: The table.
-        named: Columns that the caller names, such as "prompt=text"; then no others are read. Default: those with names
-            that are common in training sets.
-        where: Name of the table in errors.
+    Those that the caller names, such as "prompt=text"; else those with names that are common in training sets.
 
     Raises:
         DataError: If a name has another form, a column is missing, or no column is known.
@@ -85,19 +76,10 @@ def text_columns(frame: pl.DataFrame, named: Sequence[str], where: str) -> Field
 
 
 def table_texts(frame: pl.DataFrame, fields: Fields, where: str, first_row: int = 0) -> pl.DataFrame:
-    """Return the prompts and responses in the rows of a table.
+    """Return the prompts and responses in the rows of a table, with the columns `TEXTS`.
 
     Each message is a text, and so is everything before the response that ends a conversation, and all columns of a
     prompt together. System messages are left out. A conversation without roles counts as prompt and as response.
-
-    Args:
-        frame: The rows.
-        fields: Columns from `text_columns`.
-        where: Name of the table in errors.
-        first_row: Number of the first row.
-
-    Returns:
-        A frame with the columns `TEXTS`; `row` is the number of the row.
 
     Raises:
         DataError: If a cell of these columns has another shape than a text, a message, or a list of them.

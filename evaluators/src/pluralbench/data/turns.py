@@ -19,11 +19,6 @@ def turn_rows(frame: pl.DataFrame, turns: Turns, where: str) -> tuple[pl.DataFra
 
     Turns after one without a picked response are left out, since the conversation up to them is not known.
 
-    Args:
-        frame: The table, one row a conversation.
-        turns: Its columns.
-        where: Name of the table in errors.
-
     Raises:
         DataError: If a turn has no column of prompts or picked responses, or picks a column that is not there.
     """

@@ -23,15 +23,7 @@ MISSING = ("", "na", "n/a", "nan", "null", "none")  # ways to write a missing ce
 
 
 def read_verdicts(*locations: str) -> pl.DataFrame:
-    """Read the verdicts of CSV, JSON Lines or Parquet files as one table.
-
-    Returns:
-        The table as `check_verdicts` returns it.
-
-    Raises:
-        DataError: If a table has another shape, or a judge has two answers to an item; see `check_verdicts`.
-        TablesError: If a file cannot be read.
-    """
+    """Read the verdicts of CSV, JSON Lines or Parquet files as one table; see `check_verdicts`."""
     frames = [_as_given(read_single_table(location, "verdicts"), location) for location in locations]
     return _normalized(pl.concat(frames, how="diagonal"), " and ".join(locations))
 
@@ -106,11 +98,7 @@ def _normalized(frame: pl.DataFrame, where: str) -> pl.DataFrame:
 
 
 def answer_notes(verdicts: pl.DataFrame) -> list[str]:
-    """Return notes for readers about answers that are not plain letters, and about mostly invalid answers.
-
-    Args:
-        verdicts: A table from `check_verdicts`.
-    """
+    """Return notes for readers about answers that are not plain letters, and about mostly invalid answers."""
     notes = []
     given, answer = pl.col("given"), pl.col("answer")
     read = verdicts.filter(answer.is_not_null() & (given != answer) & (given.str.to_lowercase() != TIE))
@@ -132,11 +120,7 @@ def _first(verdicts: pl.DataFrame) -> str:
 
 
 def read_single_table(location: str, what: str) -> pl.DataFrame:
-    """Read a location that holds one table.
-
-    Args:
-        location: File, directory or ORG/NAME.
-        what: Content of the table in errors, such as "verdicts".
+    """Read a location that holds one table; `what` names its content in errors, such as "verdicts".
 
     Raises:
         DataError: If the location holds several tables.
@@ -149,13 +133,7 @@ def read_single_table(location: str, what: str) -> pl.DataFrame:
 
 
 def texts(frame: pl.DataFrame, needed: Sequence[str], further: Sequence[str], where: str) -> pl.DataFrame:
-    """Return columns as stripped texts; empty texts become null.
-
-    Args:
-        frame: The table.
-        needed: Required columns.
-        further: Optional columns.
-        where: Name of the table in errors.
+    """Return the columns that are `needed`, and `further` ones, as stripped texts; empty texts become null.
 
     Raises:
         DataError: If a required column is missing, a column is nested, or there are no rows.
@@ -181,13 +159,9 @@ def texts(frame: pl.DataFrame, needed: Sequence[str], further: Sequence[str], wh
 
 
 def raise_for_row(frame: pl.DataFrame, wrong: pl.Expr, because: str, where: str) -> None:
-    """Raise `DataError` that names the first wrong row.
+    """Raise `DataError` that names the first row for which `wrong` is true.
 
-    Args:
-        frame: The table.
-        wrong: Expression that is true for wrong rows.
-        because: What is wrong, as a format string that may name columns, such as "has the truth {truth!r}".
-        where: Name of the table in errors.
+    `because` says what is wrong as a format string that may name columns, such as "has the truth {truth!r}".
     """
     wrong_rows = frame.with_row_index("number", offset=1).filter(wrong)
     if wrong_rows.height:

@@ -69,10 +69,8 @@ def signed_vote(row: Mapping[str, Any], columns: Columns) -> str:
     """Combine the replies of a row by JudgeBench's vote over both orders, with A and B in the order of the data.
 
     A reply for A counts +1, one for B -1, a tie or an invalid reply 0, and the sign of the sum decides: A and a tie are
-    A, unlike in `combined_verdict`; A and B are `CHANGED`. Source: JudgeBench's code, `utils/metrics.py`.
-
-    Returns:
-        "A" or "B"; else `INVALID` if a reply is invalid, "C" if all are ties, or `CHANGED`.
+    A, unlike in `combined_verdict`. Else it is `INVALID` if a reply is invalid, "C" if all are ties, or `CHANGED`.
+    Source: JudgeBench's code, `utils/metrics.py`.
     """
     (first, _), (second, _) = columns
     letters = [letter for letter in (row[first], SWAPPED.get(row[second], row[second])) if letter is not None]
@@ -85,12 +83,7 @@ def signed_vote(row: Mapping[str, Any], columns: Columns) -> str:
 
 
 def verdict(row: Mapping[str, Any], vote: Vote = "unanimous") -> tuple[str, str]:
-    """Combine the replies in a row into a verdict ("chosen", "rejected", "tie" or "invalid") and an outcome.
-
-    Args:
-        row: The row, with the letters of `SIDES`.
-        vote: How the verdicts of both orders combine; see `Benchmark.vote`.
-    """
+    """Combine the replies in a row, by `Benchmark.vote`, into a verdict (a side, "tie" or "invalid") and an outcome."""
     letters = {name: row.get(name) for name, _ in SIDES}
     return VERDICTS[(signed_vote if vote == "signed" else combined_verdict)(letters, SIDES)]
 
@@ -292,14 +285,10 @@ class Votes:
         )
 
     def agreement(self, judge: int) -> tuple[pl.DataFrame, pl.Series]:
-        """Return how far the readable replies of a judge to each question agree.
+        """Return how far the readable replies of a judge, given by its place, to each question agree.
 
-        Args:
-            judge: Place of the judge.
-
-        Returns:
-            For each question with two readable replies or more, its row of `items`, and the share of pairs of replies
-            that are the same.
+        For each question with two readable replies or more: its row of `items`, and the share of pairs of replies that
+        are the same.
         """
         replies = self._values[:, judge]
         readable = np.isfinite(replies)

@@ -22,11 +22,7 @@ def measure(
     annotations: pl.DataFrame | None = None,
     threshold: float = THRESHOLD,
 ) -> pl.DataFrame:
-    """Compute all metrics of a run of `score` or a judge; see `Decided` for the arguments.
-
-    Returns:
-        The metrics frame.
-    """
+    """Compute the metrics frame of a run of `score` or a judge; see `Decided` for the arguments."""
     decided = Decided(benchmark, decisions, items, responses, verdicts, votes, annotations, threshold)
     return metrics_frame(numbers_of(decided))
 

@@ -63,14 +63,9 @@ def sums_by_cell(
     of: pl.Series | None = None,
     clusters: pl.Series | None = None,
 ) -> Sums:
-    """Sum wins and counts of rows by cluster and cell.
+    """Sum wins `won` and counts `of` (default: 1) of rows by cluster and cell.
 
-    Args:
-        rows: Rows with `config`, `subset` and `cluster`.
-        cells: All cells.
-        won: Wins of each row.
-        of: Count of each row. Default: 1.
-        clusters: Names of all clusters, if there are more than those of the rows.
+    `clusters` are the names of all clusters, if there are more than those of the rows.
     """
     names = (rows["cluster"] if clusters is None else clusters).unique().sort()
     place = pl.DataFrame(cells, LEAF, orient="row").with_row_index("place")

@@ -18,11 +18,6 @@ def annotation_differences(
 ) -> Iterator[tuple[MetricKey, float, float, Estimate]]:
     """Yield the numbers of both runs and the difference, the second's less the first's, on items that both answered.
 
-    Args:
-        first: Decisions of a run, with votes of people.
-        second: Decisions of another run on the same items and clusters.
-        where: Names of both runs, for error messages.
-
     Raises:
         RunError: The runs have different votes on the same items.
     """

@@ -54,12 +54,9 @@ def _by_length(items: pl.DataFrame, sign: int) -> pl.DataFrame:
 
 
 def _of_options(decided: Decided, items: pl.DataFrame, *, options: int) -> Numbers:
-    """Yield the baselines of the persona judge.
+    """Yield the baselines of the persona judge, of one decision per item, with its `truth`, in the items' order.
 
-    Args:
-        decided: One decision per item, with its `truth`.
-        items: Items in the same order, with `option_a` and `option_b`.
-        options: Number of possible answers; the third is that neither option is right.
+    The third of `options` is that neither option is right.
     """
     benchmark, decisions = decided.benchmark, decided.decisions
     first, second = (items[name].str.len_chars().cast(pl.Int64) for name in ("option_a", "option_b"))

@@ -52,13 +52,7 @@ class OutcomeTable(NamedTuple):
 
 
 def curve_numbers(table: OutcomeTable, sizes: Sequence[int], *, by_config: bool) -> Numbers:
-    """Compute all best-of-k numbers.
-
-    Args:
-        table: Rewards and outcomes by item.
-        sizes: Values of k, ascending.
-        by_config: Whether the overall number is the unweighted mean over configs. Otherwise it is the mean over items.
-    """
+    """Compute all best-of-k numbers for ascending values of k, with a mean over configs or over items."""
     columns = {key: values for key, values in _columns(table, sizes) if not np.isnan(values).all()}
     if not columns:
         return
@@ -95,14 +89,9 @@ def mean_numbers(
     by_config: bool,
     within: tuple[float, float] = (-inf, inf),
 ) -> Numbers:
-    """Compute the means of columns with one value per item, overall and by config.
+    """Compute the means of columns of shape (items,), overall and by config, with intervals bounded by `within`.
 
-    Args:
-        items: `config` and `cluster` of each item.
-        columns: Values by key. Shape (items,) each.
-        dimension: Dimension that the first part of a key is.
-        by_config: Whether the overall number is the unweighted mean over configs.
-        within: Smallest and largest possible value, which bound the intervals.
+    The first part of a column's key is a value of `dimension`.
     """
     config, configs = index_names(items["config"])
     cluster, _ = index_names(items["cluster"])

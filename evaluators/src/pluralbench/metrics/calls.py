@@ -22,12 +22,6 @@ def call_numbers(items: pl.DataFrame, votes: Votes | None, calls: pl.DataFrame, 
 
     The latter gives half a point for a verdict that its code cannot read; only runs that compare responses have it.
     With a prompt of its own, the judge's verdicts are read as that says.
-
-    Args:
-        items: The rows of `items.parquet`.
-        votes: The replies that vote, if any. The last call of a reply decides.
-        calls: The recorded calls.
-        judging: How it was judged.
     """
     if votes is not None:
         yield from token_numbers(votes, calls)

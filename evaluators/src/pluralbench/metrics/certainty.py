@@ -29,15 +29,7 @@ Mask = NDArray[np.bool_]
 
 
 def all_verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD) -> list[dict[str, Any]]:
-    """Compute the metrics of each task, setting, set of persona variables and judge.
-
-    Args:
-        verdicts: Verdicts as `check_verdicts` returns them, in any order.
-        threshold: Smallest certainty that counts as high.
-
-    Returns:
-        For each group the four names and the values of `verdict_metrics`.
-    """
+    """Compute `verdict_metrics` of each task, setting, set of persona variables and judge, with these four names."""
     return [names | verdict_metrics(rows, threshold=threshold) for names, rows in verdict_groups(verdicts)]
 
 

@@ -28,14 +28,7 @@ METRICS = (
 def cyclic_numbers(
     candidates: pl.DataFrame, comparisons: pl.DataFrame, models: Sequence[str], *, by_config: bool
 ) -> Numbers:
-    """Yield the share of cyclic triples of each model, over the candidates of the first turn.
-
-    Args:
-        candidates: Frame with the columns `CANDIDATES`.
-        comparisons: Frame with the columns `COMPARISONS`.
-        models: Models that only compare.
-        by_config: Whether the overall number is the unweighted mean over configs.
-    """
+    """Yield the share of cyclic triples of each model that only compares, over the candidates of the first turn."""
     items = candidates.filter(turn=0).select("config", "id", "cluster").unique(maintain_order=True)
     columns: dict[Key, Array] = {}
     for model in models:
@@ -51,9 +44,6 @@ def share_of_cycles(compared: pl.DataFrame) -> float:
     """Return the share of cyclic triples of a prompt's candidates; NaN without a triple that has no tie.
 
     A candidate is preferred if its mean probability over both orders is above 1/2.
-
-    Args:
-        compared: Rows of one prompt, with `sample`, `other` and `probability`.
     """
     names = compared["sample"].unique().sort()
     if len(names) < TRIPLE:

@@ -97,11 +97,7 @@ def number_fields(estimate: Estimate) -> dict[str, Any]:
 
 
 def check_metrics(frame: pl.DataFrame, where: str = "The metrics") -> pl.DataFrame:
-    """Check a metrics frame, and return it.
-
-    Raises:
-        RunError: The columns differ from `COLUMNS`, a number occurs twice, or one is not valid.
-    """
+    """Check a metrics frame, and return it; raises `RunError` for other columns, or a number twice or not valid."""
     if dict(frame.schema) != dict(COLUMNS):
         raise RunError(f"{where} need the columns {', '.join(COLUMNS)}, but have {', '.join(frame.columns)}.")
     duplicates = frame.filter(frame.select(KEY).is_duplicated())

@@ -38,12 +38,7 @@ class _Part(NamedTuple):
 
 
 def method_numbers(items: pl.DataFrame, by_config: Mapping[str, bool]) -> Numbers:
-    """Yield all numbers of a personalize run.
-
-    Args:
-        items: Decisions with the columns `PERSONALIZE_ITEMS`.
-        by_config: Whether the overall number is the unweighted mean over configs, by set.
-    """
+    """Yield all numbers of a personalize run; `by_config` says whether that of a set is a mean over configs."""
     for name, mean in by_config.items():
         own = items.filter(pl.col("set") == name)
         configs = own["config"].unique(maintain_order=True).to_list()

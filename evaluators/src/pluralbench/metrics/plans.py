@@ -16,13 +16,7 @@ WORDS, EMBEDDINGS = "words", "embeddings"
 
 
 class AspectMatches(NamedTuple):
-    """The matches of an item.
-
-    Attributes:
-        matches: Number of matches.
-        recall: Share of the true aspects that match.
-        precision: Share of the planned aspects that match; None if there are none.
-    """
+    """Matches of an item, and the shares of true and of planned aspects that match; None if none is planned."""
 
     matches: int
     recall: float
@@ -30,14 +24,9 @@ class AspectMatches(NamedTuple):
 
 
 def aspect_numbers(items: pl.DataFrame, matches: Mapping[str, Sequence[AspectMatches]], *, by_config: bool) -> Numbers:
-    """Compute mean recall and precision, overall and by config, with intervals over clusters.
+    """Compute mean recall and precision by similarity, overall and by config, with intervals over clusters.
 
     Precision is averaged over items whose plan has a list.
-
-    Args:
-        items: `config` and `cluster` of each item.
-        matches: Matches of the items, by similarity (`WORDS`, `EMBEDDINGS`).
-        by_config: Whether the overall number is the unweighted mean over configs, instead of the mean over items.
     """
     columns: dict[Key, Array] = {
         (kind, metric, None): np.array([np.nan if (value := getattr(item, name)) is None else value for item in values])

@@ -28,9 +28,7 @@ def position_numbers(decided: Decided) -> Numbers:
 def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
     """Yield the position bias of verdicts on pairs of responses.
 
-    Args:
-        decisions: Frame with `cluster`, `verdict_chosen_first` and `verdict_rejected_first`, each "A", "B", "invalid"
-            or null (order not judged); "C" if a probability is exactly 1/2. With probabilities also `margin`.
+    A verdict is "A", "B", "invalid" or null (order not judged); "C" if a probability is exactly 1/2.
     """
     first, second = decisions["verdict_chosen_first"], decisions["verdict_rejected_first"]
     unswapped = second.replace({"A": "B", "B": "A"})
@@ -59,23 +57,14 @@ def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
 
 
 def position_of_options(decisions: pl.DataFrame) -> Numbers:
-    """Yield the position bias of the persona judge's verdicts on two options.
-
-    Args:
-        decisions: Frame with `cluster`, `choice` and `choice_swapped`, each "A", "B", "C" or "invalid" in the order
-            that the judge saw; null if the order was not judged.
-    """
+    """Yield the position bias of the persona judge's verdicts on two options, in the order that the judge saw."""
     first, swapped = decisions["choice"], decisions["choice_swapped"]
     unswapped = swapped.replace({"A": "B", "B": "A"})
     yield from _orders(decisions["cluster"], first, swapped, changed=first != unswapped)
 
 
 def position_of_picks(decisions: pl.DataFrame) -> Numbers:
-    """Yield the position bias of picks from lists of responses.
-
-    Args:
-        decisions: Frame with `config`, `id`, `cluster`, and `position` and `listed` as `decisions_of` returns them.
-    """
+    """Yield the position bias of picks from lists of responses; `position` and `listed` are those of `decisions_of`."""
     items = decisions.unique(["config", "id"], maintain_order=True)
     listed = items.filter(pl.col("listed").is_not_null())
     picked = listed.filter((pl.col("position") > 0).fill_null(value=True))  # where several are the best, none is picked

@@ -18,11 +18,7 @@ METRICS: dict[str, Metric] = {
 
 
 def named_metrics(benchmark: Benchmark) -> list[Metric]:
-    """Return the metrics that a benchmark's description names.
-
-    Raises:
-        BenchmarkError: A name is not that of an optional metric.
-    """
+    """Return the metrics that a benchmark names; raises `BenchmarkError` unless all are optional metrics."""
     optional = [name for name, metric in METRICS.items() if metric.optional]
     for name in benchmark.metrics:
         if name not in optional:

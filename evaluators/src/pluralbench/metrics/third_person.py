@@ -26,14 +26,13 @@ def read_labels(location: str) -> pl.DataFrame:
 def check_labels(frame: pl.DataFrame, where: str = "The table of labels") -> pl.DataFrame:
     """Check and normalize labels: one row per item and annotator.
 
+    `answer` becomes null unless it is A, B, C or tie, and `certainty` unless it is from 1 to 100.
+
     Args:
         frame: Labels with `annotator`, `answer`, `certainty` and the item: `row` or `id`, and `task`, which is optional
             if the ids are unique or there is one task. An optional `truth` distinguishes items that differ only in the
             order of the answers.
         where: Name of the table, for error messages.
-
-    Returns:
-        The columns above. `answer` is null unless it is A, B, C or tie; `certainty` is null unless it is from 1 to 100.
 
     Raises:
         DataError: A column or name is missing, or an annotator labeled an item twice.
@@ -53,11 +52,6 @@ def compare_with_people(
     verdicts: pl.DataFrame, labels: pl.DataFrame, *, threshold: float = THRESHOLD
 ) -> list[dict[str, Any]]:
     """Compare each group of verdicts with the annotators' labels of the same items.
-
-    Args:
-        verdicts: Verdicts as `check_verdicts` returns them.
-        labels: Labels as `check_labels` returns them.
-        threshold: Smallest certainty that counts as high.
 
     Returns:
         For each group with labeled items its names and:
@@ -161,11 +155,7 @@ def _agreeing(answers: Sequence[str | None]) -> float | None:
 
 
 def _spread(shares: Sequence[float]) -> dict[str, Any]:
-    """Return the mean and the standard deviation of the proportion of hits among units drawn without replacement.
-
-    Args:
-        shares: Probability of a hit, by unit.
-    """
+    """Return mean and standard deviation of the share of hits in a draw without replacement, by the units' chances."""
     number = len(shares)
     size, mean = min(SIZE, number), math.fsum(shares) / number
     within = math.fsum(share * (1 - share) for share in shares) / number

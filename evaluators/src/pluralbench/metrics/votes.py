@@ -91,9 +91,7 @@ def _mean(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 def token_numbers(votes: Votes, ledger: pl.DataFrame) -> Numbers:
     """Yield the expected number of tokens of votes by number of samples and by judge.
 
-    Args:
-        votes: The replies.
-        ledger: The recorded calls. One that several samples share, such as that of a rubric, counts once.
+    A call that several samples share, such as that of a rubric, counts once.
     """
     tokens = dict(ledger.select("key", pl.col("prompt_tokens") + pl.col("completion_tokens")).iter_rows())
     calls = votes.replies.select("judge", "sample", key="calls").explode("key").drop_nulls()

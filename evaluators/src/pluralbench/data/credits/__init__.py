@@ -38,12 +38,7 @@ def subsets_by_credit(benchmark: Benchmark, rows: pl.DataFrame) -> dict[Credit, 
 def item_credits(benchmark: Benchmark, decisions: pl.DataFrame) -> pl.DataFrame:
     """Return what counts and its credit: a row for each decision of the rule `pairs`, else for each item.
 
-    Args:
-        benchmark: Description of the benchmark.
-        decisions: Decisions as `pluralbench.data.decisions.decide` returns them.
-
-    Returns:
-        The columns `config`, `subset`, `id`, `cluster` and `credit`.
+    The columns are `config`, `subset`, `id`, `cluster` and `credit`.
     """
     counted = decisions.filter(pl.col("outcome").is_in(COUNTED))
     parts = [rule.credits(part, benchmark.vote) for rule, part in subsets_by_credit(benchmark, counted).items()]

@@ -20,12 +20,7 @@ LAYOUTS = (
 
 
 def layout_of(benchmark: Benchmark, columns: Columns | None = None) -> Layout:
-    """Return the layout of a benchmark's items.
-
-    Args:
-        benchmark: Description of the benchmark.
-        columns: Columns of one of its tables. Default: those of most tables.
-    """
+    """Return the layout of a benchmark's items, or of a table with these columns."""
     return next(layout for layout in LAYOUTS if layout.fits(benchmark, columns or benchmark.columns))
 
 

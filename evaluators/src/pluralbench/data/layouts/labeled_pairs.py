@@ -24,10 +24,7 @@ def _responses(benchmark: Benchmark, source: SourceRows) -> dict[str, Any]:
 def ordered_pairs(benchmark: Benchmark, source: SourceRows, better: Sequence[int]) -> dict[str, Any]:
     """Return the better response first, or for rules of `credit` both in their places, named A and B.
 
-    Args:
-        benchmark: Description of the benchmark.
-        source: The rows.
-        better: `FIRST`, `SECOND` or `TIE` for each row.
+    `better` is `FIRST`, `SECOND` or `TIE` for each row.
     """
     columns = source.columns
     texts = source.response_texts(str(columns.first), str(columns.second)).with_columns(

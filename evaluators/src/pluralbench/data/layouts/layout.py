@@ -18,14 +18,7 @@ SCORING = ("score", "judge", "train", "best-of-n", "optimize")
 
 
 class SourceRows(NamedTuple):
-    """Rows of a table to convert.
-
-    Attributes:
-        frame: The rows.
-        columns: Columns of the table.
-        where: Name of the table in errors.
-        ids: Ids of the rows.
-    """
+    """Rows of a table to convert, with their ids, and the table's columns and name in errors."""
 
     frame: pl.DataFrame
     columns: Columns

@@ -16,13 +16,7 @@ MARKS = {"1": 1, "2": -1, "s": 0}  # response that a mark prefers: 1 the first, 
 
 
 def read_lists(source: SourceRows, read: Callable[[Row], Responses], *names: str | None) -> dict[str, list[Any]]:
-    """Read the responses of each row, and the pairs that it lists.
-
-    Args:
-        source: The rows.
-        read: Reads the responses of a row.
-        names: Columns that `read` needs.
-    """
+    """Read the responses of each row by a function that needs the columns `names`, and the pairs that it lists."""
     columns = source.columns
     rows = source.each(partial(_entry, read, columns), *names, columns.pairs, columns.compared)
     return dict(zip(ITEM_COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
@@ -34,15 +28,7 @@ def _entry(read: Callable[[Row], Responses], columns: Columns, row: Row) -> tupl
 
 
 def compared_pairs(row: Row, columns: Columns, rank: Sequence[int | None]) -> list[list[int]] | None:
-    """Read the pairs of a right and a wrong response that count.
-
-    Args:
-        row: The row.
-        columns: Columns of the table.
-        rank: Ranks of the responses: 1 for right, 2 for wrong.
-
-    Returns:
-        The (right, wrong) positions of the pairs, with repetitions; None if the benchmark has no column of pairs.
+    """Read the (right, wrong) positions of the pairs that count, with repetitions; None if there is no column of pairs.
 
     Raises:
         TypeError, ValueError: If an entry is not a pair of positions of a right and a wrong response.
@@ -64,18 +50,9 @@ def compared_pairs(row: Row, columns: Columns, rank: Sequence[int | None]) -> li
 def training_pairs(
     row: Row, columns: Columns, names: Sequence[str], rank: Sequence[int | None]
 ) -> list[list[int]] | None:
-    """Read the pairs of a row to train on.
+    """Read the (better, worse) positions of the pairs of a row to train on; None if there is no column of pairs.
 
     Pairs of responses with equal ranks are left out, since equal ranks resolve conflicts.
-
-    Args:
-        row: The row.
-        columns: Columns of the table.
-        names: Names of the responses.
-        rank: Ranks of the responses; None for unranked ones.
-
-    Returns:
-        The (better, worse) positions of the pairs; None if the benchmark has no column of pairs.
 
     Raises:
         TypeError, ValueError: If an entry has another shape, names an unranked response, or contradicts the ranks.

@@ -66,14 +66,9 @@ def _first_wrong_steps(rows: pl.DataFrame) -> pl.DataFrame:
 
     A model calls the first step wrong whose score is below the threshold. It is right if this is the first wrong step
     (of rank 2), or no step of a correct answer: if the threshold is above the former's score and at most the least
-    score of the right steps. Later steps do not matter.
-
-    Args:
-        rows: Rows of `items.parquet`, one per step, in order.
-
-    Returns:
-        The columns `BASE`, `truncated`, `dropped`, whether all scores that matter are finite (`valid`), and the bounds
-        `above` (exclusive) and `most` (inclusive), which may be infinite.
+    score of the right steps. Later steps do not matter. The columns are `BASE`, `truncated`, `dropped`, whether all
+    scores that matter are finite (`valid`), and the bounds `above` (exclusive) and `most` (inclusive), which may be
+    infinite.
     """
     score, wrong = pl.col("score").cast(pl.Float64), pl.col("rank") == 2
     first = score.filter(wrong).first()
@@ -90,13 +85,8 @@ def _first_wrong_steps(rows: pl.DataFrame) -> pl.DataFrame:
 def step_decisions(rows: pl.DataFrame) -> pl.DataFrame:
     """Make one decision on each answer in steps: whether the first step below the threshold is the first wrong one.
 
-    The margin says how far the threshold is inside the bounds of `_first_wrong_steps`, or outside (negative).
-
-    Args:
-        rows: Rows of `items.parquet`, one per step, with the `threshold`.
-
-    Returns:
-        A frame with the columns `DECISIONS`; `chosen` and `rejected` are null.
+    The margin says how far the threshold is inside the bounds of `_first_wrong_steps`, or outside (negative). The
+    columns are `DECISIONS`; `chosen` and `rejected` are null.
     """
     threshold = pl.lit(rows["threshold"].first(), pl.Float64)
     inside = (pl.col("above") < threshold) & (threshold <= pl.col("most"))
@@ -123,9 +113,6 @@ def tuned_threshold(rows: pl.DataFrame) -> float:
     """Return the threshold with the largest F1: the middle of the lowest range of thresholds that have it.
 
     If no threshold has an F1 above 0, all are alike, and it is `DEFAULT`.
-
-    Args:
-        rows: Rows of `items.parquet`, one per step.
     """
     answers = _first_wrong_steps(rows).filter(~pl.col("dropped"))
     bounds = answers.select("above", "most").to_numpy().ravel()

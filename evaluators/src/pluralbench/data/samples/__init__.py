@@ -31,16 +31,9 @@ def read_data(
     dialect: Dialect = SPREADSHEET,
     needed: Callable[[str], object] | None = None,
 ) -> Tables:
-    """Read the tables at a location, or the bundled rows for the location "sample".
+    """Read the tables at a location, or the bundled rows for the location "sample", which have any split.
 
-    Args:
-        location: Directory, file, ORG/NAME[@REVISION] or "sample".
-        title: Title of the benchmark in errors.
-        sample: Directory of the benchmark's sample; None if it has none.
-        split: Split to read; a sample has any split.
-        configs: Configs to read. Default: all.
-        dialect: Separator and quoting of CSV and TSV files.
-        needed: Whether the values of a column are needed; see `read_tables`. Default: all are.
+    `title` and `sample` are those of the benchmark; the rest is as in `read_tables`.
 
     Raises:
         DataError: If there is no location, or the benchmark has no sample.
