@@ -86,7 +86,7 @@ def talker(_quiet_torch: None, tmp_path_factory: pytest.TempPathFactory) -> str:
 def world(_quiet_torch: None) -> Path:
     """A folder with a study of four reward models, in `small.toml`, and what it wrote, in `study`."""
     from pluralbench.downstream.study import study
-    from pluralbench.reports.sections import write_study_page
+    from pluralbench.reports.kinds import write_study_page
     from reward_models import save_classifier
     from small_world import people_file, save_talker, study_values, write_study
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import environment
-from drawn_figures import check_texts, drawn, markers, words
+from drawn_figures import check_texts, draw, drawn, markers, words
 from figure_runs import benchmark_run, chinese_runs, language_run
 from pluralbench.reports.figures import fonts
 from pluralbench.reports.figures.chart import Chart, Mark, Panel, Point
 from pluralbench.reports.figures.files import write
 from pluralbench.reports.figures.fonts import unrendered
-from pluralbench.reports.figures.report import draw, figures_of, font_notes
+from pluralbench.reports.figures.report import figures_of, font_notes
 from pluralbench.reports.figures.series import series_of, series_of_judges
 from pluralbench.reports.figures.theme import PAPER
 from pluralbench_schemas import ENGLISH, LANGUAGES

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 from chat_server import serve
 from downstream_runs import MODELS, World, sampled
-from drawn_figures import chart_of, values
+from drawn_figures import chart_of, draw, values
 from figure_runs import (
     BASELINES,
     CATEGORIES,
@@ -34,7 +34,7 @@ from pluralbench.data.verdict_tables import check_verdicts
 from pluralbench.reports.figures import languages, verdicts
 from pluralbench.reports.figures.downstream import best_of_n
 from pluralbench.reports.figures.fonts import part_labels
-from pluralbench.reports.figures.report import draw, figures_of
+from pluralbench.reports.figures.report import figures_of
 from pluralbench.reports.figures.series import series_of
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench_measures.bootstrap import Estimate

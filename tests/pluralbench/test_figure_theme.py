@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from defusedxml import ElementTree
+from drawn_figures import draw
 from figure_runs import benchmark_run, with_references
 from pluralbench.reports.figures.files import drawing
-from pluralbench.reports.figures.report import draw, figures_of
+from pluralbench.reports.figures.report import figures_of
 from pluralbench.reports.figures.series import MARKERS, series_of_judges
 from pluralbench.reports.figures.theme import BAND, INK, LINE, PAPER, ROLES, SOFT
 from pluralbench.reports.html.parts import inlined_figures

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from defusedxml import ElementTree
-from drawn_figures import check_texts, drawn, markers, texts
+from drawn_figures import check_texts, draw, drawn, markers, texts
 from figure_runs import (
     LONG_CATEGORIES,
     benchmark_run,
@@ -27,7 +27,7 @@ from pluralbench.errors import EvaluationError
 from pluralbench.reports.figures import downstream, verdicts
 from pluralbench.reports.figures.chart import Chart, Point
 from pluralbench.reports.figures.files import write
-from pluralbench.reports.figures.report import draw, figures_of
+from pluralbench.reports.figures.report import figures_of
 from pluralbench.results.numbers import DASH
 
 Charts = Mapping[str, Chart]

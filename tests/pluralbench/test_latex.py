@@ -11,8 +11,8 @@ import pytest
 from figure_runs import benchmark_run, with_references
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench.reports.tables import Column, Row, Table
-from pluralbench.reports.writing import Report, format_report
+from pluralbench.reports.tables import Column, Report, Row, Table
+from pluralbench.reports.writing import format_report
 from pluralbench.results.numbers import three_digits
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_schemas import LANGUAGES

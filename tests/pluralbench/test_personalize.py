@@ -16,7 +16,7 @@ from pluralbench.config import PersonalConfig, PersonalizeConfig
 from pluralbench.leaderboard.rescoring import Rescoring
 from pluralbench.personalizing import run as steps
 from pluralbench.personalizing.users import load_users
-from pluralbench.reports.sections import markdown_page, personalized_section
+from pluralbench.reports.kinds import markdown_page, personalized_section
 from pluralbench.results import Personalized
 from pluralbench_runs import OutputError
 from session_folder import CACHE, session_folder

@@ -14,8 +14,8 @@ from made_personalize import DOMAINS, made_items, made_personalized
 from pluralbench import load_run
 from pluralbench.errors import RunError
 from pluralbench.reports.figures.downstream import personalized
+from pluralbench.reports.kinds import markdown_page, personalized_section
 from pluralbench.reports.personalize import report_personalized
-from pluralbench.reports.sections import markdown_page, personalized_section
 from pluralbench.reports.writing import format_report
 from pluralbench.results import Personalized
 from rich.console import Console

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from defusedxml import ElementTree
+from drawn_figures import draw
 from made_runs import changed
 from planned_users import by_words_told, people
 from pluralbench import compare
 from pluralbench.errors import EvaluationError
-from pluralbench.reports.figures.report import draw
 from pluralbench.reports.profile_modes import modes_of
 from pluralbench.results import Run
 from verbs import by_text, score

@@ -20,7 +20,8 @@ from pluralbench.metrics.frame import NUMBERS
 from pluralbench.reports import items
 from pluralbench.reports.comparison import comparison_notes
 from pluralbench.reports.runs import details, report_frame
-from pluralbench.reports.writing import Report, format_report
+from pluralbench.reports.tables import Report
+from pluralbench.reports.writing import format_report
 from pluralbench.results import Run
 from pluralbench.results.record import CostRecord
 from pluralbench_calls import Price

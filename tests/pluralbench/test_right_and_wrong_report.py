@@ -150,7 +150,7 @@ def test_an_invalid_score_loses_in_best_of_k(tmp_path: Path, invalid: int) -> No
         pairs
     )  # a comparison with an invalid score is lost
     assert run.estimate("auc", config="d").value == pytest.approx(auc)
-    assert "Responses with an invalid score, which lose in best of k: 18." in table(run)
+    assert "With an invalid score, which loses in best of k: 18 responses." in table(run)
 
 
 def test_prompts_without_a_twin_and_rows_that_are_not_selected_are_counted(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from pluralbench.downstream.correlate import correlate
 from pluralbench.downstream.score_series import ScoreSeries
 from pluralbench.downstream.study import Study, load_study, study
 from pluralbench.reports.html.page import html_report
-from pluralbench.reports.sections import loaded_study_section, study_findings, study_section
+from pluralbench.reports.kinds import loaded_study_section, study_findings, study_section
 from pluralbench.results.finding import find_runs
 from pluralbench_policies import PolicyError
 from pluralbench_runs import OutputError

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 from defusedxml import ElementTree
+from drawn_figures import draw
 from pluralbench import write_site
 from pluralbench.data.benchmark_entries import known_benchmarks, title_for
 from pluralbench.data.samples import FOLDER
 from pluralbench.errors import RunError
 from pluralbench.publishing.model_card import eval_results
-from pluralbench.reports.figures.report import draw
 from pluralbench.reports.html.page import html_report
 from pluralbench.results import Run
 from pluralbench.results.checks import CheckResult, finding_lines

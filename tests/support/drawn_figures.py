@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pluralbench.reports.figures.chart import Chart, Panel
 from pluralbench.reports.figures.draw import figure_of
-from pluralbench.reports.figures.files import drawing
+from pluralbench.reports.figures.files import drawing, write
 from pluralbench.reports.figures.report import figures_of
 from pluralbench.results import Run
 
@@ -19,6 +20,11 @@ def drawn(charts: Mapping[str, Chart]) -> dict[str, "Figure"]:
     """Draw the charts that are not empty."""
     with drawing():
         return {stem: figure_of(chart) for stem, chart in charts.items() if not chart.empty}
+
+
+def draw(runs: Sequence[Run], folder: Path, families: Mapping[str, str] | None = None) -> list[Path]:
+    """Write the figures of runs, and return the files."""
+    return write(figures_of(runs, families), folder, "no run has a number")
 
 
 def chart_of(runs: Sequence[Run], stem: str) -> Chart:

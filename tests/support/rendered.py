@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pluralbench.reports import Format
-from pluralbench.reports.report import reports_of
+from pluralbench.reports.kinds import reports_of
 from pluralbench.reports.writing import format_report
 from pluralbench.results.finding import FoundRuns
 from pluralbench.results.runs import Run

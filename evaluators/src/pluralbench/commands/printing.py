@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from pluralbench.evaluation.contamination import Contamination
     from pluralbench.evaluation.export import Exported
     from pluralbench.evaluation.without import ItemList
-    from pluralbench.reports.tables import Table
-    from pluralbench.reports.writing import Report
+    from pluralbench.reports.tables import Report, Table
     from pluralbench.results.runs import Downstream, Personalized, Plans, Run, Synthesis
     from pluralbench.results.suite import SuiteRun
 
@@ -89,17 +88,16 @@ def print_downstream(run: "Downstream", *, plots: Path | None = None) -> None:
         run: The run.
         plots: Directory for figures (PNG and SVG).
     """
-    from pluralbench.reports.downstream import curve_table, downstream_notes
+    from pluralbench.reports.downstream import curve_table, downstream_notes, selects
     from pluralbench.results.downstream import POLICY_FOLDER
     from pluralbench.results.run_files import LEDGER_FILE, METRICS_FILE, RUN_FILE
 
     console.print()
-    sampled = run.verb == "best-of-n" and bool(run.result.rewards)
-    if sampled:
+    if selects(run):
         print_tables([curve_table(run)])
     for line in downstream_notes(run):
         console.print(line)
-    if plots is not None and sampled:
+    if plots is not None:
         from pluralbench.reports.figures.downstream import best_of_n
         from pluralbench.reports.figures.files import write
 
@@ -117,8 +115,8 @@ def print_optimized(run: "Downstream") -> None:
 
 def print_personalized(run: "Personalized") -> None:
     """Write the page of personalize, and print its results and how to score one of the models."""
+    from pluralbench.reports.kinds import write_personalized_page
     from pluralbench.reports.personalize import report_personalized
-    from pluralbench.reports.sections import write_personalized_page
     from pluralbench.results.personalize import PAGE_FILE
     from pluralbench.results.run_files import ITEMS_FILE, METRICS_FILE, RUN_FILE
 

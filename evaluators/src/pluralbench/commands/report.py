@@ -68,7 +68,9 @@ def report(
         pluralbench report runs/personalized-their-model --create-pr their-organization/their-model
         pluralbench report runs --plots figures --family "Skywork=Skywork-Reward-*" --family "InternLM=internlm2-*"
     """
-    from pluralbench.reports.report import reports_of
+    from pluralbench.reports.figures.files import write
+    from pluralbench.reports.figures.report import font_notes
+    from pluralbench.reports.kinds import figures_of_found, reports_of
     from pluralbench.results.finding import find_runs
 
     runs_read = find_runs(runs)
@@ -78,21 +80,7 @@ def report(
     for place, one in enumerate(reports if form == "table" else reports[:1]):
         print_report(one, form, None if place else out, width=None if wide else WIDTH)
     if plots is not None:
-        from pluralbench.reports.figures import downstream
-        from pluralbench.reports.figures.files import write
-        from pluralbench.reports.figures.report import draw, font_notes
-
-        best_of_n_runs = [run for run in runs_read.downstream if run.verb == "best-of-n" and run.result.rewards]
-        personalized = runs_read.personalized
-        others = personalized or best_of_n_runs
-        figures = draw(runs_read.runs, plots, family or {}) if runs_read.runs or not others else []
-        for sampled in best_of_n_runs:
-            folder = plots if len(best_of_n_runs) == 1 else plots / sampled.path.name
-            figures += write(downstream.best_of_n(sampled), folder)
-        for trained in personalized:
-            folder = plots if len(personalized) == 1 else plots / trained.path.name
-            figures += write(downstream.personalized(trained), folder)
-        for path in figures:
+        for path in write(figures_of_found(runs_read, family or {}), plots, "no run has a number"):
             console.print(f"Wrote {path}")
         for note in font_notes(runs_read.runs):
             console.print(note)

@@ -53,7 +53,7 @@ def study(
         return
     log_status(f"Starting the study {recipe}...")
     from pluralbench.downstream.study import study as run_study
-    from pluralbench.reports.sections import scores_table, study_findings, write_study_page
+    from pluralbench.reports.kinds import scores_table, study_findings, write_study_page
 
     done = run_study(recipe, out=out, fresh=fresh)
     write_study_page(done)

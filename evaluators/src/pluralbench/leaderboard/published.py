@@ -14,8 +14,7 @@ from pluralbench_runs.meters import progress
 
 from pluralbench.errors import RunError
 from pluralbench.publishing.evaluation_file import EVALUATION_FILE, READ_ERRORS, Notes, parse_notes, read_entries
-from pluralbench.reports.tables import Column, Row, Table
-from pluralbench.reports.writing import Report
+from pluralbench.reports.tables import Column, Report, Row, Table
 from pluralbench.results.runs import Run
 
 FOLDER = EVALUATION_FILE.rpartition("/")[0]

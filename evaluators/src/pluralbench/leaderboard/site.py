@@ -16,7 +16,7 @@ from pluralbench.leaderboard.checks import check_submission, files_digest, locat
 from pluralbench.leaderboard.published import published_results
 from pluralbench.publishing.results import RUNS, fetch_results
 from pluralbench.reports.html.page import Listed, html_report
-from pluralbench.reports.writing import Report
+from pluralbench.reports.tables import Report
 from pluralbench.results.checks import CheckResult
 from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench.results.runs import Run

@@ -225,6 +225,7 @@ def _sided(
 
 
 _OF_ALL = ("", "config")
+UNCOUNTED = "Votes that do not count"
 METRICS = computed_by(
     annotation_numbers,
     Metric(
@@ -260,9 +261,19 @@ METRICS = computed_by(
     Metric("annotation_alpha", "number", "Krippendorff's nominal alpha of votes; chance is even over responses."),
     Metric("annotations", "count", "Votes of people for a response, on items with an answer."),
     Metric("annotators", "count", "People who are known.", ("", "attribute group")),
-    Metric("tie_annotations", "count", "Votes for a tie, which count only in the consensus and in alpha."),
+    Metric(
+        "tie_annotations",
+        "count",
+        "Votes for a tie, which count only in the consensus and in alpha.",
+        note=(UNCOUNTED, "for a tie", "for a tie"),
+    ),
     Metric("single_annotations", "count", "Items with a single vote for a response, which say nothing of agreement."),
-    Metric("annotations_without_answer", "count", "Votes on items that were dropped or not asked, which do not count."),
+    Metric(
+        "annotations_without_answer",
+        "count",
+        "Votes on items that were dropped or not asked, which do not count.",
+        note=(UNCOUNTED, "on an item without an answer", "on items without an answer of the model"),
+    ),
     Metric(
         "items_by_consensus",
         "count",

@@ -98,8 +98,18 @@ _BINS = ("bin", "config bin")
 METRICS = computed_by(
     calibration_numbers,
     Metric("ece", "number", "Expected calibration error of sigmoids of score differences, in bins.", ("", "config")),
-    Metric("probability_bounds", "count", "Verdicts of which a probability is a bound, as no likely token says it."),
-    Metric("without_probability", "count", "Valid verdicts without a probability, as no single token decides them."),
+    Metric(
+        "probability_bounds",
+        "count",
+        "Verdicts of which a probability is a bound, as no likely token says it.",
+        note=("Probability is a bound, because a verdict is not among the likeliest tokens", "verdict"),
+    ),
+    Metric(
+        "without_probability",
+        "count",
+        "Valid verdicts without a probability, as no single token decides them.",
+        note=("No probability, because no single token decides the verdict", "verdict"),
+    ),
     Metric("bin_accuracy", "share", "Accuracy of a calibration bin.", _BINS),
     Metric("bin_difference", "number", "Mean difference of scores in a bin of calibration.", _BINS),
     Metric("bin_probability", "share", "Sigmoid of the mean difference of a bin of calibration.", _BINS),

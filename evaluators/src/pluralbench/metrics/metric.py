@@ -51,6 +51,7 @@ class Metric(NamedTuple):
         in_tables: Tables of models have a column of it, and detailed tables a column for each part.
         terms: Definitions of headings and rows of the tables that show it, by term.
         check: Raises `DataError` for items of a location of which it cannot be computed. None: all have it.
+        note: How a note on a count begins, the noun for one, and that for several if it is not the first with an s.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Metric(NamedTuple):
     in_tables: bool = False
     terms: Mapping[str, str] = {}
     check: "Callable[[pl.DataFrame, str], None] | None" = None
+    note: tuple[str, ...] = ()
 
     @property
     def heading(self) -> str:

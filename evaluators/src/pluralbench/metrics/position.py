@@ -147,7 +147,12 @@ METRICS = computed_by(
     ),
     Metric("picks", "count", "Lists from which a judge picked."),
     Metric("invalid_picks", "count", "Lists without a readable pick."),
-    Metric("rated", "count", "Items that a pick cannot rank, whose responses were rated instead."),
+    Metric(
+        "rated",
+        "count",
+        "Items that a pick cannot rank, whose responses were rated instead.",
+        note=("Rated, because a pick cannot rank them", "item"),
+    ),
     Metric("picks_of_first", "share", "Share of valid picks of the first response in the list."),
     Metric("picks_of_first_by_chance", "share", "The same for picks by chance: the mean of 1/k."),
 )

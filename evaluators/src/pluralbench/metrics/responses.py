@@ -178,7 +178,15 @@ def _auc(right: Array, scores: Array) -> float:
 
 _CONFIG = ("config",)
 METRICS = (
-    *computed_by(unpaired_numbers, Metric("unpaired", "count", "Prompts of Ties without a credit: no twin has one.")),
+    *computed_by(
+        unpaired_numbers,
+        Metric(
+            "unpaired",
+            "count",
+            "Prompts of Ties without a credit: no twin has one.",
+            note=("Without credit because the twin has no score", "prompt"),
+        ),
+    ),
     *computed_by(
         style_numbers,
         Metric(
@@ -225,6 +233,12 @@ METRICS = (
         Metric("max", "share", "Highest point of the curve of best of k, mean over orders.", _CONFIG, in_tables=True),
         Metric("loss", "number", "Mean squared distance of this curve to an oracle's.", _CONFIG, in_tables=True),
         Metric("auc", "share", "Area under the ROC curve of scaled scores.", _CONFIG, title="AUC", in_tables=True),
-        Metric("invalid_responses", "count", "Responses without a finite score.", _CONFIG),
+        Metric(
+            "invalid_responses",
+            "count",
+            "Responses without a finite score.",
+            _CONFIG,
+            note=("With an invalid score, which loses in best of k", "response"),
+        ),
     ),
 )

@@ -7,8 +7,7 @@ from pluralbench_runs import plural
 
 from pluralbench.data.texts import first_ids
 from pluralbench.evaluation.agree import Agreement
-from pluralbench.reports.tables import Column, Row, Table
-from pluralbench.reports.writing import Report
+from pluralbench.reports.tables import Column, Report, Row, Table
 from pluralbench.results.numbers import four_digits
 
 ROUGHLY = 0.1  # of the largest difference: by how much scores may change when they are scored again

@@ -13,8 +13,7 @@ from pluralbench.evaluation.contamination import ITEM, ComparedBenchmark, Contam
 from pluralbench.evaluation.without import ItemList, WithoutItems, emptied_subsets, without_items
 from pluralbench.metrics.frame import NUMBERS, number_fields
 from pluralbench.reports.sheets import sheets_of
-from pluralbench.reports.tables import Column, Row, Table, Value
-from pluralbench.reports.writing import Report
+from pluralbench.reports.tables import Column, Report, Row, Table, Value
 from pluralbench.results.numbers import points
 from pluralbench.results.runs import Run
 

@@ -14,8 +14,7 @@ from pluralbench.data.rules import rule_of
 from pluralbench.metrics.metric import START
 from pluralbench.reports.layout import first_words
 from pluralbench.reports.notes import NAMED, list_names
-from pluralbench.reports.tables import Column, Row, Table
-from pluralbench.reports.writing import Report, long_frame
+from pluralbench.reports.tables import Column, Report, Row, Table, long_frame
 from pluralbench.results.names import unique_names
 from pluralbench.results.numbers import (
     DASH,
@@ -38,6 +37,11 @@ SAME_PROMPTS = {
     None: " The prompts that it was trained on are not known.",
 }
 KEYS = {"rubric": "rubric score", "rating": "rating", "win": "win rate"}
+
+
+def selects(run: Downstream) -> bool:
+    """Return whether reward models select among sampled answers: a run of `best-of-n` with reward models."""
+    return run.verb == "best-of-n" and bool(run.result.rewards)
 
 
 def curve_table(run: Downstream) -> Table:

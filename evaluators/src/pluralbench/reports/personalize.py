@@ -11,8 +11,7 @@ from pluralbench_runs import plural
 from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.personalize import COMPARED
 from pluralbench.reports.layout import first_words
-from pluralbench.reports.tables import Column, Row, Table
-from pluralbench.reports.writing import Report, long_frame
+from pluralbench.reports.tables import Column, Report, Row, Table, long_frame
 from pluralbench.results.numbers import p_value, percent, points, with_interval
 from pluralbench.results.personalize import KNOWN, NEW, PersonalizeResult, SetRecord
 from pluralbench.results.runs import Personalized

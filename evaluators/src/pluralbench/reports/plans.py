@@ -8,8 +8,7 @@ from pluralbench_measures.bootstrap import CONFIDENCE, Estimate
 from pluralbench.data.personas import PERSONAS_FILE
 from pluralbench.metrics.plans import EMBEDDINGS, WORDS
 from pluralbench.reports.costs import cost_text
-from pluralbench.reports.tables import Column, Row, Table
-from pluralbench.reports.writing import Report, long_frame
+from pluralbench.reports.tables import Column, Report, Row, Table, long_frame
 from pluralbench.results.names import unique_names
 from pluralbench.results.numbers import DASH, with_interval
 from pluralbench.results.runs import Plans, Synthesis

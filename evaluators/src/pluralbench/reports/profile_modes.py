@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from pluralbench_measures.bootstrap import CONFIDENCE
 
 from pluralbench.evaluation.compare import Difference, compare
-from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.names import OTHER_SETTINGS, applied_overflow
 from pluralbench.results.runs import Run
 
@@ -87,7 +86,8 @@ def _order(run: Run) -> tuple[int, str, str]:
 
 
 def _rule(run: Run) -> str | None:
-    return run.config.scoring.on_overflow if isinstance(run.config, ScoreRunConfig) else None
+    scoring = getattr(run.config, "scoring", None)
+    return None if scoring is None else str(scoring.on_overflow)
 
 
 def mode_fields(models: Iterable[Sequence[ModeRun]]) -> dict[str, dict[str, Any]]:

@@ -19,13 +19,20 @@ from pluralbench.metrics.frame import number_fields
 from pluralbench.metrics.metric import BASELINES, DECIDED, SHOWN_COUNTS
 from pluralbench.metrics.table import METRICS
 from pluralbench.reports.annotations import annotations_tables, annotations_terms
-from pluralbench.reports.definitions import definitions_of
 from pluralbench.reports.notes import list_names, notes
 from pluralbench.reports.profile_modes import MODES_TERMS, mode_fields
-from pluralbench.reports.sheets import UNREADABLE, Sheet, language_tables, levels_of, modes_table, sheets_of, table_of
-from pluralbench.reports.tables import Column, Row, Table, Value
+from pluralbench.reports.sheets import (
+    UNREADABLE,
+    Sheet,
+    definitions_of,
+    language_tables,
+    levels_of,
+    modes_table,
+    sheets_of,
+    table_of,
+)
+from pluralbench.reports.tables import Column, Report, Row, Table, Value, without_empty_dimensions
 from pluralbench.reports.votes import votes_tables, votes_terms
-from pluralbench.reports.writing import Report, without_empty_dimensions
 from pluralbench.results.kinds import VERDICTS_FILE
 from pluralbench.results.numbers import KINDS
 from pluralbench.results.record import AnnotationsRecord
@@ -60,11 +67,17 @@ def overview(runs: Sequence[Run], *, wide: bool = False) -> Report:
     if modes:
         gains = mode_fields(one for sheet in sheets for one in sheet.modes)
         rows = [row | {"against_none": gains.get(row["run"])} for row in rows]
+    tables, terms = vote_tables(sheets)
+    tables = [*(table_of(sheet, wide=wide) for sheet in sheets), *modes, *tables]
+    terms = definitions_of(sheets) | (MODES_TERMS if modes else {}) | terms
+    return Report(tables, notes(sheets), _flat(rows), rows, definitions=terms)
+
+
+def vote_tables(sheets: Sequence[Sheet]) -> tuple[list[Table], dict[str, str]]:
+    """Return the tables of votes, of replies and of people, and the definitions of their terms."""
     votes = [table for sheet in sheets for table in votes_tables(sheet)]
     people = [table for sheet in sheets for table in annotations_tables(sheet)]
-    terms = definitions_of(sheets) | (MODES_TERMS if modes else {}) | votes_terms(votes) | annotations_terms(people)
-    tables = [*(table_of(sheet, wide=wide) for sheet in sheets), *modes, *votes, *people]
-    return Report(tables, notes(sheets), _flat(rows), rows, definitions=terms)
+    return [*votes, *people], votes_terms(votes) | annotations_terms(people)
 
 
 def _flat(rows: Sequence[dict[str, Any]]) -> pl.DataFrame:
@@ -109,13 +122,10 @@ def details(runs: Sequence[Run]) -> Report:
     """Report every number of the runs; JSON and CSV have the rows of `report_frame`."""
     frame = report_frame(runs)
     sheets = sheets_of(runs)
-    tables = [*chain.from_iterable(map(language_tables, sheets))]
-    votes = [table for sheet in sheets for table in votes_tables(sheet)]
-    people = [table for sheet in sheets for table in annotations_tables(sheet)]
-    tables += [*votes, *people]
+    votes, terms = vote_tables(sheets)
+    tables = [*chain.from_iterable(map(language_tables, sheets)), *votes]
     tables += [run_table(run, sheet.qualifiers) for sheet in sheets for run in sheet.runs]
-    terms = definitions_of(sheets) | votes_terms(votes) | annotations_terms(people)
-    return Report(tables, notes(sheets, detail=True), frame, definitions=terms)
+    return Report(tables, notes(sheets, detail=True), frame, definitions=definitions_of(sheets) | terms)
 
 
 def report_frame(runs: Sequence[Run]) -> pl.DataFrame:

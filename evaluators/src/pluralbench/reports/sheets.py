@@ -310,3 +310,10 @@ def language_tables(sheet: Sheet) -> Iterator[Table]:
             rows = tuple(_rows(sheet.runs, columns))
             own = table_of(sheet._replace(columns=tuple(columns), rows=rows), wide=False)
             yield own._replace(title=", ".join([f"{sheet.title}: {title}", *sheet.qualifiers]))
+
+
+def definitions_of(sheets: Sequence[Sheet]) -> dict[str, str]:
+    """Return the definitions of the metrics that sheets show."""
+    shown = {column.key.metric for sheet in sheets for column in sheet.columns}
+    shown |= {name for sheet in sheets for name in sheet.runs[0].config.benchmark.description.metrics}
+    return {term: text for name, metric in METRICS.items() if name in shown for term, text in metric.terms.items()}

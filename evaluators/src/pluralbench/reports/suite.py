@@ -11,11 +11,9 @@ from pluralbench_runs.console import clean
 from pluralbench.data.suites import SuiteColumn
 from pluralbench.metrics.frame import number_fields
 from pluralbench.metrics.metric import SHOWN_COUNTS
-from pluralbench.reports.definitions import definitions_of
 from pluralbench.reports.notes import notes
-from pluralbench.reports.sheets import sheets_of
-from pluralbench.reports.tables import Column, Row, Table, upright
-from pluralbench.reports.writing import Report
+from pluralbench.reports.sheets import definitions_of, sheets_of
+from pluralbench.reports.tables import Column, Report, Row, Table, upright
 from pluralbench.results.names import unique_names
 from pluralbench.results.runs import MISSING, Run
 from pluralbench.results.suite import SuiteRun

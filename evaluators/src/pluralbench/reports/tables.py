@@ -1,14 +1,19 @@
-"""Tables of reports as data, before they are formatted."""
+"""Reports and their tables as data, before they are formatted."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import polars as pl
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_measures.paired import RankInterval
 
-from pluralbench.data.metric_key import MetricKey
+from pluralbench.data.metric_key import DIMENSIONS, MetricKey
 from pluralbench.results.numbers import Kind, Number, mark_notes, number, percent
 from pluralbench.results.runs import Run
+
+if TYPE_CHECKING:
+    from pluralbench.reports.figures.chart import Chart
 
 Value = Estimate | RankInterval | float | int | str | None
 
@@ -69,6 +74,56 @@ class Table(NamedTuple):
     def cells(self) -> list[list[Number]]:
         """Format the values, row by row: texts unchanged, integers as counts."""
         return [[format_value(*pair) for pair in zip(self.columns, row.values, strict=True)] for row in self.rows]
+
+
+class Report(NamedTuple):
+    """The content of a report, or of a section of a page.
+
+    Attributes:
+        tables: Tables for reading.
+        notes: Sentences on these runs that change how the numbers are read, and counts beside them.
+        frame: The same numbers for programs; empty in a section of a page.
+        rows: The nested rows of JSON. Default: those of `frame`.
+        title: Heading of the section.
+        sentences: The result in words.
+        charts: Figures, by file stem.
+        parts: Sections within it.
+        runs: Runs whose provenance a page shows.
+        definitions: What headings and rows of the tables mean, by term; a terminal shows only where to read them.
+    """
+
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+    frame: pl.DataFrame = pl.DataFrame()
+    rows: Sequence[dict[str, Any]] | None = None
+    title: str = ""
+    sentences: Sequence[str] = ()
+    charts: Mapping[str, "Chart"] = {}
+    parts: Sequence["Report"] = ()
+    runs: Sequence[Run[Any, Any]] = ()
+    definitions: Mapping[str, str] = {}
+
+    @property
+    def texts(self) -> list[str]:
+        """The notes, and the definitions as sentences."""
+        return [*self.notes, *in_sentences(self.definitions)]
+
+
+def in_sentences(definitions: Mapping[str, str]) -> list[str]:
+    """Write each definition as a sentence."""
+    return [f"{term[0].upper()}{term[1:]}: {text}" for term, text in definitions.items()]
+
+
+def long_frame(numbers: Iterable[tuple[Path, pl.DataFrame]]) -> pl.DataFrame:
+    """Concatenate the long frames of directories; the first column, `run`, has the directory."""
+    frames = [frame.select(pl.lit(str(path)).alias("run"), pl.all()) for path, frame in numbers]
+    return without_empty_dimensions(pl.concat(frames))
+
+
+def without_empty_dimensions(frame: pl.DataFrame) -> pl.DataFrame:
+    """Leave out the dimensions that no number of a metrics frame has."""
+    own = [name for name in DIMENSIONS if name in frame.columns]
+    return frame.drop(name for name in own if frame[name].null_count() == frame.height)
 
 
 def upright(source: Table, names: str) -> Table:

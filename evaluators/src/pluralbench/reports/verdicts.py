@@ -11,8 +11,7 @@ from pluralbench.data.verdict_tables import GROUP
 from pluralbench.metrics.certainty import against_none, all_verdict_metrics
 from pluralbench.metrics.decided import THRESHOLD
 from pluralbench.metrics.third_person import compare_with_people
-from pluralbench.reports.tables import Column, Row, Table, Value
-from pluralbench.reports.writing import Report
+from pluralbench.reports.tables import Column, Report, Row, Table, Value
 from pluralbench.results.numbers import number, percent, points
 
 NAMED = 5  # groups in a note

@@ -1,8 +1,6 @@
 """Write reports in each output format."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
 
 import polars as pl
 from pluralbench_release import markdown_table
@@ -12,59 +10,13 @@ from pluralbench_tables import csv_text
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from pluralbench.data.metric_key import DIMENSIONS
 from pluralbench.reports import Format
-from pluralbench.reports.definitions import in_sentences, where_defined
-from pluralbench.reports.figures.chart import Chart
 from pluralbench.reports.latex import Grid, in_latex
 from pluralbench.reports.layout import lay_out, wrapped
-from pluralbench.reports.tables import Table, marks_in
-from pluralbench.results.runs import Run
+from pluralbench.reports.notes import list_names
+from pluralbench.reports.tables import Report, Table, in_sentences, marks_in
 
-
-class Report(NamedTuple):
-    """The content of a report, or of a section of a page.
-
-    Attributes:
-        tables: Tables for reading.
-        notes: Sentences on these runs that change how the numbers are read, and counts beside them.
-        frame: The same numbers for programs; empty in a section of a page.
-        rows: The nested rows of JSON. Default: those of `frame`.
-        title: Heading of the section.
-        sentences: The result in words.
-        charts: Figures, by file stem.
-        parts: Sections within it.
-        runs: Runs whose provenance a page shows.
-        definitions: What headings and rows of the tables mean, by term; a terminal shows only where to read them.
-    """
-
-    tables: Sequence[Table] = ()
-    notes: Sequence[str] = ()
-    frame: pl.DataFrame = pl.DataFrame()
-    rows: Sequence[dict[str, Any]] | None = None
-    title: str = ""
-    sentences: Sequence[str] = ()
-    charts: Mapping[str, Chart] = {}
-    parts: Sequence["Report"] = ()
-    runs: Sequence[Run[Any, Any]] = ()
-    definitions: Mapping[str, str] = {}
-
-    @property
-    def texts(self) -> list[str]:
-        """The notes, and the definitions as sentences."""
-        return [*self.notes, *in_sentences(self.definitions)]
-
-
-def long_frame(numbers: Iterable[tuple[Path, pl.DataFrame]]) -> pl.DataFrame:
-    """Concatenate the long frames of directories; the first column, `run`, has the directory."""
-    frames = [frame.select(pl.lit(str(path)).alias("run"), pl.all()) for path, frame in numbers]
-    return without_empty_dimensions(pl.concat(frames))
-
-
-def without_empty_dimensions(frame: pl.DataFrame) -> pl.DataFrame:
-    """Leave out the dimensions that no number of a metrics frame has."""
-    own = [name for name in DIMENSIONS if name in frame.columns]
-    return frame.drop(name for name in own if frame[name].null_count() == frame.height)
+LINE = 80  # columns of a single definition that is printed in place of its term
 
 
 def format_report(report: Report, form: Format, width: int | None) -> str | Group:
@@ -85,7 +37,7 @@ def format_report(report: Report, form: Format, width: int | None) -> str | Grou
         case "latex":
             return in_latex([_grid(table) for table in report.tables], [clean(text) for text in report.texts])
         case "table":
-            texts = (*report.notes, *marks, *where_defined(report.definitions))
+            texts = (*report.notes, *marks, *_where_defined(report.definitions))
             return Group(*render_tables(report.tables, width), *(wrapped(clean(text), width) for text in texts))
 
 
@@ -133,3 +85,11 @@ def _grid(table: Table) -> tuple[Table, Grid, int]:
     frame = texts_of(table)
     title = table._replace(title=clean(table.title))
     return title, [frame.columns, *frame.rows()], frame.width - len(table.columns)
+
+
+def _where_defined(definitions: Mapping[str, str]) -> list[str]:
+    """Say where terms are defined, in one sentence; a definition that is as short stands for itself."""
+    sentences = in_sentences(definitions)
+    if not sentences or (len(sentences) == 1 and len(sentences[0]) <= LINE):
+        return sentences
+    return [f"Defined by `pluralbench report RUN --notes`: {list_names([*definitions])}."]

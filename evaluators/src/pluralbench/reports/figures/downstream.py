@@ -12,7 +12,7 @@ from pluralbench.downstream.correlate import Correlation
 from pluralbench.downstream.score_series import ScoreSeries
 from pluralbench.downstream.study import Study
 from pluralbench.metrics.personalize import BINS, MEASURES
-from pluralbench.reports.downstream import of_rewards, shown_metric
+from pluralbench.reports.downstream import of_rewards, selects, shown_metric
 from pluralbench.reports.figures.chart import ACCURACY, EQUAL, Chart, Mark, Panel, Point, number, point
 from pluralbench.reports.figures.files import stem
 from pluralbench.reports.figures.series import Series, series_of_judges
@@ -46,7 +46,7 @@ def best_of_n(run: Downstream, among: Iterable[str] = ()) -> dict[str, Chart]:
     Args:
         among: Reward models in all figures of the report, which determine the colors.
     """
-    if not run.result.rewards:
+    if not selects(run):
         return {}
     outcome, metric, sizes = run.result.outcome, shown_metric(run), run.result.sampling.sizes
     models = series_of_judges({name: one.value for name, one in of_rewards(run, metric).items()}, among)

@@ -1,6 +1,6 @@
 """Figures of `report`: by benchmark, across languages, by category, and of verdicts."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 
@@ -12,30 +12,32 @@ from pluralbench.errors import EvaluationError
 from pluralbench.reports.annotations import AGREEMENT
 from pluralbench.reports.figures import annotations, benchmarks, languages, verdicts
 from pluralbench.reports.figures.chart import Chart, names
-from pluralbench.reports.figures.files import stem, write
+from pluralbench.reports.figures.files import stem
 from pluralbench.reports.figures.fonts import readable, unrendered
-from pluralbench.reports.figures.series import series_of
+from pluralbench.reports.figures.series import RunSeries, series_of
 from pluralbench.reports.sheets import Sheet, sheets_of, title_of
 from pluralbench.reports.verdicts import verdict_rows
 from pluralbench.results.kinds import VERDICTS_FILE
 from pluralbench.results.runs import Run
 
 
-def draw(runs: Sequence[Run], folder: Path, families: Mapping[str, str] | None = None) -> list[Path]:
-    """Write the figures that these runs have data for, each as PNG and SVG.
+def _is_annotated(run: Run) -> bool:
+    return run.estimate(AGREEMENT).value is not None
 
-    A model has the same color and marker in all figures.
 
-    Args:
-        families: Patterns of model names by the name of a family. The figure of profile modes shows family means.
+def _has_own_calibration(run: Run) -> bool:
+    """Whether the verdicts of a run have probabilities, and its benchmark no figure of calibration for all models."""
+    return benchmarks.is_soft(run) and not rule_of(run.config.benchmark.description).calibrated
 
-    Returns:
-        The paths of the files.
 
-    Raises:
-        EvaluationError: There is nothing to draw, or the files cannot be written.
-    """
-    return write(figures_of(runs, families), folder, "no run has a number")
+OF_BENCHMARK: Mapping[str, tuple[Callable[[Sequence[RunSeries]], Chart], Callable[[Run], bool]]] = {
+    "forest": (benchmarks.forest, lambda _: True),
+    "position": (benchmarks.position, lambda _: True),
+    "votes": (benchmarks.votes, lambda _: True),
+    **{kind: (entry, _is_annotated) for kind, entry in annotations.FIGURES.items()},
+    "calibration": (benchmarks.calibration, _has_own_calibration),
+}
+"""Figures of each benchmark, with the runs that they show, by what their files begin with."""
 
 
 def figures_of(
@@ -47,7 +49,8 @@ def figures_of(
     """Return the chart of each figure that these runs have data for, by file stem.
 
     Args:
-        families: See `draw`.
+        runs: The runs.
+        families: Patterns of model names by the name of a family. The figure of profile modes shows family means.
         among: All runs of the report, which determine the colors. Default: `runs`.
         sheets: Sheets of the runs, if they are at hand. Default: computed.
     """
@@ -63,23 +66,11 @@ def figures_of(
 def _charts(
     runs: Sequence[Run], families: Mapping[str, str], among: Sequence[Run], sheets: Sequence[Sheet] | None
 ) -> Iterator[tuple[str, Chart]]:
-    for kind, entry in (
-        ("forest", benchmarks.forest),
-        ("position", benchmarks.position),
-        ("votes", benchmarks.votes),
-    ):
-        for name in sorted({run.config.benchmark.name for run in runs}):
-            models = series_of([run for run in runs if run.config.benchmark.name == name], among)
+    for kind, (entry, shows) in OF_BENCHMARK.items():
+        shown = [run for run in runs if shows(run)]
+        for name in sorted({run.config.benchmark.name for run in shown}):
+            models = series_of([run for run in shown if run.config.benchmark.name == name], among)
             yield stem(kind, _file(name)), entry(models)
-    annotated = [run for run in runs if run.estimate(AGREEMENT).value is not None]
-    for name in sorted({run.config.benchmark.name for run in annotated}):
-        models = series_of([run for run in annotated if run.config.benchmark.name == name], among)
-        yield from ((stem(kind, _file(name)), entry(models)) for kind, entry in annotations.FIGURES.items())
-    for name in sorted({run.config.benchmark.name for run in runs if _has_own_calibration(run)}):
-        models = series_of(
-            [run for run in runs if run.config.benchmark.name == name and _has_own_calibration(run)], among
-        )
-        yield stem("calibration", _file(name)), benchmarks.calibration(models)
     _check_families(families, [run.name for run in runs])
     for sheet in sheets_of(runs) if sheets is None else sheets:
         if sheet.modes:
@@ -92,16 +83,11 @@ def _charts(
         yield stem("categories", config), benchmarks.categories(models, config)
     if models:
         yield "calibration", benchmarks.calibration(models)
-    table = _verdicts(runs)
-    if table is not None:
-        title = title_of([run for run in runs if run.verb == "judge-personas"])
-        rows = [row | {"title": title} for row in verdict_rows(table)]
+    judged = [run for run in sorted(runs, key=lambda run: str(run.path)) if (run.path / VERDICTS_FILE).exists()]
+    if judged:
+        title = title_of(judged)
+        rows = [row | {"title": title} for row in verdict_rows(_verdicts(judged))]
         yield from verdicts.figures_of(rows, among=[run.name for run in among]).items()
-
-
-def _has_own_calibration(run: Run) -> bool:
-    """Whether the verdicts of a run have probabilities, and its benchmark no figure of calibration for all models."""
-    return benchmarks.is_soft(run) and not rule_of(run.config.benchmark.description).calibrated
 
 
 def _file(benchmark: str) -> str:
@@ -115,17 +101,15 @@ def _check_families(families: Mapping[str, str], models: Sequence[str]) -> None:
             raise EvaluationError(f"The pattern {pattern} of the family {family} matches none of the models {shown}.")
 
 
-def _verdicts(runs: Sequence[Run]) -> pl.DataFrame | None:
+def _verdicts(runs: Sequence[Run]) -> pl.DataFrame:
     """The verdicts of the persona judge's runs in one table; a repeated setting of a judge gets another name."""
     frames, seen = [], set()
-    for run in sorted(runs, key=lambda run: str(run.path)):
-        if run.verb != "judge-personas" or not (run.path / VERDICTS_FILE).exists():
-            continue
+    for run in runs:
         key = run.name, run.config.judge_setting("setting"), run.config.judge_setting("variables")
         judge = f"{run.name} ({run.path.name})" if key in seen else run.name
         seen.add(key)
         frames.append(read_verdicts(str(run.path / VERDICTS_FILE)).with_columns(judge=pl.lit(judge)))
-    return pl.concat(frames, how="diagonal") if frames else None
+    return pl.concat(frames, how="diagonal")
 
 
 def font_notes(runs: Sequence[Run]) -> list[str]:

@@ -12,25 +12,20 @@ from pluralbench_runs.console import clean
 from pluralbench_runs.meters import progress
 
 from pluralbench.downstream.correlate import Correlation
-from pluralbench.reports.annotations import annotations_tables, annotations_terms
 from pluralbench.reports.costs import cost_summary
-from pluralbench.reports.definitions import definitions_of, in_sentences
 from pluralbench.reports.figures.files import drawing
 from pluralbench.reports.figures.report import figures_of
 from pluralbench.reports.figures.series import kind_name
 from pluralbench.reports.html.items import BUDGET, Browsed, browse
 from pluralbench.reports.html.parts import RunLink, inlined_figures, page, part, save_page, table
+from pluralbench.reports.kinds import correlation_section, other_sections
 from pluralbench.reports.notes import notes
 from pluralbench.reports.profile_modes import MODES_TERMS
 from pluralbench.reports.ranking import MEAN, RANKS, Ranking, overview_sentence, rank_sheet, ranked_table, standings
-from pluralbench.reports.runs import run_table
-from pluralbench.reports.sections import correlation_section, other_sections
-from pluralbench.reports.sheets import Sheet, Subject, modes_table, sheets_of, subject_of, title_of
-from pluralbench.reports.tables import Column, Row, Table, upright
-from pluralbench.reports.votes import votes_tables, votes_terms
-from pluralbench.reports.writing import Report
+from pluralbench.reports.runs import run_table, vote_tables
+from pluralbench.reports.sheets import Sheet, Subject, definitions_of, modes_table, sheets_of, subject_of, title_of
+from pluralbench.reports.tables import Column, Report, Row, Table, in_sentences, upright
 from pluralbench.results.checks import STATES, CheckResult
-from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.examples import MOVED
 from pluralbench.results.finding import FoundRuns
 from pluralbench.results.runs import Run
@@ -202,13 +197,11 @@ def _benchmark_sections(listed: Sequence[Listed]) -> tuple[dict[str, tuple[str, 
             benchmark.tables.append(table(f"table-{at}", ranked_table(sheet, ranking), notes=texts, links=links))
             if sheet.modes:
                 benchmark.tables.append(table(f"modes-{at}", modes_table(sheet), notes=in_sentences(MODES_TERMS)))
-            for place, one in enumerate(votes_tables(sheet)):
-                benchmark.tables.append(table(f"votes-{at}-{place}", one, notes=in_sentences(votes_terms([one]))))
-            people = [*annotations_tables(sheet)]
-            for place, one in enumerate(people):
+            votes, terms = vote_tables([sheet])
+            for place, one in enumerate(votes):
                 # The last of these tables has the definitions of all.
-                texts = in_sentences(annotations_terms(people)) if place == len(people) - 1 else []
-                benchmark.tables.append(table(f"people-{at}-{place}", one, notes=texts))
+                texts = in_sentences(terms) if place == len(votes) - 1 else []
+                benchmark.tables.append(table(f"votes-{at}-{place}", one, notes=texts))
             benchmark.sheets.append(sheet)
             if listed[0].checked is None:
                 place = sum(other.runs[0].config.benchmark.name == name for other in sheets[: at + 1])
@@ -342,7 +335,7 @@ def _facts(run: Run[Any, Any]) -> list[tuple[str, str]]:
         for title, path in FACTS.items()
     }
     facts["Reward models"] = ", ".join(getattr(run.result, "rewards", ()))
-    if isinstance(run.config, EvaluationRunConfig):
+    if run.kind.has_overall:
         facts |= {name.replace("_", " ").capitalize(): run.config.judge_setting(name) for name in JUDGE}
         facts["Cost"] = cost_summary([run])
     made = run.provenance

@@ -1,8 +1,8 @@
-"""Sections of pages: studies, suites, plans, policies, personalized reward models and correlations."""
+"""What reports and pages show of each kind of run: tables, sentences, notes and figures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from pluralbench_local.training_config import TRAINING_FILE
@@ -15,20 +15,25 @@ from pluralbench.downstream.correlate import Correlation
 from pluralbench.downstream.study import PAGE_FILE as STUDY_PAGE
 from pluralbench.downstream.study import Study, load_study
 from pluralbench.downstream.study_plan import MODELS
-from pluralbench.errors import RunError, UserError
+from pluralbench.errors import EvaluationError, RunError, UserError
+from pluralbench.evaluation.without import read_item_list
+from pluralbench.metrics.table import METRICS
 from pluralbench.reports import downstream, personalize
+from pluralbench.reports.contamination import add_numbers_without
 from pluralbench.reports.correlation import correlation_findings, correlation_notes, correlation_tables, heading
 from pluralbench.reports.figures import downstream as figures
 from pluralbench.reports.figures.chart import Chart
 from pluralbench.reports.figures.files import write
+from pluralbench.reports.figures.report import figures_of
 from pluralbench.reports.plans import report_plans
-from pluralbench.reports.suite import suite_section
-from pluralbench.reports.tables import Column, Row, Table, marks_in
-from pluralbench.reports.writing import Report, in_markdown, listed
+from pluralbench.reports.runs import details, overview
+from pluralbench.reports.suite import report_suites, suite_section
+from pluralbench.reports.tables import Column, Report, Row, Table, long_frame, marks_in
+from pluralbench.reports.writing import in_markdown, listed
 from pluralbench.results.finding import STUDY_FILE, FoundRuns
-from pluralbench.results.numbers import three_digits
+from pluralbench.results.numbers import KINDS, number, three_digits
 from pluralbench.results.personalize import FIGURES_FOLDER, PAGE_FILE
-from pluralbench.results.runs import Downstream, Personalized
+from pluralbench.results.runs import Downstream, Personalized, Plans, Run
 
 TITLES = {"best-of-n": "Best-of-N", "optimization": "Policy optimization", "optimize": "Policy optimization"}
 STUDY_STEPS = (
@@ -48,45 +53,117 @@ ALL_EQUAL = (
 )
 
 
-def other_sections(runs: FoundRuns, models: Sequence[str]) -> Iterator[Report]:
-    """Yield what a page shows besides benchmark runs.
+def reports_of(
+    runs: FoundRuns, *, detail: bool = False, wide: bool = False, without: Path | None = None
+) -> list[Report]:
+    """Make a report for each kind of run.
 
     Args:
-        models: Names of the models on the page, which determine the colors.
+        runs: The runs.
+        detail: Show every number instead of one row for each model. As JSON or CSV: the rows of `report_frame`.
+        wide: Use as many columns as needed, and show the intervals of parts too.
+        without: List of items, as `contamination` writes it; the report of benchmark runs also has the overall numbers
+            without them. Default: none.
+
+    Raises:
+        EvaluationError: There are no runs, or the list cannot be used.
     """
+    runs.check_any()
+    reports = [details(runs.runs) if detail else overview(runs.runs, wide=wide)] if runs.runs else []
+    if without is not None:
+        if not runs.runs:
+            raise EvaluationError("`without=...` is for runs of benchmarks; there are none.")
+        reports = [add_numbers_without(reports[0], runs.runs, read_item_list(without))]
+    reports += [GROUPS.get(group, ANY).report(own) for group, own in runs.others.items()]
+    return reports + [report_suites(runs.suites)] * bool(runs.suites)
+
+
+def figures_of_found(runs: FoundRuns, families: Mapping[str, str]) -> dict[str, Chart]:
+    """Return the charts of runs of every kind, by file stem; of several runs of a group each has a folder.
+
+    Args:
+        runs: The runs.
+        families: Patterns of model names by the name of a family, for the figure of profile modes.
+    """
+    charts = figures_of(runs.runs, families)
+    for group, own in runs.others.items():
+        drawn = {run.path.name: charts for run in own if (charts := GROUPS.get(group, ANY).section(run, ()).charts)}
+        for name, of_run in drawn.items():
+            charts |= {f"{name}/{stem}" if len(drawn) > 1 else stem: chart for stem, chart in of_run.items()}
+    return charts
+
+
+def other_sections(runs: FoundRuns, models: Sequence[str]) -> Iterator[Report]:
+    """Yield what a page shows besides benchmark runs; the names of the models on it determine the colors."""
     among = list(dict.fromkeys([*models, *(name for run in runs.downstream for name in run.result.rewards)]))
     if runs.suites:
         yield suite_section(runs.suites)
     yield from map(loaded_study_section, runs.studies)
-    if runs.plans:
-        yield report_plans(runs.plans)._replace(title="Plans", runs=runs.plans)
-    yield from map(personalized_section, runs.personalized)
-    # The section of a study shows its steps.
-    yield from (
-        downstream_section(run, among)
-        for run in runs.downstream
-        if not any(run.path.is_relative_to(study) for study in runs.studies)
-    )
+    for group, own in runs.others.items():
+        for run in own:
+            # The section of a study shows its steps.
+            if not any(run.path.is_relative_to(study) for study in runs.studies):
+                yield GROUPS.get(group, ANY).section(run, among)._replace(runs=[run])
 
 
-def personalized_section(run: Personalized) -> Report:
+def personalized_section(run: Personalized, among: Sequence[str] = ()) -> Report:
     """Return what a page shows of a directory of `personalize`."""
     title = f"With and without a profile: {Path(run.config.backbone.name).name} ({run.path.name})"
     found, charts = [*personalize.findings(run)], figures.personalized(run)
-    return personalize.report_personalized([run])._replace(title=title, sentences=found, charts=charts, runs=[run])
+    return personalize.report_personalized([run])._replace(title=title, sentences=found, charts=charts)
 
 
 def downstream_section(run: Downstream, among: Sequence[str]) -> Report:
     """Return what a page shows of a directory of `best-of-n` or `optimize`."""
-    sampled = run.verb == "best-of-n" and bool(run.result.rewards)
     return Report(
-        [downstream.curve_table(run)] if sampled else downstream.outcome_tables([run]),
+        [downstream.curve_table(run)] if downstream.selects(run) else downstream.outcome_tables([run]),
         downstream.downstream_notes(run),
         title=f"{TITLES[run.verb]}: {Path(run.result.policy.name).name} ({run.path.name})",
         sentences=[downstream.finding_of(run)],
-        charts=figures.best_of_n(run, among) if sampled else {},
-        runs=[run],
+        charts=figures.best_of_n(run, among),
     )
+
+
+def _plans_section(run: Plans, among: Sequence[str]) -> Report:
+    return report_plans([run])._replace(title=f"Plans: {Path(run.result.planner.name).name} ({run.path.name})")
+
+
+def _report_numbers(runs: Sequence[Run[Any, Any]]) -> Report:
+    """The numbers of each run that have no dimensions."""
+    tables = []
+    for run in runs:
+        rows = [
+            Row(metric.heading, [number(run.estimate(name), KINDS[metric.unit]).text])
+            for name, metric in METRICS.items()
+            if run.estimate(name).value is not None
+        ]
+        tables.append(Table(str(run.path), "number", [Column("value")], rows))
+    return Report(tables, frame=long_frame((run.path, run.metrics) for run in runs))
+
+
+def _numbers_section(run: Run[Any, Any], among: Sequence[str]) -> Report:
+    return _report_numbers([run])._replace(title=f"{run.verb} ({run.path.name})")
+
+
+class Shown(NamedTuple):
+    """How runs of a group are shown.
+
+    Attributes:
+        report: Report of the group's runs together.
+        section: Section of a page for one run; the names of the models on the page determine the colors.
+    """
+
+    report: Callable[[Sequence[Any]], Report]
+    section: Callable[[Any, Sequence[str]], Report]
+
+
+ANY = Shown(_report_numbers, _numbers_section)
+GROUPS = {
+    "downstream": Shown(downstream.report_downstream, downstream_section),
+    "personalized": Shown(personalize.report_personalized, personalized_section),
+    "plans": Shown(report_plans, _plans_section),
+}
+"""How runs that are not on a benchmark are shown, by `RunKind.group`; others by `ANY`."""
 
 
 def loaded_study_section(path: Path) -> Report:
