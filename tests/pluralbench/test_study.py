@@ -146,7 +146,7 @@ def test_the_page_of_runs_has_a_section_of_the_study_with_its_findings_once(done
     assert {name: one.as_dict() for name, one in loaded.correlations.items()} == {
         name: one.as_dict() for name, one in done.correlations.items()
     }
-    page = Read(html_report(runs._replace(runs=[], downstream=[]))[0])
+    page = Read(html_report(runs._replace(runs=[], others={}))[0])
     for sentence in study_findings(done):
         assert page.words.count(sentence) == 1
     ids = page.values("id")

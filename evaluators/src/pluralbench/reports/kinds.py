@@ -31,7 +31,7 @@ from pluralbench.reports.suite import report_suites, suite_section
 from pluralbench.reports.tables import Column, Report, Row, Table, long_frame, marks_in
 from pluralbench.reports.writing import in_markdown, listed
 from pluralbench.results.finding import STUDY_FILE, FoundRuns
-from pluralbench.results.numbers import KINDS, number, three_digits
+from pluralbench.results.numbers import KINDS, three_digits, with_interval
 from pluralbench.results.personalize import FIGURES_FOLDER, PAGE_FILE
 from pluralbench.results.runs import Downstream, Personalized, Plans, Run
 
@@ -87,7 +87,8 @@ def figures_of_found(runs: FoundRuns, families: Mapping[str, str]) -> dict[str, 
     """
     charts = figures_of(runs.runs, families)
     for group, own in runs.others.items():
-        drawn = {run.path.name: charts for run in own if (charts := GROUPS.get(group, ANY).section(run, ()).charts)}
+        sections = {run.path.name: GROUPS.get(group, ANY).section(run, ()) for run in own}
+        drawn = {name: section.charts for name, section in sections.items() if section.charts}
         for name, of_run in drawn.items():
             charts |= {f"{name}/{stem}" if len(drawn) > 1 else stem: chart for stem, chart in of_run.items()}
     return charts
@@ -133,7 +134,7 @@ def _report_numbers(runs: Sequence[Run[Any, Any]]) -> Report:
     tables = []
     for run in runs:
         rows = [
-            Row(metric.heading, [number(run.estimate(name), KINDS[metric.unit]).text])
+            Row(metric.heading, [with_interval(run.estimate(name), KINDS[metric.unit])])
             for name, metric in METRICS.items()
             if run.estimate(name).value is not None
         ]
