@@ -175,25 +175,21 @@ CHANGES: list[tuple[str, Change, str]] = [
     ("score", frame(lambda items: items.drop("tokens_chosen")), "lacks or adds the columns tokens_chosen (`score`)."),
     ("rankings", columns(rank=pl.col("rank").reverse()), "another `rank` than"),
     ("personas", columns(truth=pl.col("answer")), "`truth`"),
-    ("personalize", columns(correct=pl.lit(value=True)), "decisions contradict their margins."),
     # A verdict.
     ("judge", columns(**WON), "rows another `outcome`, `verdict` than"),
     ("judge", columns(calls_chosen_first=pl.col("calls_rejected_first")), "another `calls_chosen_first` than"),
     ("judge", frame(lambda calls: calls[1:], LEDGER_FILE), "It cannot be recomputed from its data."),
     ("judge", lambda run: (run / LEDGER_FILE).unlink(), "It cannot be recomputed from its data."),
-    (
-        "judge",
-        frame(lambda calls: pl.concat([calls, calls[:1].with_columns(key=pl.lit("0" * 64))]), LEDGER_FILE),
-        "another `calls`, `prompt_tokens`, `completion_tokens` of the result",
-    ),
-    # The data, its rules, and the counts.
+    # The data and its rules.
     ("score", record("config", "benchmark", "title", value="RewardBench"), "another `title` of the benchmark"),
-    ("score", record("config", "benchmark", "description", "vote", value="mean"), "`benchmark_digest` of the data"),
-    ("score", record("config", "data", "digest", value="d" * 64), "another `digest` of the data than follows from"),
-    ("score", record("result", "items_dropped", value=1), "another `items_dropped` of the result than follows from"),
-    ("drawn", record("config", "data", "items_seed", value=9), "of the data"),
+    (
+        "score",
+        record("config", "benchmark", "description", "vote", value="mean"),
+        "other digests of the data or its rules",
+    ),
+    ("score", record("config", "data", "digest", value="d" * 64), "other digests of the data or its rules"),
+    ("drawn", record("config", "data", "items_seed", value=9), "other digests of the data or its rules"),
     ("judge", record("config", "model", "model", value="better"), "It cannot be recomputed from its data."),
-    ("personas", record("result", "ties_excluded", value={"prism": 0}), "another `ties_excluded` of the result"),
 ]
 
 
@@ -209,18 +205,13 @@ def test_a_changed_run_is_refused(
 
 def test_other_data_is_refused(runs: dict[str, Path], tmp_path: Path) -> None:
     other = write(tmp_path / "pairs.jsonl", [*rows()[1:], rows()[0] | {"rejected": "?"}])
-    assert "another `digest` of the data than follows from" in texts(check(runs["score"], files=RunInputs(str(other))))
+    assert "other digests of the data or its rules" in texts(check(runs["score"], files=RunInputs(str(other))))
 
 
 def test_a_copy_needs_the_same_items_and_not_the_same_place(runs: dict[str, Path], tmp_path: Path) -> None:
-    (copy := tmp_path / "copy").mkdir()
-    shutil.copy(runs["score"].parent / "pairs.jsonl", copy)
-    record("config", "benchmark", "title", value="Pairs (elsewhere)")(
-        changed := shutil.copytree(runs["score"], tmp_path / "run")
-    )
-    checked = check(changed, files=RunInputs(str(copy / "pairs.jsonl")))
+    copy = shutil.copy(runs["score"].parent / "pairs.jsonl", tmp_path)
+    checked = check(runs["score"], files=RunInputs(str(copy)))
     assert (checked.state, checked.findings) == ("checked", [])
-    assert check(changed).state == "refused"
 
 
 def test_data_that_cannot_be_read_is_a_state_of_its_own(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -315,9 +315,10 @@ def _reload(read: _Log, files: RunInputs) -> JudgingTask:
     loaded = check_prompts(config, found.loaded)
     if config.prompts_digest != judge_prompts_digest(config.judging):
         raise OtherPrompts(f"The judge's prompts in {read.path} differ from those of this version of pluralbench.")
-    place = {name: getattr(found.config.data, name) for name in ("location", "revision")}
+    again = config.model_copy(update=loaded.records())
+    place = {name: getattr(again.data, name) for name in ("location", "revision")}
     before = config if files.data is None else config.model_copy(update={"data": config.data.model_copy(update=place)})
-    if difference := describe_difference(found.config, before):
+    if difference := describe_difference(again, before):
         raise DataError(f"{read.path} was made from other data than {found.place} has now: {difference}.")
     if read.items != _items(loaded):
         # `inspect eval --limit N` takes the first items of all; `limit` those of each config.

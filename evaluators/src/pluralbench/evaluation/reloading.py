@@ -16,9 +16,15 @@ from pluralbench.data.personas import read_personas
 from pluralbench.data.prompts import UserContext, read_plans
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.loading import SELECTION, LoadedBenchmark, LoadedPersonas, drawn_personas
-from pluralbench.results.evaluations import EvaluationRunConfig, PersonaJudgeRunConfig
+from pluralbench.results.evaluations import EvaluationRunConfig
 from pluralbench.results.examples import data_location, reload_items
 from pluralbench.results.runs import Run
+
+MODEL_FIELDS = (
+    *("digest", "commit", "base_digest", "base_commit"),
+    *("architecture", "parameters", "chat_template_digest"),
+)
+"""Fields of a model's record that tell models apart."""
 
 
 class OtherPrompts(DataError):
@@ -45,13 +51,11 @@ class RunData(NamedTuple):
     Attributes:
         place: Location of the data.
         items: The items that the run must contain, in order.
-        config: The run's configuration with the records of benchmark and data that this data gives.
         source: The items with their user context, or those that the persona judge drew.
     """
 
     place: str
     items: pl.DataFrame
-    config: EvaluationRunConfig
     source: LoadedBenchmark | LoadedPersonas
 
     @property
@@ -77,7 +81,8 @@ def reload_data(run: Run, files: RunInputs, cache: DataCache | None = None) -> R
     Raises:
         UserError: The data or a file cannot be read.
     """
-    config, place, cache = run.config, data_location(run, files.data), {} if cache is None else cache
+    place, cache = data_location(run, files.data), {} if cache is None else cache
+    config: Any = run.config
     selection = config.data.model_dump(mode="json", include={*SELECTION, "on_empty", "reference"})
     key = digest([place, files.data, run.verb, selection, config.benchmark.description.model_dump(mode="json")])
     if key not in cache:
@@ -85,10 +90,8 @@ def reload_data(run: Run, files: RunInputs, cache: DataCache | None = None) -> R
         cache[key] = reload_items(run, files.data)
     read = cache[key]
     if isinstance(read, PersonaItems):
-        if not isinstance(config, PersonaJudgeRunConfig):
-            raise RunError(f"{run.path} has items of another command.")
         drawn = drawn_personas(read, config.data, config.judging, config.seed)
-        return RunData(place, drawn.frame, config.model_copy(update=drawn.records()), drawn)
+        return RunData(place, drawn.frame, drawn)
     prompt = PromptConfig.model_validate(
         config.prompt.model_dump(include={"profile", "profile_size"}, exclude_none=True)
     )
@@ -100,7 +103,7 @@ def reload_data(run: Run, files: RunInputs, cache: DataCache | None = None) -> R
     description = config.benchmark.description.model_copy(update={"strata": read.strata})
     blocks = assign_blocks(read.frame)
     loaded = LoadedBenchmark(config.benchmark.name, description, read, data, context, None, read.frame, blocks)
-    return RunData(place, read.frame, config.model_copy(update=loaded.records()), loaded)
+    return RunData(place, read.frame, loaded)
 
 
 def check_prompts(config: EvaluationRunConfig, loaded: LoadedBenchmark) -> LoadedBenchmark:
@@ -154,19 +157,10 @@ def reload_model(run: Run[Any, Any], name: str | None = None, *, trust_remote_co
 
 def check_same_model(run: Run, loaded: ModelRecord) -> None:
     """Raise `RunError` if the loaded model is not the one that the run records."""
-    for name in (
-        "digest",
-        "commit",
-        "base_digest",
-        "base_commit",
-        "architecture",
-        "parameters",
-        "chat_template_digest",
-    ):
+    for name in MODEL_FIELDS:
         ours, theirs = getattr(run.result.model, name), getattr(loaded, name)
         if ours is not None and theirs is not None and ours != theirs:
-            ours, theirs = (f"{value:,}" if isinstance(value, int) else value[:12] for value in (ours, theirs))
             raise RunError(
                 f"{loaded.name} is not the model that {run.path} records: its {name.replace('_', ' ')} is "
-                f"{theirs}, not {ours}."
+                f"{str(theirs)[:12]}, not {str(ours)[:12]}."
             )

@@ -14,19 +14,14 @@ from pluralbench.leaderboard.comparisons import (
     compare_columns,
     compare_metrics,
     compare_records,
-    compare_result,
-    compare_rewards,
     compare_rows,
     notes_of,
     without_texts,
 )
 from pluralbench.leaderboard.reproduction import reproduce_run
 from pluralbench.leaderboard.rescoring import Rescoring, check_rescored
-from pluralbench.results.checks import STATES, CheckResult, Finding, State, has_errors
-from pluralbench.results.downstream import BestOfNRunConfig
-from pluralbench.results.evaluations import EvaluationRunConfig
+from pluralbench.results.checks import STATES, CheckResult, Finding, State
 from pluralbench.results.kinds import numbers_of_run
-from pluralbench.results.personalize import PersonalizeRunConfig
 from pluralbench.results.run_files import ITEMS_FILE
 from pluralbench.results.runs import Run
 
@@ -57,64 +52,52 @@ def check_submission(
     Returns:
         The state of the run (`refused`, `consistent`, `checked`, `verified`) and the findings, errors first.
     """
-    if isinstance(run.config, EvaluationRunConfig):
+    if run.kind.has_overall:
         findings, state, rescored = _check(run, files or RunInputs(), rescoring, cache)
     else:
-        findings, state, rescored = _check_numbers(run)
-    if has_errors(findings):
+        text = (
+            f"Of a run of {run.verb} only the numbers are recomputed: its data is not read and nothing is scored again."
+        )
+        findings, state, rescored = [*_check_own_numbers(run), Finding("note", text)], "consistent", ""
+    if any(finding.level == "error" for finding in findings):
         state, rescored = "refused", ""
     return CheckResult(state, sorted(findings, key=lambda finding: finding.level), rescored)
 
 
 def _check(run: Run, files: RunInputs, rescoring: Rescoring | None, cache: DataCache | None) -> Checked:
-    findings = [*compare_columns(run)]
-    if findings:
-        return findings, "refused", ""
-    findings += notes_of(run)
+    if differ := [*compare_columns(run)]:
+        return differ, "refused", ""
+    notes = [*notes_of(run, files.data)]
     try:
         data = reload_data(run, files, cache)
     except UserError as error:
-        return _unread(run, findings, error)
-    findings += compare_records(run, data, moved=files.data is not None)
-    if has_errors(findings):
-        return findings, "refused", ""
+        return _unread(run, notes, error)
+    if differ := [*compare_records(run, data)]:
+        return [*differ, *notes], "refused", ""
     try:
-        again = reproduce_run(run, data)
+        frames, metrics = reproduce_run(run, data)
     except OtherPrompts as error:
-        return _unread(run, findings, error)
+        return _unread(run, notes, error)
     except (CallsError, DataError) as error:
-        return [*findings, Finding("error", f"It cannot be recomputed from its data. {error}")], "refused", ""
-    for name, frame in again.frames.items():
-        findings += compare_rows(run, name, frame, data.place)
-    findings += [*compare_metrics(run.metrics, again.metrics, ITEMS_FILE), *compare_result(run, again.result)]
-    more, rescored = ([], "") if rescoring is None or has_errors(findings) else check_rescored(run, data, rescoring)
-    return [*findings, *more], "verified" if rescored else "checked", rescored
+        return [Finding("error", f"It cannot be recomputed from its data. {error}"), *notes], "refused", ""
+    differ = [finding for name, frame in frames.items() for finding in compare_rows(run, name, frame, data.place)]
+    differ += compare_metrics(run.metrics, metrics, ITEMS_FILE)
+    more, rescored = ([], "") if rescoring is None or differ else check_rescored(run, data, rescoring)
+    return [*differ, *more, *notes], "verified" if rescored else "checked", rescored
 
 
-def _unread(run: Run, findings: list[Finding], error: UserError) -> Checked:
+def _unread(run: Run, notes: list[Finding], error: UserError) -> Checked:
     note = Finding("note", f"It was not checked against its data. {error}")
-    return [*findings, *_check_metrics(run), note], "consistent", ""
+    return [*_check_own_numbers(run), *notes, note], "consistent", ""
 
 
-def _check_metrics(run: Run[Any, Any]) -> list[Finding]:
+def _check_own_numbers(run: Run[Any, Any]) -> list[Finding]:
     """Compare the metrics with those that the run's own frames give."""
     try:
         again = numbers_of_run(run.config, run.result, run.frame)
     except UserError as error:
         return [Finding("error", f"Its numbers cannot be recomputed. {error}")]
     return [*compare_metrics(without_texts(run.metrics), again, "its own tables")]
-
-
-def _check_numbers(run: Run[Any, Any]) -> Checked:
-    """Check the numbers of a run of `best-of-n`, `optimize` or `personalize`."""
-    findings = _check_metrics(run)
-    if isinstance(run.config, PersonalizeRunConfig):
-        wrong = run.items.filter((run.items["margin"] > 0).fill_null(value=False) != run.items["correct"]).height
-        findings += [Finding("error", f"{wrong:,} decisions contradict their margins.")] if wrong else []
-    if isinstance(run.config, BestOfNRunConfig) and not has_errors(findings):
-        findings += compare_rewards(run)
-    text = f"Of a run of {run.verb} only the numbers are recomputed: its data is not read and nothing is scored again."
-    return [*findings, Finding("note", text)], "consistent", ""
 
 
 def files_digest(path: Path) -> str:
@@ -134,15 +117,14 @@ def location_override(locations: Mapping[str, str], run: Run[Any, Any]) -> str |
 
 def check_summary(run: Run[Any, Any], checked: CheckResult) -> dict[str, Any]:
     """Return a checked run as plain JSON values; only a run on a benchmark has numbers of items."""
-    is_counted = isinstance(run.config, EvaluationRunConfig)
     return {
         "run": str(run.path),
         "digest": files_digest(run.path),
         "state": checked.state,
         "accepted": checked.accepted,
         "rescored": checked.rescored,
-        "items_counted": run.items_counted if is_counted else None,
-        "items": run.items_total if is_counted else None,
+        "items_counted": run.items_counted if run.kind.has_overall else None,
+        "items": run.items_total if run.kind.has_overall else None,
         "findings": [finding._asdict() for finding in checked.findings],
     }
 

@@ -4,20 +4,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import polars as pl
-from pluralbench_runs import FrozenModel, plural
+from pluralbench_runs import digest, plural
 
 from pluralbench.data.benchmark_entries import known_benchmarks
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import RunError
+from pluralbench.evaluation.loading import LoadedBenchmark, benchmark_record
 from pluralbench.evaluation.reloading import RunData
 from pluralbench.metrics.frame import KEY, key_text
 from pluralbench.metrics.table import METRICS
 from pluralbench.results.checks import Finding
-from pluralbench.results.downstream import DownstreamResult
-from pluralbench.results.evaluations import EvaluationResult
 from pluralbench.results.item_rows import item_columns
 from pluralbench.results.run_files import ITEMS_FILE, METRICS_FILE, RUN_FILE
-from pluralbench.results.runs import Run, ungrouped_votes
+from pluralbench.results.runs import Run
 
 Findings = Iterator[Finding]
 SAME = 1e-9
@@ -85,67 +84,27 @@ def compare_rows(run: Run, name: str, again: pl.DataFrame, place: str) -> Findin
         yield Finding("error", f"{name}.parquet has in {len(ids):,} rows {other}.")
 
 
-def compare_records(run: Run, data: RunData, *, moved: bool) -> Findings:
-    """Compare the records of benchmark and data with those that the data gives.
+def compare_records(run: Run, data: RunData) -> Findings:
+    """Compare the record of the benchmark and the digests with those that the data gives."""
+    benchmark, record = run.config.benchmark, run.config.data
+    own = data.source
+    described = own.benchmark if isinstance(own, LoadedBenchmark) else benchmark.description
+    again = benchmark_record(benchmark.name, described, record.location, record.revision)
+    if names := ", ".join(f"`{name}`" for name, value in benchmark if value != getattr(again, name)):
+        yield Finding("error", f"{RUN_FILE} records another {names} of the benchmark than follows from {data.place}.")
+    rules = digest(described.model_dump(mode="json")) if isinstance(own, LoadedBenchmark) else None
+    if (record.digest, record.benchmark_digest) != (own.items.digest, rules):
+        yield Finding("error", f"{RUN_FILE} records other digests of the data or its rules than those of {data.place}.")
+
+
+def notes_of(run: Run, moved: str | None) -> Findings:
+    """Yield what no comparison shows: rules of the run's author, inputs that were too long, and the place of the data.
 
     Args:
         run: The run.
-        data: Its data.
-        moved: The data was read from another location than the run's; only its digest and the description of the
-            benchmark must then be the same.
+        moved: Where the data is now, if not where the run found it.
     """
-    benchmark, record, again = run.config.benchmark, run.config.data, data.config
-    if moved:
-        rules, digests = again.benchmark.description, {"digest", "benchmark_digest"}
-        kept = {name: getattr(again.data, name) for name in digests}
-        again = again.model_copy(
-            update={
-                "benchmark": benchmark.model_copy(update={"description": rules}),
-                "data": record.model_copy(update=kept),
-            }
-        )
-        if record.revision is not None:
-            recorded = f"{record.location} at revision {record.revision[:12]}"
-            yield Finding("note", f"It was checked against {data.place}; that its data is {recorded} is only recorded.")
-    for what, one, other in (("benchmark", benchmark, again.benchmark), ("data", record, again.data)):
-        if names := _differing(one, other):
-            yield Finding("error", f"{RUN_FILE} records another {names} of the {what} than follows from {data.place}.")
-
-
-def _differing(one: FrozenModel, other: FrozenModel) -> str:
-    """Return the fields of two records that differ, as a phrase."""
-    return ", ".join(f"`{name}`" for name, value in one if value != getattr(other, name))
-
-
-def compare_result(run: Run, again: EvaluationResult) -> Findings:
-    """Compare the result with the one that scores or calls give."""
-    # A call that two shards made was paid twice.
-    kept = ("shards", "cost") if run.result.shards else ("shards",)
-    if names := _differing(run.result, again.model_copy(update={name: getattr(run.result, name) for name in kept})):
-        text = f"{RUN_FILE} records another {names} of the result than follows from its scores or calls."
-        yield Finding("error", text)
-
-
-def compare_rewards(run: Run[Any, DownstreamResult]) -> Findings:
-    """Compare the rewards of models that only compare with the mean probabilities of their pairs."""
-    models = [name for name, one in run.result.rewards.items() if one.compares]
-    if not models:
-        return
-    pairs = run.frame("comparisons")
-    keys = [name for name in pairs.columns if name not in {"other", "probability"}]
-    second = pairs.with_columns(sample="other", probability=1 - pl.col("probability"))
-    means = pl.concat([pairs, second]).group_by(keys).agg(mean=pl.col("probability").fill_null(float("nan")).mean())
-    rewards = run.frame("rewards").filter(pl.col("model").is_in(models)).join(means, on=keys, how="left")
-    expected = pl.col("mean").fill_nan(None)
-    other = (pl.col("reward") - expected).abs() > SAME
-    wrong = rewards.filter(pl.col("mean").is_not_null(), other | (pl.col("reward").is_null() != expected.is_null()))
-    if wrong.height:
-        yield Finding("error", f"{wrong.height:,} rewards do not follow from the compared pairs of their candidates.")
-
-
-def notes_of(run: Run) -> Findings:
-    """Yield what no comparison shows: rules of the run's author, votes in no group, and inputs that were too long."""
-    benchmark = run.config.benchmark
+    benchmark, record = run.config.benchmark, run.config.data
     registered = known_benchmarks().get(benchmark.name)
     if registered is None:
         yield Finding("note", f"`{benchmark.name}` is not a benchmark of pluralbench; the run's author described it.")
@@ -153,12 +112,14 @@ def notes_of(run: Run) -> Findings:
         own, subsets = benchmark.description, run.items.select("config", "id", "subset").unique()["subset"]
         # These follow from the command and its data.
         of_the_data = {name: getattr(own, name) for name in ("columns", "required", "strata", "train_split")}
-        if names := _differing(own, registered.fit_to(subsets).model_copy(update=of_the_data)):
+        rules = registered.fit_to(subsets).model_copy(update=of_the_data)
+        if names := ", ".join(f"`{name}`" for name, value in own if value != getattr(rules, name)):
             yield Finding("note", f"Its rules differ from those of `{benchmark.name}`: {names}.")
-    if text := ungrouped_votes(run):
-        yield Finding("note", f"Votes in no group: {text}.")
     if run.scored is not None and (long := run.scored.items_truncated + run.scored.items_dropped):
         yield Finding(
             "note",
             f"{plural(long, 'item')} truncated or dropped as too long; only scoring again shows whether they are.",
         )
+    if moved is not None and record.revision is not None:
+        recorded = f"{record.location} at revision {record.revision[:12]}"
+        yield Finding("note", f"It was checked against {moved}; that its data is {recorded} is only recorded.")

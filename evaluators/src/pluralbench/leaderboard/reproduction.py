@@ -1,88 +1,56 @@
-"""Recompute a run with the functions that wrote it: from its items alone, or from its data, scores and replies.
+"""Recompute a run with the functions that wrote it: from its data, its scores and its recorded replies.
 
 No model is scored or called. Scores come from the run's items, replies from its recorded calls.
 """
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import Any
 
 import polars as pl
 from pluralbench_calls import Backend, Ledger, Replay
 from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import Scored
 
-from pluralbench.config import JudgeConfig, PersonaJudgeConfig
 from pluralbench.errors import DataError
-from pluralbench.evaluation.judge import result_of_verdicts
 from pluralbench.evaluation.judged_items import JudgeVerdicts, judge_items, questions_of
 from pluralbench.evaluation.loading import LoadedPersonas
 from pluralbench.evaluation.pairwise import compared_pairs
 from pluralbench.evaluation.personas import judge_persona_items
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
-from pluralbench.evaluation.score import result_of_scores, scored_items
-from pluralbench.evaluation.verdicts import judge_prompts_digest, judges_of, usage_of
-from pluralbench.results.evaluations import (
-    EvaluationResult,
-    JudgingRunConfig,
-    ScoreResult,
-)
+from pluralbench.evaluation.score import scored_items
+from pluralbench.evaluation.verdicts import judge_prompts_digest, judges_of
 from pluralbench.results.item_rows import check_items
 from pluralbench.results.kinds import Texts, numbers_of_run
-from pluralbench.results.record import CostRecord
 from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE
 from pluralbench.results.runs import Run
 
 
-class Reproduced(NamedTuple):
-    """A run recomputed from its data.
-
-    Attributes:
-        frames: The frames by name.
-        metrics: The frame of metrics.
-        result: The result, without shards.
-    """
-
-    frames: dict[str, pl.DataFrame]
-    metrics: pl.DataFrame
-    result: EvaluationResult
-
-
-def reproduce_run(run: Run, data: RunData) -> Reproduced:
-    """Recompute a run from its data.
+def reproduce_run(run: Run, data: RunData) -> tuple[dict[str, pl.DataFrame], pl.DataFrame]:
+    """Recompute the frames and the metrics of a run from its data.
 
     Raises:
         CallsError: The ledger lacks a call.
         DataError: The data does not give the items or the prompts; `OtherPrompts` if these cannot be reproduced here.
     """
-    config, cost, frames = run.config, run.result.cost, data.source.frames()
-    seconds, calls = 0.0 if cost is None else cost.seconds, None
-    result: EvaluationResult
-    if isinstance(run.result, ScoreResult):
+    config, frames, calls = run.config, data.source.frames(), None
+    if run.scored is not None:
         compares = "verdict" in run.items.columns
-        scored = (recorded_probabilities if compares else recorded_scores)(run.items, run.result, data.items)
-        decisions, rows = scored_items(config.benchmark.description, data.items, scored, compares=compares)
-        taken = None if cost is None else CostRecord(seconds=seconds)
-        result = result_of_scores(run.result.model, scored, decisions, run.result.items_resumed, taken)
-        frames |= {"items": rows}
+        scored = (recorded_probabilities if compares else recorded_scores)(run.items, data.items)
+        _, frames["items"] = scored_items(config.benchmark.description, data.items, scored, compares=compares)
     else:
-        assert isinstance(config, JudgingRunConfig)  # noqa: S101 - others have scores
         with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
             ledger.add_from(run.path / LEDGER_FILE)
-            verdicts = judge_from_ledger(config, data, ledger, Replay())
-            usage, calls = usage_of(ledger), ledger.frame()
-        frames |= verdicts.frames
-        result = result_of_verdicts(config, verdicts, usage, seconds)
+            frames |= judge_from_ledger(config, data, ledger, Replay()).frames
+            calls = ledger.frame()
     frames["items"] = check_items(frames["items"], config)
-    return Reproduced(frames, numbers_of_run(config, None, frames, Texts(data.items, calls)), result)
+    return frames, numbers_of_run(config, run.result, frames, Texts(data.items, calls))
 
 
 def judge_from_ledger(
-    config: JudgingRunConfig,
+    config: Any,
     data: RunData,
     ledger: Ledger,
     backend: Backend | None,
@@ -90,7 +58,7 @@ def judge_from_ledger(
     places: Sequence[int] | None = None,
     connection: ConnectionConfig | None = None,
 ) -> JudgeVerdicts:
-    """Judge the items of a run with replies from a backend.
+    """Judge the items of a run with replies from a backend; raises what `reproduce_run` raises.
 
     Args:
         config: Configuration of a judge's run.
@@ -102,35 +70,25 @@ def judge_from_ledger(
 
     Returns:
         The verdicts, with rows as in the run's items.
-
-    Raises:
-        CallsError: The ledger lacks a call, or the endpoint fails.
-        DataError: The data does not give the prompts; `OtherPrompts` if these cannot be reproduced here.
     """
     if config.prompts_digest != judge_prompts_digest(config.judging):
         raise OtherPrompts("The judge's prompts differ from those of this version of pluralbench.")
     judges = judges_of(config, ledger, connection, backend)
-    judging, chosen = config.judging, slice(None) if places is None else list(places)
-    if isinstance(judging, PersonaJudgeConfig) and isinstance(data.source, LoadedPersonas):
-        return judge_persona_items(judges[0], judging, data.source._replace(frame=data.items[chosen]))
-    assert isinstance(judging, JudgeConfig)  # noqa: S101 - the only other judge
-    loaded = check_prompts(config, data.loaded)
+    chosen = slice(None) if places is None else list(places)
+    if isinstance(data.source, LoadedPersonas):
+        return judge_persona_items(judges[0], config.judging, data.source._replace(frame=data.items[chosen]))
+    loaded = check_prompts(config, data.source)
     loaded = loaded._replace(frame=loaded.frame[chosen])
-    return judge_items(judges, loaded, questions_of(loaded, judging), judging, config.seed)
+    return judge_items(judges, loaded, questions_of(loaded, config.judging), config.judging, config.seed)
 
 
-def recorded_scores(rows: pl.DataFrame, recorded: ScoreResult, items: pl.DataFrame) -> Scored:
-    """Return the scores in a run's items, in the order of its data, with what only the model knows as recorded.
-
-    Args:
-        rows: The run's items.
-        recorded: The run's result.
-        items: The items of its data.
+def recorded_scores(rows: pl.DataFrame, items: pl.DataFrame) -> Scored:
+    """Return the scores in a run's items, in the order of the items of its data.
 
     Raises:
-        DataError: A response or a score is missing.
+        DataError: A response is missing.
     """
-    scored, ranked = _without_scores(recorded), "response" in rows.columns
+    scored, ranked = Scored([]), "response" in rows.columns
     row_of = _rows_by(rows, "response") if ranked else _rows_by(rows)
     for place, (config, item, names) in enumerate(items.select("config", "id", "response_ids").iter_rows()):
         own = [
@@ -143,24 +101,12 @@ def recorded_scores(rows: pl.DataFrame, recorded: ScoreResult, items: pl.DataFra
         scored.scores.append([] if place in scored.dropped else [_or_nan(row[f"score{end}"]) for row, end in own])
         scored.tokens.append([] if None in tokens else tokens)
         scored.tokens_cut.append(first["tokens_cut"] or 0)
-    # Not every model gives a reason, but none gives more than one for a score.
-    most = sum(not math.isfinite(score) for scores in scored.scores for score in scores)
-    scored.reasons = [*islice(Counter(recorded.invalid_reasons).elements(), most)]
     return scored
 
 
-def recorded_probabilities(rows: pl.DataFrame, recorded: ScoreResult, items: pl.DataFrame) -> Scored:
-    """Return the probabilities in a run's items as `compare_items` returns them, with what else is recorded.
-
-    Args:
-        rows: The run's items.
-        recorded: The run's result.
-        items: The items of its data.
-
-    Raises:
-        DataError: A pair is missing.
-    """
-    row_of, scored = _rows_by(rows, "chosen", "rejected"), _without_scores(recorded)
+def recorded_probabilities(rows: pl.DataFrame, items: pl.DataFrame) -> Scored:
+    """Return the probabilities in a run's items as `compare_items` returns them; see `recorded_scores`."""
+    row_of, scored = _rows_by(rows, "chosen", "rejected"), Scored([])
     keys = items.select("config", "id", "response_ids").iter_rows()
     for place, ((config, item, names), pairs) in enumerate(zip(keys, compared_pairs(items), strict=True)):
         wanted = [(names[better], names[worse]) for better, worse in pairs] or [(None, None)]
@@ -188,17 +134,3 @@ def _row(row_of: dict[tuple[str | None, ...], dict[str, Any]], *key: str | None)
 
 def _or_nan(value: float | None) -> float:
     return math.nan if value is None else value
-
-
-def _without_scores(recorded: ScoreResult) -> Scored:
-    """What a run records of its model's computation, besides scores."""
-    return Scored(
-        [],
-        work=recorded.work,
-        tolerance=recorded.tolerance,
-        served=recorded.served,
-        rendered_identically=recorded.items_rendered_identically,
-        inputs_with_two_bos=recorded.inputs_with_two_bos,
-        inputs_without_bos=recorded.inputs_without_bos,
-        inputs_ending_in_padding=recorded.inputs_ending_in_padding,
-    )

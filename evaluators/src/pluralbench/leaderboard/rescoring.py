@@ -106,7 +106,7 @@ def _rescore(run: Run, data: RunData, rescoring: Rescoring, places: Sequence[int
     # The recorded tolerance is bounded: a large one could hide anything. That of servers is measured on few items.
     tolerance = 4 * least if again.served is not None else max(least, min(run.scored.tolerance or 0.0, 4 * least))
     recorded = recorded_scores if isinstance(model, RewardModel) else recorded_probabilities
-    before = recorded(run.items, run.scored, data.items).scores
+    before = recorded(run.items, data.items).scores
     other = [
         (data.items["id"][place], before[place], scores)
         for place, scores in zip(places, again.scores, strict=True)
@@ -182,8 +182,7 @@ def _rejudge(
     run: Run, data: RunData, rescoring: Rescoring, places: Sequence[int]
 ) -> tuple[Literal["error", "note"] | None, str]:
     """Judge items again; return what the comparison means, None if it verifies the run, and the comparison."""
-    config = run.config
-    assert isinstance(config, JudgingRunConfig)  # noqa: S101 - checked by the caller
+    config: Any = run.config
     connection, backend = _judge_again(config, rescoring)
     with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
         again = judge_from_ledger(config, data, ledger, backend, places=places, connection=connection).frame

@@ -1,6 +1,6 @@
 """Findings of `check`, the state of a checked run, and both as lines for a terminal."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 from pluralbench_runs.console import clean
@@ -55,11 +55,6 @@ class CheckResult(NamedTuple):
     def rejection_reasons(self) -> list[Finding]:
         """The findings because of which the run is not accepted."""
         return [] if self.accepted else [one for one in self.findings if one.level == "error"] or self.findings
-
-
-def has_errors(findings: Iterable[Finding]) -> bool:
-    """Whether a run with these findings cannot be accepted."""
-    return any(finding.level == "error" for finding in findings)
 
 
 def finding_lines(run: Run[Any, Any], checked: CheckResult) -> Iterator[str]:
