@@ -6,6 +6,7 @@ the names of the options.
 
 import json
 import re
+import runpy
 import shlex
 import tomllib
 from collections.abc import Sequence
@@ -114,6 +115,9 @@ def test_verl_takes_the_overrides(tmp_path: Path) -> None:
     assert (values["data.max_prompt_length"], values["data.filter_overlong_prompts"]) == ("4096", "True")
     batch = int(values["data.train_batch_size"])
     assert int(values["actor_rollout_ref.actor.ppo_mini_batch_size"]) <= batch <= ROWS
+    reward = tmp_path / "my data" / "reward.py"
+    assert values["reward.custom_reward_function.path"] == str(reward)
+    assert runpy.run_path(str(reward))["compute_score"].format == "verl"
 
 
 @given(st.integers(1, 10_000))

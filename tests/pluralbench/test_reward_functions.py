@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from asked_judges import judge
 from chat_server import Reply, serve
 from pluralbench import LocalModel
 from pluralbench.config import ScoringConfig
-from pluralbench.contract import Group, Person
+from pluralbench.contract import Group
 from pluralbench.errors import EvaluationError
 from pluralbench_policies import PolicyError
 from pluralbench_runs import UserError
@@ -27,9 +27,6 @@ from reward_models import classifier_alone, make_groups, user
 EXACT = ScoringConfig(mode="exact")
 ANSWERS = ["origami", "drumming and walking", "an old dog"]
 GROUPS = [Group(f"q{place}", user(f"a quiet hobby {place}"), [answer]) for place, answer in enumerate(ANSWERS)]
-
-
-ODD_PEOPLE: list[Any] = [5, [], {"earlier": 5}, {"earlier": [{}]}]
 
 
 def lengths(groups: Sequence[Group]) -> list[list[float]]:
@@ -121,20 +118,13 @@ def test_the_end_token_of_a_policy_is_named_to_a_model_without_a_template(capsys
     assert given(["hi four<|im_end|>\n"], ["hi "], [""])["rewards"].tolist() == [3004.0]
 
 
-@pytest.mark.parametrize(
-    "group",
-    [None, 5, "5", "null", "[5]", "[" * 100_000, "{}"]
-    + [json.dumps(asdict(GROUPS[0]) | {"prompt": prompt}) for prompt in (5, None, "abc", [5], [])]
-    + [json.dumps(asdict(GROUPS[0]) | {"person": person}) for person in ODD_PEOPLE],
-    ids=lambda group: str(group)[:30],
-)
-def test_a_group_of_another_shape_is_refused(group: Any) -> None:
+@pytest.mark.parametrize("prompt", [5, None, [5], []], ids=str)
+def test_a_prompt_of_another_shape_is_refused(prompt: Any) -> None:
     verl, openrlhf = (pluralbench.as_reward_function(lengths, kind) for kind in ("verl", "openrlhf"))
-    refused = r"^(The group of a prompt cannot be read|A prompt is neither text nor)"
-    with pytest.raises(PolicyError, match=refused):
-        verl(solution_str="a", extra_info={"group": group})
-    with pytest.raises(PolicyError, match=refused):
-        openrlhf(["hia"], ["hi"], [json.dumps({"group": group})])
+    with pytest.raises(PolicyError, match=r"^A prompt is neither text nor"):
+        verl(solution_str="a", extra_info={"prompt": prompt})
+    with pytest.raises(PolicyError, match=r"^A prompt is neither text nor"):
+        openrlhf(["hia"], ["hi"], [json.dumps({"prompt": prompt})])
 
 
 @pytest.mark.parametrize("kind", ["trl", "verl"])
@@ -151,23 +141,6 @@ def test_a_reward_does_not_depend_on_the_rest_of_a_batch(model: str, kind: Any) 
         return [reward.value for reward in function.rewards.submit(calls).result()]  # type: ignore[attr-defined]
 
     assert together(groups) == [reward for group in groups for reward in together([group])]
-
-
-def test_user_context_comes_as_a_group(tmp_path: Path) -> None:
-    seen: list[Group] = []
-
-    def record(groups: Sequence[Group]) -> list[list[float]]:
-        seen.extend(groups)
-        return [[1.0] for _ in groups]
-
-    group = Group(
-        "q", user("hi"), [], Person("u", [{"id": "p", "category": "tea", "text": "I drink 龙井."}], ["x"]), ["tea"]
-    )
-    text = json.dumps(asdict(group))
-    pluralbench.as_reward_function(record)(prompts=["hi"], completions=["a"], group=[text])
-    pluralbench.as_reward_function(record, "verl")(solution_str="a", extra_info={"group": text})
-    pluralbench.as_reward_function(record, "openrlhf")(["hia"], ["hi"], [json.dumps({"group": text})])
-    assert seen == [replace(group, responses=["a"], steps=[])] * 3
 
 
 def test_a_missing_reward_is_none_where_the_trainer_ignores_it_and_an_error_elsewhere() -> None:

@@ -195,7 +195,7 @@ def _write(folder: Path, trainer: Trainer, rows: Mapping[str, list[Row]]) -> Non
         else:
             write_jsonl(of_split, path)
     for name, values in trainer.files.items():
-        write_text(folder / name, _json_text(values))
+        write_text(folder / name, values if isinstance(values, str) else _json_text(values))
 
 
 def _json_text(values: object) -> str:

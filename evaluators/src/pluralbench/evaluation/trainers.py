@@ -31,7 +31,7 @@ class Trainer(NamedTuple):
         command: The command that trains on a directory and measures the loss on its test set. A template of `out`, and
             of `batch`: a number of rows in a step, where the default of the library may be more than there are.
         limits: Conversations that the format cannot hold, for messages.
-        files: Further files of a directory, by name, as JSON (which is YAML too).
+        files: Further files of a directory, by name: a text, or values as JSON (which is YAML too).
     """
 
     name: str
@@ -121,6 +121,10 @@ def _verl(example: Example) -> list[Row]:
     ]
 
 
+_REWARD = """from pluralbench import LocalModel, as_reward_function
+
+compute_score = as_reward_function(LocalModel(name="ORG/NAME"), "verl")
+"""
 _SHAREGPT = {
     "formatting": "sharegpt",
     "ranking": True,
@@ -197,7 +201,8 @@ TRAINERS: dict[TrainerName, Trainer] = {
         "data.max_prompt_length=4096 data.filter_overlong_prompts=True data.train_batch_size={batch} "
         "algorithm.adv_estimator=grpo actor_rollout_ref.model.path=MODEL actor_rollout_ref.rollout.name=vllm "
         "actor_rollout_ref.rollout.n=4 actor_rollout_ref.actor.ppo_mini_batch_size={batch} "
-        "actor_rollout_ref.actor.use_dynamic_bsz=True reward.custom_reward_function.path=REWARD.py",
+        "actor_rollout_ref.actor.use_dynamic_bsz=True reward.custom_reward_function.path={out}/reward.py",
+        files={"reward.py": _REWARD},
     ),
 }
 """The formats, by the value of `--for`; [Export](docs/how-to/export.md) has them as a table."""

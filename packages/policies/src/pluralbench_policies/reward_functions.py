@@ -9,7 +9,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import replace
 from functools import cache, cached_property
 from threading import Lock
 from types import MappingProxyType
@@ -17,12 +16,10 @@ from typing import Any, Literal, NamedTuple
 
 from pluralbench_rewards import Group, Message, RenderedConversation, RewardModel, ScoresRendered
 from pluralbench_runs import hidden_progress, log_status
-from pydantic import TypeAdapter, ValidationError
 
 from pluralbench_policies.errors import PolicyError
 
 RewardFormat = Literal["trl", "verl", "openrlhf"]
-GROUP = TypeAdapter(Group)
 END_TOKEN = re.compile(r"(<\|[^|<>\s]+\|>|</s>|<eos>|<end_of_turn>)\s*$")
 """Tokens with which policies end a response."""
 Conversation = Group | RenderedConversation
@@ -151,17 +148,11 @@ class RewardFunction:
         return FORMATS[self.format](self, *args, **kwargs)
 
 
-def _trl(
-    function: RewardFunction, prompts: Sequence[Any], completions: Sequence[Any], **columns: Any
-) -> list[float | None]:
-    """Return a reward for each completion; None, which TRL ignores, where there is none.
-
-    Prompts and completions are texts or messages. A column `group` has JSON as `group_of` reads it.
-    """
-    groups = columns.get("group") or [None] * len(prompts)
+def _trl(function: RewardFunction, prompts: Sequence[Any], completions: Sequence[Any], **_: Any) -> list[float | None]:
+    """Return a reward for each completion, a text or messages; None, which TRL ignores, where there is none."""
     conversations = [
-        _group({"prompt": prompt, "group": group}, *completion_parts(completion))
-        for prompt, completion, group in zip(prompts, completions, groups, strict=True)
+        _group({"prompt": prompt}, *completion_parts(completion))
+        for prompt, completion in zip(prompts, completions, strict=True)
     ]
     # In the thread of the caller: TRL calls once for all completions.
     return [or_none(reward.value) for reward in score_all(function.rewards.model, conversations)]
@@ -186,7 +177,7 @@ def _verl(function: RewardFunction, solution_str: str, extra_info: Mapping[str, 
     Raises:
         PolicyError: The prompt is missing; or there is no reward, since verl ignores no response.
     """
-    if not extra_info or not ("prompt" in extra_info or "group" in extra_info):
+    if not extra_info or "prompt" not in extra_info:
         raise PolicyError(
             "verl gives a reward function no prompt; put it into `extra_info` of each row, as `prompt` (text or "
             "messages)."
@@ -275,12 +266,12 @@ def _begin(text: str) -> str:
 
 
 def _label_values(label: Any) -> Mapping[str, Any]:
-    """Those of a label that is a JSON object with a prompt or a group."""
+    """Those of a label that is a JSON object with a prompt."""
     try:
         values = json.loads(label) if isinstance(label, str) else label
     except (ValueError, RecursionError):
         return {}
-    return values if isinstance(values, Mapping) and ("prompt" in values or "group" in values) else {}
+    return values if isinstance(values, Mapping) and "prompt" in values else {}
 
 
 def _required(reward: Reward, conversation: Conversation) -> float:
@@ -291,12 +282,7 @@ def _required(reward: Reward, conversation: Conversation) -> float:
 
 
 def _group(values: Mapping[str, Any], response: str, before: Sequence[Message] = ()) -> Group:
-    """The group of a response, from `group` (JSON) or `prompt` (text or messages) and perhaps `id`.
-
-    `before` are messages between the prompt and the response.
-    """
-    if values.get("group") is not None:
-        return group_of(values["group"], response)
+    """The group of a response, from `prompt` (text or messages) and perhaps `id`; `before` are messages between."""
     prompt = values.get("prompt")
     messages = [{"role": "user", "content": prompt}] if isinstance(prompt, str) else _messages(prompt)
     return Group(str(values.get("id") or ""), [*messages, *before], [response])
@@ -319,18 +305,3 @@ def _messages(value: Any) -> list[Message]:
     if not messages or not all(isinstance(text, str) for one in messages for text in one.values()):
         raise PolicyError(f"A prompt is neither text nor messages with `role` and `content`: {_begin(repr(value))}.")
     return messages
-
-
-def group_of(text: str, response: str) -> Group:
-    """Parse the JSON of a group, as `dataclasses.asdict` makes it, into one with this single response.
-
-    Raises:
-        PolicyError: It is not of a group.
-    """
-    try:
-        group = GROUP.validate_json(text)
-    except (ValidationError, TypeError):
-        raise PolicyError(f"The group of a prompt cannot be read: {_begin(str(text))!r}.") from None
-    _messages(group.prompt)
-    person = group.person and replace(group.person, earlier=tuple(group.person.earlier))
-    return replace(group, responses=[response], person=person)
