@@ -16,7 +16,6 @@ from pluralbench.evaluation.reloading import reload_model
 from pluralbench.reports.agreement import report_agreement
 from pluralbench.reports.runs import overview
 from pluralbench.results import Run
-from pluralbench.results.evaluations import ScoreRunConfig
 from reward_models import (
     BOS,
     ENDS_WITH_EOS,
@@ -310,8 +309,7 @@ def test_the_date_in_a_template_is_the_cause(rows: Rows, tmp_path: Path) -> None
     dated = verbs.score(
         folder, benchmark="pairs", data=tmp_path / "p.jsonl", device="cpu", out=tmp_path / "dated", date="2024-01-02"
     )
-    assert isinstance(dated.config, ScoreRunConfig)
-    assert reload_model(dated, dated.config).date == "2024-01-02"
+    assert reload_model(dated).date == "2024-01-02"
 
 
 def test_a_template_of_a_file_is_the_cause_if_the_models_own_gives_the_published_scores(
