@@ -63,8 +63,6 @@ NOT_RUN = {
     "pluralbench judge path/to/judge --benchmark personalized --device cuda --dtype bfloat16": "it needs a GPU; "
     "test_judge_here judges in this process",
     "pluralbench judge path/to/judge --benchmark personalized --library vllm": "it needs vLLM; tests/engines runs it",
-    "pluralbench leaderboard runs --site site --from-hub org/name": "it needs runs on a dataset of the Hub; "
-    "test_hub_leaderboard makes one",
     "pip install uv": "the same",
     "pluralbench score local --benchmark pairs --data sample --dtype float32": "the same, in a minute",
     "pluralbench report runs --plots figures": "the same",

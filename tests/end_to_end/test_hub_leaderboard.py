@@ -1,4 +1,4 @@
-"""From a release to its leaderboard on the Hub: published, scored there, proposed to a model, read beside the run."""
+"""From a release to its leaderboard on the Hub: published, scored there, proposed to a model."""
 
 import shutil
 from pathlib import Path
@@ -48,9 +48,3 @@ def test_results_on_a_release_reach_its_leaderboard(
     assert scored.headline.value is not None
     assert (listed.model_id, listed.pull_request) == (MODEL, 1)
     assert listed.value == pytest.approx(100 * scored.headline.value, abs=1e-3)
-    site = tmp_path / "site"
-    status, said = run("leaderboard", tmp_path / "runs", "--any-data", "--site", site, "--from-hub", DATASET)
-    assert (status, f"1 result on {DATASET}" in said, "Not shown" in said) == (0, True, False), said
-    text = (site / "index.html").read_text(encoding="utf-8")
-    assert "Published on the Hub, not checked" in text
-    assert MODEL in text

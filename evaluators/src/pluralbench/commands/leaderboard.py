@@ -17,7 +17,6 @@ def leaderboard(
     data: Mapping[str, str],
     any_data: bool = False,
     checked: File = None,
-    from_hub: Annotated[str | None, Flag(metavar="ORG/NAME")] = None,
 ) -> None:
     """Write a leaderboard page of many runs, with their tables, figures and check results.
 
@@ -31,14 +30,12 @@ def leaderboard(
         data: Current locations of the runs' data, by benchmark.
         any_data: Include runs on samples and on data other than the published dataset.
         checked: Output of `check --json`. Runs whose files are unchanged keep that result, including rescoring.
-        from_hub: Also show the Hub's leaderboard of this dataset, which some of the runs are on; marked as not checked.
 
     Examples:
         pluralbench leaderboard runs --site site
         pluralbench leaderboard runs --site site --checked checked.json     # from `pluralbench check --json`
         pluralbench leaderboard runs --site site --any-data     # also samples and your own tables
         pluralbench leaderboard ORG/our-results --site public     # for any static host
-        pluralbench leaderboard runs --site site --from-hub ORG/NAME     # also what others published
     """
     from pluralbench_runs.console import clean
 
@@ -53,7 +50,6 @@ def leaderboard(
         any_data=any_data,
         locations=data,
         earlier_checks=earlier_checks,
-        from_hub=from_hub,
     )
     for _, run, result in done.runs:
         if result is not None and not result.accepted:
@@ -61,12 +57,10 @@ def leaderboard(
             console.print(*finding_lines(run, reasons), sep="\n")
     if done.left_out:
         left_out = plural(done.left_out, "directory", "directories")
-        console.print(f"Left out {left_out} of best-of-n, optimize or personalize.")
+        console.print(f"Left out {left_out} of other commands than score and the judges.")
     if done.other_data:
         titles = ", ".join(dict.fromkeys(clean(run.config.benchmark.title) for run in done.other_data))
         console.print(
             f"Left out {plural(len(done.other_data), 'run')} on other data (--any-data includes them): {titles}."
         )
-    if done.published is not None:
-        console.print(*done.published.sentences, *done.published.notes, sep="\n")
     console.print(f"Wrote {done.page}")

@@ -97,12 +97,12 @@ def compare_records(run: Run, data: RunData) -> Findings:
         yield Finding("error", f"{RUN_FILE} records other digests of the data or its rules than those of {data.place}.")
 
 
-def notes_of(run: Run, moved: str | None) -> Findings:
+def notes_of(run: Run, moved: str | None = None) -> Findings:
     """Yield what no comparison shows: rules of the run's author, inputs that were too long, and the place of the data.
 
     Args:
         run: The run.
-        moved: Where the data is now, if not where the run found it.
+        moved: Where the data is now. Default: where the run found it.
     """
     benchmark, record = run.config.benchmark, run.config.data
     registered = known_benchmarks().get(benchmark.name)

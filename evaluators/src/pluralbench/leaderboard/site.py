@@ -13,10 +13,8 @@ from pluralbench.data.benchmark_entries import is_published_data
 from pluralbench.errors import RunError
 from pluralbench.evaluation.reloading import DataCache, RunInputs
 from pluralbench.leaderboard.checks import check_submission, files_digest, location_override
-from pluralbench.leaderboard.published import published_results
 from pluralbench.publishing.results import RUNS, fetch_results
 from pluralbench.reports.html.page import Listed, html_report
-from pluralbench.reports.tables import Report
 from pluralbench.results.checks import CheckResult
 from pluralbench.results.finding import FoundRuns, find_runs
 from pluralbench.results.runs import Run
@@ -36,16 +34,14 @@ class WrittenSite(NamedTuple):
     Attributes:
         page: Path of the HTML page.
         runs: Runs on the page.
-        left_out: Number of runs of `best-of-n`, `optimize` and `personalize`, which are not on the page.
+        left_out: Number of runs without an overall number, such as those of `best-of-n`, which are not on the page.
         other_data: Runs that are left out because they do not use a benchmark's published data.
-        published: Results that others published; None if they were not read.
     """
 
     page: Path
     runs: list[Listed]
     left_out: int
     other_data: list[Run]
-    published: Report | None = None
 
 
 def folder_of(place: str) -> Path:
@@ -68,7 +64,6 @@ def write_site(
     any_data: bool = False,
     locations: Mapping[str, str] | None = None,
     earlier_checks: Mapping[str, CheckResult] | None = None,
-    from_hub: str | None = None,
 ) -> WrittenSite:
     """Write the static site of a leaderboard with all runs below a directory.
 
@@ -85,21 +80,19 @@ def write_site(
             locations that the runs record.
         earlier_checks: Earlier results by digest of the run's files, as `read_check_results` reads them. A result holds
             while the files are unchanged. Default: none.
-        from_hub: Dataset (ORG/NAME) whose leaderboard on the Hub is shown too, marked as not checked. Default: none.
 
     Returns:
         The page, the listed runs, and the runs that were left out.
 
     Raises:
-        RunError: The directory has no run of a benchmark, or none on published data, or none on `from_hub`.
-        TablesError: The Hub has no leaderboard of `from_hub`.
+        RunError: The directory has no run of a benchmark, or none on published data.
         OutputError: `out` contains other files.
     """
     found_runs = find_runs([folder])
     if not found_runs.runs:
         raise RunError(
-            f"{folder} contains only runs of best-of-n, optimize or personalize; a leaderboard needs benchmark runs, "
-            "which `pluralbench score` and `judge` write."
+            f"{folder} contains no runs of a benchmark, which `pluralbench score` and `judge` write; a leaderboard "
+            "needs some."
         )
     other = [] if any_data else [run for run in found_runs.runs if not is_published(run)]
     runs = [run for run in found_runs.runs if any_data or is_published(run)]
@@ -108,16 +101,15 @@ def write_site(
             f"{folder} has no run on a benchmark's published data, only {plural(len(other), 'run')} on samples or "
             "other data; to include those, give `any_data=True`."
         )
-    published = None if from_hub is None else published_results(from_hub, runs)
     with output_directory(out, SiteRecipe(), recipe_file=RECIPE_FILE) as output:
         listed = check_runs(runs, folder, locations or {}, earlier_checks or {})
-        text, _ = html_report(FoundRuns([]), listed, published)
+        text, _ = html_report(FoundRuns([]), listed)
         staged = output.staging()
         (staged / INDEX).write_text(text, encoding="utf-8")
         (staged / RECIPE_FILE).write_bytes((output.work / "recipe.toml").read_bytes())
         output.publish(staged)
     left_out = sum(map(len, found_runs.others.values()))
-    return WrittenSite(out / INDEX, listed, left_out, other, published)
+    return WrittenSite(out / INDEX, listed, left_out, other)
 
 
 def is_published(run: Run) -> bool:

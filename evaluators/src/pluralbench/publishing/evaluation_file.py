@@ -1,7 +1,7 @@
 """Results of runs as `.eval_results/pluralbench.yaml`, which the Hub reads for the leaderboards of datasets."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 from huggingface_hub import EvalResult, EvalResultEntry, eval_result_entries_to_yaml, parse_eval_result_entries
@@ -14,20 +14,6 @@ EVALUATION_FILE = ".eval_results/pluralbench.yaml"
 UNIT, RULE = "; percent; ", "; rule: "
 MAX_CHARACTERS, MAX_DEPTH = 10**6, 50
 READ_ERRORS = (yaml.YAMLError, KeyError, TypeError, AttributeError, ValueError, RecursionError)
-
-
-class Notes(NamedTuple):
-    """The notes of an entry.
-
-    Attributes:
-        metric: Metric with its settings.
-        counts: Interval and number of decisions and items.
-        rule: Rule of the overall number.
-    """
-
-    metric: str
-    counts: str
-    rule: str
 
 
 def evaluation_entries(results: Sequence[EvalResult], date: str, source: str | None) -> list[EvalResultEntry]:
@@ -108,13 +94,6 @@ def _notes(result: EvalResult) -> str:
     )
     items = f", {args['items']} of {args['of_items']} items" if "items" in args else ""
     return f"{result.metric_name}{UNIT}{interval}; n = {args['n']}{items}{RULE}{args['rule']}"
-
-
-def parse_notes(text: object) -> Notes | None:
-    """Read the notes of an entry whose value is in percent; None if they are of another form."""
-    metric, unit, rest = text.partition(UNIT) if isinstance(text, str) else ("", "", "")
-    counts, mark, rule = rest.partition(RULE)
-    return Notes(metric, counts, rule) if unit and mark else None
 
 
 def _key(entry: EvalResultEntry) -> tuple[str, str, str]:

@@ -145,16 +145,13 @@ def write_correlation(correlation: Correlation, out: Path) -> None:
     save_page(page("PluralBench correlation", sections), out)
 
 
-def html_report(
-    runs: FoundRuns, checked: Sequence[Listed] = (), published: Report | None = None
-) -> tuple[str, list[str]]:
+def html_report(runs: FoundRuns, checked: Sequence[Listed] = ()) -> tuple[str, list[str]]:
     """Render the page of runs.
 
     Args:
         runs: The runs.
         checked: Runs of a leaderboard, shown instead of the first argument's evaluation runs. Their items are not on
             the page, and of those that are not accepted it shows only the reasons.
-        published: Results that others published. Default: none.
 
     Returns:
         The page, and what it lacks, a sentence each.
@@ -167,8 +164,6 @@ def html_report(
         if listed:
             sections, browsers = _benchmark_sections(listed)
         sections |= _rejected(checked)
-        if published is not None:
-            sections["published"] = (published.title, _section("published", published))
         for place, one in enumerate(other_sections(runs, list(dict.fromkeys(one.run.name for one in listed)))):
             sections[f"results-{place}"] = (one.title, _section(f"results-{place}", one))
     title = "PluralBench leaderboard" if checked else "PluralBench report"
