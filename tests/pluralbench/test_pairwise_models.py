@@ -22,7 +22,6 @@ from pluralbench.contract import Group, ModelRecord, Scored
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.models import reward_loader
 from pluralbench.leaderboard.checks import check_submission
-from pluralbench.leaderboard.comparisons import compare_rewards
 from pluralbench.leaderboard.rescoring import Rescoring
 from pluralbench.metrics.cycles import share_of_cycles
 from pluralbench.reports.downstream import downstream_notes
@@ -291,11 +290,6 @@ def test_best_of_n_by_all_pairs_with_the_share_of_cycles(tmp_path: Path, people:
     other.write_parquet(run.path / "comparisons.parquet")
     checked = check_submission(pluralbench.load_run(run.path))
     assert checked.state == "refused"
-    swapped = run.frame("rewards").with_columns(reward=1 - pl.col("reward"))
-    compared.write_parquet(run.path / "comparisons.parquet")
-    swapped.write_parquet(run.path / "rewards.parquet")
-    changed: Any = pluralbench.load_run(run.path)
-    assert "rewards do not follow" in "".join(one.text for one in compare_rewards(changed))
 
 
 @pytest.mark.heavy
