@@ -248,7 +248,6 @@ def test_sheets_that_went_back_are_not_written_over(run: Run, sheets: list[Path]
 @pytest.mark.parametrize(
     ("key", "value", "fault"),
     [
-        ("responses", [None], "a prompt or response lacks `id`"),
         ("input", ["x"], ""),
     ],
 )

@@ -119,7 +119,7 @@ def test_commands_that_cannot_be_followed(refused: Refused, words: list[object],
             "The prompt n1 has the category 地理 / 海洋, but 地理 in taxonomy.toml has no sub-category '海洋'; it has "
             "山川.",
         ),
-        ([], "prompts.jsonl, row 2: `category` is empty; name a main category of the taxonomy."),
+        ([], "prompts.jsonl, row 2: `category` is empty; name a main category."),
     ],
 )
 def test_categories_that_are_unknown_or_empty(project: Path, refused: Refused, category: Any, sentence: str) -> None:

@@ -209,7 +209,7 @@ def test_a_project_of_ones_own_through_the_four_verbs(run: Run, project: Path) -
     assert all(len(path.read_text(encoding="utf-8").splitlines()) == 13 for path in sheets)
     status, said = run("annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl")
     assert (status, "annotated.jsonl: 180 judgments on 6 prompts" in said) == (0, True), said
-    assert "100.0% of 210 pairs of judgments on the same two responses agree" in said
+    assert "Of 210 pairs of judgments on the same two responses, 100.0%" in said
     status, said = run("resolve", "annotated.jsonl", "--out", "ranked.jsonl")
     assert (status, "6 prompts ranked, 0 with responses that share a rank" in said) == (0, True), said
     for row in read_rows(project / "ranked.jsonl"):

@@ -145,8 +145,8 @@ def test_a_base_that_is_not_the_pinned_one_is_refused(base: Path, tmp_path: Path
             scored(reward, ledger, tmp_path / "work")
         assert len(ledger) == 0
     assert str(failed.value) == (
-        f"The model in {base} is not that of the recipe's `reward.digest` (another weight, configuration, tokenizer or "
-        "chat template); use that model, or remove `digest`."
+        f"{base} has no model, or not that of the recipe's `reward.digest` (another weight, configuration, tokenizer "
+        "or chat template); use that model, or remove `digest`."
     )
     assert len(trainings) == 1
 
@@ -330,7 +330,7 @@ def test_a_variant_that_cannot_be_trained_leaves_the_others(run: Run, project: P
         ({"training": {"gradient_accumulation_steps": 64, "epochs": 1}}, "the warm-up takes all steps (1)"),
         (
             {"base": "nowhere", "digest": "0" * 64},
-            "The base model's folder nowhere does not exist, and a training needs",
+            "nowhere has no model, or not that of the recipe's `reward.digest`",
         ),
         ({"least_pairs": 999}, "The human part has 60 pairs of 6 prompts; training a reward model needs 999"),
     ],
@@ -367,7 +367,7 @@ def test_a_replay_needs_no_model(base: Path, tmp_path: Path, trainings: list[Pat
         assert scored(reward, ledger, tmp_path / "work", replaying=True).equals(found)
         with pytest.raises(PermanentError, match=r"no answer for reward of n10: n10-a .*a replay sends nothing"):
             scored(reward, ledger, tmp_path / "work", human=HUMAN[:5], replaying=True)
-        missing = r"folder .*base does not exist, and a training needs it"
+        missing = r"base has no model, or not that of the recipe's `reward\.digest`"
         with pytest.raises(SourceError, match=missing):
             scored(reward, ledger, tmp_path / "work", human=HUMAN[:5])
     assert len(trainings) == 2

@@ -170,25 +170,16 @@ def _evaluate(
         for _, row in rows
     ]
     scores = [[value for value, _ in values] for values in reward_model.scores_of(folder, groups)]
-    items = pl.DataFrame(
-        [
-            {"config": config, "category": row["category"][0]} | _ranks_and_rewards(row, values)
-            for (config, row), values in zip(rows, scores, strict=True)
-        ]
-    )
+    items = []
+    for (config, row), values in zip(rows, scores, strict=True):
+        rank = {place: row["rank"].get(response["id"]) for place, response in enumerate(row["responses"])}
+        ranked = [place for place, level in rank.items() if level is not None]
+        both = {"rank": [rank[place] for place in ranked], "reward": [values[place] for place in ranked]}
+        items.append({"config": config, "category": row["category"][0]} | both)
     too_long = sum(value is None for values in scores for value in values)  # their pairs count as wrong
-    overall = overall_estimate(items)
-    return size | ranking_metrics(items) | {"too_long": too_long, "interval": [overall.low, overall.high]}
-
-
-def _ranks_and_rewards(row: Row, values: Sequence[float | None]) -> dict[str, Any]:
-    """The ranks and rewards of the responses that have a rank."""
-    both = [
-        (row["rank"][response["id"]], value)
-        for response, value in zip(row["responses"], values, strict=True)
-        if response["id"] in row["rank"]
-    ]
-    return {"rank": [rank for rank, _ in both], "reward": [value for _, value in both]}
+    frame = pl.DataFrame(items)
+    overall = overall_estimate(frame)
+    return size | ranking_metrics(frame) | {"too_long": too_long, "interval": [overall.low, overall.high]}
 
 
 def table(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:

@@ -69,9 +69,7 @@ def build(recipe: ChineseRecipe, options: BuildOptions, *, cluster: ClusterConfi
             statistics=figures,
             card=card(recipe, figures),
             records={"dropped": dropped if judged is None else pl.concat([dropped, judged.preferences.dropped])},
-            files=_write_published(tables, workspace.work / "published")
-            | _draw_figure(figures, workspace.work)
-            | _own_taxonomy(recipe, judged),
+            files=_files(tables, figures, recipe, workspace.work),
         )
         return workspace.release(contents, calls)
 
@@ -224,27 +222,25 @@ def _audit(resolved: Mapping[str, Sequence[Row]], judged: JudgedPart | None, rec
     return {"audit": audits, "sizes": sizes, "prompts": prompt_figures(benchmarks, training)}
 
 
-def _write_published(tables: Sequence[ReleaseTable], folder: Path) -> dict[str, Path]:
-    """Write the rankings to `folder` as JSONL in the published fields; return the files by their release paths."""
-    folder.mkdir(exist_ok=True)
-    rankings = [table for table in tables if table.config != PAIRS]
-    for table in rankings:
-        write_jsonl(published_rows(table.frame), folder / f"{table.config}.jsonl")
-    return {f"published/{table.config}.jsonl": folder / f"{table.config}.jsonl" for table in rankings}
+def _files(
+    tables: Sequence[ReleaseTable],
+    figures: Mapping[str, Any],
+    recipe: ChineseRecipe,
+    work: Path,
+) -> dict[str, Path]:
+    """Write further files to `work`; return them by their paths in the release.
 
-
-def _draw_figure(figures: Mapping[str, Any], work: Path) -> dict[str, Path]:
-    """Draw the card's figure; return it by its path in the release."""
-    if not figures["annotators"]:
-        return {}
-    draw_lengths(figures["annotators"], work / FIGURE)
-    return {FIGURE: work / FIGURE}
-
-
-def _own_taxonomy(recipe: ChineseRecipe, judged: JudgedPart | None) -> dict[str, Path]:
-    """The categories of the judge's prompts by their path in the release, unless they are the sample's.
-
-    The criteria of a category are in each request for a vote, so a rebuild needs them.
+    The rankings are JSONL in the published fields. The judge's categories are kept unless they are the sample's: their
+    criteria are in each request for a vote, so a rebuild needs them.
     """
-    table = None if judged is None else recipe.unlabeled
-    return {} if table is None or table.taxonomy == SAMPLE else {TAXONOMY: Path(table.taxonomy)}
+    files = {f"published/{table.config}.jsonl": table.frame for table in tables if table.config != PAIRS}
+    (work / "published").mkdir(exist_ok=True)
+    for name, frame in files.items():
+        write_jsonl(published_rows(frame), work / name)
+    paths = {name: work / name for name in files}
+    if figures["annotators"]:
+        draw_lengths(figures["annotators"], work / FIGURE)
+        paths[FIGURE] = work / FIGURE
+    if recipe.unlabeled is not None and recipe.unlabeled.taxonomy != SAMPLE:
+        paths[TAXONOMY] = Path(recipe.unlabeled.taxonomy)
+    return paths

@@ -224,7 +224,8 @@ def _drop_reason(row: Row, resolved: Resolved) -> str | None:
     return ALL_EQUAL if len(set(resolved.rank.values())) < 2 else None
 
 
-def _check_row(line: Row, *, annotated: bool) -> Row:
+def check_prompt(line: Row) -> Row:
+    """Return a row with its `input`, and `id` and `category` if it has them, checked. Raises `RowError`."""
     row = dict(line)
     if "input" not in row and "prompt" in row:
         row["input"] = row.pop("prompt")
@@ -235,9 +236,14 @@ def _check_row(line: Row, *, annotated: bool) -> Row:
         raise RowError("`sys_prompt` is not text")
     if "id" in row:
         row["id"] = parse_id(row["id"]) or prompt_id(text)
-    row["responses"] = _responses(row)
     if "category" in row:
         row["category"] = _category(row["category"])
+    return row
+
+
+def _check_row(line: Row, *, annotated: bool) -> Row:
+    row = check_prompt(line)
+    row["responses"] = _responses(row)
     if "annotations" not in row and annotated:
         raise RowError("`annotations` is missing")
     row["annotations"] = list(map(_annotation, _list(row.get("annotations", []), "annotations")))
@@ -269,7 +275,7 @@ def _responses(row: Row) -> list[Row]:
 def _category(value: object) -> list[str]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not names or not all(isinstance(name, str) and name.strip() for name in names):
-        raise RowError("`category` is empty; name one, or remove the field")
+        raise RowError("`category` is empty; name a main category")
     return names
 
 

@@ -37,7 +37,10 @@ def add_model_responses(
     written: dict[str, list[dict[str, str]]] = {row["id"]: [] for row in rows}
     failed: list[tuple[str, str | None, str, str]] = []
     for writer in recipe.writers:
-        backend: Backend = Replay() if replaying else _backend(writer, recipe)
+        # Never send a key to an endpoint other than its own.
+        own = {} if writer.base_url is None else writer.model_dump(include={"base_url", "api_key_env"})
+        connection = recipe.connection.model_copy(update=own)
+        backend: Backend = Replay() if replaying else chat_backend(writer, connection)
 
         def request(row: Row, attempt: int, writer: Writer = writer) -> Request:
             messages = [{"role": "user", "content": row["input"]}]
@@ -76,9 +79,3 @@ def _parse(_: Row, reply: str) -> str:
     if not answer:
         raise InvalidAnswer("empty answer")
     return answer
-
-
-def _backend(writer: Writer, recipe: ChineseRecipe) -> Backend:
-    # Never send a key to an endpoint other than its own.
-    changes = {} if writer.base_url is None else {"base_url": writer.base_url, "api_key_env": writer.api_key_env}
-    return chat_backend(writer, recipe.connection.model_copy(update=changes))

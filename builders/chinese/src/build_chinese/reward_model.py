@@ -212,15 +212,9 @@ def train_base(training: TrainingRows, reward: RewardTable, folder: Path) -> Pat
 
 def check_base(reward: RewardTable) -> None:
     """Raise `SourceError` if the base model is missing or is not that of the table's digest."""
-    actual = model_digest(reward.base)
-    if actual is None:
+    if model_digest(reward.base) != reward.digest:
         raise SourceError(
-            f"The base model's folder {reward.base} does not exist, and a training needs it; set "
-            "`reward.base=...` to a folder."
-        )
-    if actual != reward.digest:
-        raise SourceError(
-            f"The model in {reward.base} is not that of the recipe's `reward.digest` (another weight, configuration, "
+            f"{reward.base} has no model, or not that of the recipe's `reward.digest` (another weight, configuration, "
             "tokenizer or chat template); use that model, or remove `digest`."
         )
 

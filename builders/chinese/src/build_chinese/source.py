@@ -12,7 +12,7 @@ from pluralbench_runs import FrozenModel, RecipeError, check_recipe, digest, par
 from pluralbench_tables import read_jsonl, read_text
 from pydantic import Field
 
-from build_chinese.rankings import Row, RowError, parse_id, prompt_id, read_rankings
+from build_chinese.rankings import Row, RowError, check_prompt, parse_id, prompt_id, read_rankings
 from build_chinese.recipe import SAMPLE, AnnotatedTable, PromptsTable, UnlabeledTable
 
 JUDGE_PROMPTS: dict[str, Any] = tomllib.loads(
@@ -126,14 +126,11 @@ def prompts_of(table: PromptsTable, taxonomy: Taxonomy) -> list[Row]:
     path = sample_or_path(table.location, "prompts.jsonl")
     rows: list[Row] = []
     for number, line in enumerate(read_jsonl(path, SourceError), start=1):
-        text = line.get("input", line.get("prompt"))
-        if not isinstance(text, str) or not text.strip():
-            raise SourceError(f"{path}, row {number:,}: `input` is missing or empty.")
-        category = line.get("category")
-        names = [category] if isinstance(category, str) else category or []
-        if not names or not all(isinstance(name, str) and name.strip() for name in names):
-            raise SourceError(f"{path}, row {number:,}: `category` is empty; name a main category of the taxonomy.")
-        row: Row = {"id": _row_id(line, "id", path, number) or prompt_id(text), "input": text, "category": list(names)}
+        try:
+            checked = check_prompt({"id": None, "category": None} | line)
+        except RowError as error:
+            raise SourceError(f"{path}, row {number:,}: {error}.") from None
+        row = {name: checked[name] for name in ("id", "input", "category")}
         taxonomy.check(row["id"], row["category"])
         rows.append(row | {"config": str(line.get("config") or "open"), "responses": []})
     _check_ids(rows, path)
@@ -186,13 +183,6 @@ def _read_prompts(path: Path, *, annotated: bool = True, limit: int | None = Non
     return rows
 
 
-def _row_id(row: Row, key: str, path: Path, number: int) -> str:
-    try:
-        return parse_id(row.get(key))
-    except RowError as error:
-        raise SourceError(f"{path}, row {number:,}: {error}.") from None
-
-
 def _check_ids(rows: Sequence[Row], path: Path) -> None:
     ids: set[str] = set()
     by_input: dict[str, str] = {}
@@ -210,7 +200,10 @@ def _add_responses(rows: Sequence[Row], paths: Sequence[Path]) -> None:
     seen: set[tuple[str, str]] = set()
     for path in paths:
         for number, line in enumerate(read_jsonl(path, SourceError), start=1):
-            prompt, name = (_row_id(line, key, path, number) for key in ("prompt", "id"))
+            try:
+                prompt, name = parse_id(line.get("prompt")), parse_id(line.get("id"))
+            except RowError as error:
+                raise SourceError(f"{path}, row {number:,}: {error}.") from None
             content = line.get("content")
             if not name or not isinstance(content, str):
                 raise SourceError(f"{path}, row {number:,}: a response needs a `prompt`, an `id` and a `content`.")

@@ -125,8 +125,9 @@ def write_annotated(annotated: AnnotationResult, out: Path, inputs: Sequence[Pat
         OutputError: A file cannot be written.
         StudyError: A sheet is filled in and not one of `inputs`.
     """
+    check_writable(out)
     report = out.with_name(f"{out.stem}.report.json")
-    check_writable(out, report)
+    check_writable(report)
     for sheets in next_sheets(annotated, out).values():
         for sheet, rows in sheets.items():
             if all(path.resolve() != sheet.resolve() for path in inputs):
@@ -180,11 +181,14 @@ def resolve_file(path: Path, out: Path) -> RankedPrompts:
         UserError: The file cannot be read, no prompt is left, or a file cannot be written.
     """
     annotated = read_rankings(path)
+    check_writable(out)
     dropped_file = out.with_name(f"{out.stem}.dropped.jsonl")
-    check_writable(out, dropped_file)
+    check_writable(dropped_file)
     rows, dropped = resolve_rows(annotated)
     if not rows:
-        raise BuildError(f"No prompt of {path} is left: {_format_reasons(dropped)}.")
+        counts = dropped.group_by("reason").len().sort("len", "reason", descending=[True, False])
+        reasons = ", ".join(f"{count:,} dropped ({reason})" for reason, count in counts.iter_rows())
+        raise BuildError(f"No prompt of {path} is left: {reasons}.")
     write_jsonl(rows, out)
     if dropped.height:
         write_jsonl(dropped.iter_rows(named=True), dropped_file)
@@ -202,24 +206,18 @@ def describe_files(files: Sequence[Path]) -> dict[str, Any]:
     return file_figures({path.stem if short else str(path): read_rankings(path, annotated=False) for path in files})
 
 
-def check_writable(*files: Path) -> None:
+def check_writable(file: Path) -> None:
     """Raise `OutputError` if a file cannot be written or may not be replaced (`pluralbench_runs.check_output`)."""
-    for file in files:
-        if file.is_dir():
-            raise OutputError(f"{file} is a folder; name a file, such as {file / 'out.jsonl'}.")
-        check_output(file)
-        try:
-            file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise OutputError(f"Cannot write {file}: {error.strerror or error}.") from None
+    if file.is_dir():
+        raise OutputError(f"{file} is a folder; name a file, such as {file / 'out.jsonl'}.")
+    check_output(file)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"Cannot write {file}: {error.strerror or error}.") from None
 
 
 def annotate_sample(recipe: ChineseRecipe) -> AnnotationResult:
     """Annotate the sample's prompts with its own annotations."""
     prepared = prepare_tasks(recipe, prompts_of_recipe(recipe))
     return annotate([SAMPLE_ANNOTATIONS], prepared.prompts, prepared.tasks, source.FOLDER / CHECKS_FILE, recipe.tasks)
-
-
-def _format_reasons(dropped: pl.DataFrame) -> str:
-    counts = dropped.group_by("reason").len().sort("len", "reason", descending=[True, False])
-    return ", ".join(f"{count:,} dropped ({reason})" for reason, count in counts.iter_rows())

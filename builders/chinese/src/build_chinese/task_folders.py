@@ -31,7 +31,6 @@ PROMPTS = pl.Schema(
     dict.fromkeys(("id", "input"), pl.String)
     | {"category": pl.List(pl.String), "config": pl.String, "responses": pl.List(RESPONSE)}
 )
-OTHER_PROMPTS = "{path} is not a file of `build-chinese tasks` ({problem}); make the tasks again."
 
 
 @dataclass(frozen=True)
@@ -136,14 +135,11 @@ def read_tasks_folder(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame, Path | 
 def _prompts_of(path: Path) -> pl.DataFrame:
     rows = read_jsonl(path, StudyError)
     try:
-        frame = pl.DataFrame(rows, schema=PROMPTS)
-        parts = [frame, frame.select(pl.col("category").explode()), frame["responses"].explode().struct.unnest()]
-        missing = next((name for part in parts for name in part.columns if part[name].null_count()), None)
+        return pl.DataFrame(rows, schema=PROMPTS)
     except (PolarsError, TypeError) as error:
-        raise StudyError(OTHER_PROMPTS.format(path=path, problem=one_line(error))) from None
-    if missing is not None:
-        raise StudyError(OTHER_PROMPTS.format(path=path, problem=f"a prompt or response lacks `{missing}`"))
-    return frame
+        raise StudyError(
+            f"{path} is not a file of `build-chinese tasks` ({one_line(error)}); make the tasks again."
+        ) from None
 
 
 def prompts_of_recipe(recipe: ChineseRecipe) -> list[Row]:

@@ -38,9 +38,14 @@ def _find_problem(source: MaskedText, translated: str, language: Language, limit
     if not has_letters(translated):
         return "no letters" if translated.strip() else "empty"
     opening = source.words(MAX_NAME_WORDS + 1)
-    if not _is_name(opening) and _same_words(source, opening[0], translated):
+    # A name or a single term can be the same in both languages.
+    is_name = len(opening) == 1 or (len(opening) <= MAX_NAME_WORDS and all(word[0].isupper() for word in opening))
+    if not is_name and _same_words(source, opening[0], translated):
         return "unchanged"
-    return _wrong_length(source.length, _length(translated), language, limits)
+    if source.length < limits.least_characters:
+        return ""
+    ratio = _length(translated) / source.length / language.length
+    return "too short" if ratio < limits.shortest else "too long" if ratio > limits.longest else ""
 
 
 def _same_words(source: MaskedText, first_word: str, translated: str) -> bool:
@@ -48,18 +53,6 @@ def _same_words(source: MaskedText, first_word: str, translated: str) -> bool:
     if first is None or first[0].lower() != first_word.lower():
         return False
     return [word.lower() for word in WORD.findall(translated)] == [word.lower() for word in source.words()]
-
-
-def _is_name(opening: Sequence[str]) -> bool:
-    """Return whether the words may be a name or a single term, which can be the same in both languages."""
-    return len(opening) == 1 or (len(opening) <= MAX_NAME_WORDS and all(word[0].isupper() for word in opening))
-
-
-def _wrong_length(english: int, length: int, language: Language, limits: ChecksTable) -> str:
-    if english < limits.least_characters:
-        return ""
-    ratio = length / english / language.length
-    return "too short" if ratio < limits.shortest else "too long" if ratio > limits.longest else ""
 
 
 def _wrong_languages(texts: Sequence[str], language: Language, limits: ChecksTable) -> list[str]:

@@ -15,11 +15,6 @@ WEIGHTS = {"major": 5.0, "minor": 1.0, "neutral": 0.0, "no-error": 0.0}
 NON_TRANSLATION, PUNCTUATION = 25.0, 0.1
 
 
-def is_raw(frame: pl.DataFrame) -> bool:
-    """Return whether a table has raw MQM ratings."""
-    return set(frame.columns) >= COLUMNS
-
-
 def score_translations(frame: pl.DataFrame, where: str) -> pl.DataFrame:
     """Aggregate errors to one row per translation of a segment, with its `mqm_penalty`.
 

@@ -157,7 +157,7 @@ def _check_limits(rows: Sequence[Row], score: str, where: str) -> None:
 
 def _candidates(frame: pl.DataFrame, table: RatedTable, where: str) -> tuple[str, list[Row]]:
     """Return the name of the score's column, and the translations of a table in any of the four formats."""
-    if mqm.is_raw(frame):
+    if set(frame.columns) >= mqm.COLUMNS:
         frame = mqm.score_translations(frame, where)
     directions, used = _directions(frame, table, where)
     columns = [name for name in frame.columns if name not in used]

@@ -57,10 +57,6 @@ def parse_order(text: str) -> list[list[str]]:
     return levels
 
 
-def _normalize_order(text: str) -> str:
-    return ">".join("=".join(level) for level in parse_order(text))
-
-
 def _parse_score(text: str) -> str:
     try:
         score = float(text)
@@ -86,7 +82,7 @@ def form_of(count: int, *more: Question) -> Form:
 
 
 # A sheet also has a column for an order such as A>C=B.
-SHEET = form_of(MOST, Question("order", parse=_normalize_order))
+SHEET = form_of(MOST, Question("order", parse=lambda text: ">".join("=".join(level) for level in parse_order(text))))
 
 
 def with_texts(tasks: pl.DataFrame, prompts: pl.DataFrame) -> pl.DataFrame:
