@@ -28,14 +28,7 @@ from pluralbench.downstream.candidates import (
 )
 from pluralbench.downstream.outcomes import JudgedCandidate, OutcomeJudge
 from pluralbench.errors import EvaluationError
-from pluralbench.evaluation.models import (
-    DUPLICATE_NAME,
-    Scorable,
-    as_local_model,
-    check_folders,
-    model_config,
-    resolve_model,
-)
+from pluralbench.evaluation.models import DUPLICATE_NAME, Scorable, as_local_model, find_model
 from pluralbench.evaluation.pairwise import all_pairs, compare_items, in_both_orders, mean_probabilities
 from pluralbench.evaluation.work import open_journal
 from pluralbench.metrics.best_of_n import best_of_first
@@ -104,8 +97,9 @@ class Rollout(NamedTuple):
 
 def model_record(model: Scorable, scoring: ScoringConfig) -> ModelRecord:
     """Return the record of a reward model without loading it. Raises `LocalError` if it is a folder without a model."""
-    check_folders(model_config(model))
-    return resolve_model(model, scoring_config(model, scoring))[0]
+    found = find_model(model, scoring_config(model, scoring))
+    found.check_folders()
+    return found.record
 
 
 def scoring_config(model: Scorable, scoring: ScoringConfig) -> ScoringConfig:
@@ -222,7 +216,7 @@ def _score_candidates(
     if not answered:
         return pl.DataFrame(schema=REWARDS)
     scoring = scoring_config(setup.models[name], setup.scoring)
-    model = resolve_model(setup.models[name], scoring, setup.cluster)[1]()
+    model = find_model(setup.models[name], scoring, setup.cluster).load()
     groups = [replace(thread.group, responses=texts[thread.key][1]) for thread in answered]
     folder = setup.work / "rewards" / digest([name, threads[0].turn])[:16]
     folder.mkdir(parents=True, exist_ok=True)

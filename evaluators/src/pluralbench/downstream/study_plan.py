@@ -10,6 +10,7 @@ import pluralbench_policies
 import polars as pl
 from pluralbench_calls.chat import LOCAL, check_endpoint
 from pluralbench_local import LocalModel
+from pluralbench_rewards import ScoringConfig
 from pluralbench_runs import UserError, plural
 
 from pluralbench.downstream.candidates import user_turns
@@ -17,7 +18,7 @@ from pluralbench.downstream.outcomes import OVERLAP, aspect_titles, conversation
 from pluralbench.downstream.study_recipe import Items, Model, StudyRecipe
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import load_benchmark
-from pluralbench.evaluation.models import check_folders, resolve_chat_model
+from pluralbench.evaluation.models import find_model, resolve_chat_model
 
 BENCHMARKS, BEST_OF_N, OPTIMIZATION, MODELS, SAMPLES = "benchmarks", "best-of-n", "optimization", "models", "samples"
 PAIRS_FILE = "pairs.jsonl"
@@ -192,7 +193,7 @@ def _check_placeholders(trained: Sequence[Model]) -> None:
 def _check_model(recipe: StudyRecipe, name: str | None) -> None:
     if name is not None and name != LOCAL:
         model = LocalModel(name=name, **recipe.runtime.model_dump(exclude_defaults=True))
-        check_folders(model)
+        find_model(model, ScoringConfig()).check_folders()
         if not Path(name).is_dir():
             model.check_on_hub()
 

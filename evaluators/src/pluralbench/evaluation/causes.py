@@ -13,7 +13,7 @@ from pluralbench_rewards import Group
 from pluralbench_runs import UserError
 
 from pluralbench.config import RecheckConfig
-from pluralbench.evaluation.models import resolve_model
+from pluralbench.evaluation.models import find_model
 from pluralbench.evaluation.reloading import RunInputs, check_prompts, check_same_model, reload_data, reload_model
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.runs import Run
@@ -152,8 +152,7 @@ def _try_variants(
 
     def load(dtype: str | None = None) -> Any:
         source = model if dtype is None else model.model_copy(update={"dtype": dtype})
-        _, open_model = resolve_model(source, config.scoring)
-        opened: Any = open_model()
+        opened: Any = find_model(source, config.scoring).load()
         return quick(opened, config.scoring)
 
     own = load()

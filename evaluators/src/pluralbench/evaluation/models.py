@@ -1,7 +1,8 @@
 """Models to score with, from names, configurations, reward models and plain functions."""
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, NamedTuple, cast, get_args
@@ -33,36 +34,92 @@ DUPLICATE_NAME = "Two reward models have the name {name}; give each its own, as 
 Scorable = str | Path | ModelConfig | AnyRewardModel | Callable[..., Any]
 
 
-def resolve_model(
-    model: Scorable, scoring: ScoringConfig, cluster: ClusterConfig | None = None
-) -> tuple[ModelRecord, Callable[[], AnyRewardModel]]:
-    """Return the record of a model before it is loaded, and a function that loads it.
+@dataclass(frozen=True)
+class FoundModel:
+    """A reward model that is not loaded yet; can be pickled if its source can.
+
+    Attributes:
+        source: What describes it, or the model itself.
+        scoring: How it runs.
+        cluster: Ray cluster that loads it and scores. None: this process.
+    """
+
+    source: ModelConfig | AnyRewardModel
+    scoring: ScoringConfig
+    cluster: ClusterConfig | None = None
+
+    @cached_property
+    def record(self) -> ModelRecord:
+        """The record of the model before it is loaded."""
+        return self.source.record()
+
+    @property
+    def local(self) -> LocalModel | None:
+        """The `LocalModel` of a local or served model; None for anything else."""
+        return as_local_model(self.source)
+
+    def check_folders(self) -> None:
+        """Check the folders of the model, and of its reference, without importing libraries. Raises `LocalError`."""
+        if isinstance(self.source, ServedModel):
+            self.source.check_location()
+        elif isinstance(self.source, LocalModel) and self.source.personal() is None:
+            self.source.check_location()
+            if self.source.reference is not None:
+                LocalModel(name=self.source.reference).check_location()
+
+    def load(self) -> AnyRewardModel:
+        """Load the model. Raises `LocalError`."""
+        if self.cluster is not None:
+            load_there: Callable[[], AnyRewardModel] = replace(self, cluster=None).load
+            if isinstance(self.source, ModelConfig):
+                load_there = partial(load_checked, self.source, self.scoring, self.record)
+            return on_cluster(self.cluster, load_there, self.record)
+        if not isinstance(self.source, ModelConfig):
+            return self.source
+        self.check_folders()  # importing the libraries takes seconds
+        if isinstance(self.source, LocalModel):
+            self.source.check_on_hub()
+        with step("Importing the libraries of the model"):
+            load = resolve_name(self.source.loader)
+        return cast("AnyRewardModel", load(self.source, self.scoring))
+
+
+def find_model(model: Scorable, scoring: ScoringConfig, cluster: ClusterConfig | None = None) -> FoundModel:
+    """Find a reward model: a folder or a name on the Hub, servers, a function, or a model in this process.
+
+    "local" is the implicit reward of the embedded model.
 
     Raises:
         EvaluationError: If the model has no known type, or the other arguments do not apply to it.
     """
-    if cluster is not None and cluster.address is not None:
-        record, load = _resolve_for_cluster(model, scoring)
-        return record, lambda: on_cluster(cluster, load, record)
-    found = _find_model(model_config(model), scoring)
-    return found.record(), partial(_load, found, scoring)
-
-
-def _find_model(model: Scorable, scoring: ScoringConfig) -> ModelConfig | AnyRewardModel:
-    if isinstance(model, ModelConfig):
-        return model
-    if scoring != ScoringConfig():
+    if isinstance(model, str | Path | LocalModel):
+        model = local_model(model, kind="implicit")
+    if not isinstance(model, ModelConfig) and scoring != ScoringConfig():
         raise EvaluationError("`scoring=...` applies to models that are loaded in this process; leave it out.")
-    if isinstance(model, RewardModel):
-        return as_resumable(model)
-    if isinstance(model, PairwiseRewardModel):
-        return model
-    if callable(model):
-        return FunctionModel(cast("Any", model))
-    raise EvaluationError(
-        f"{type(model).__name__} is not a model; pass a name or directory, a `LocalModel`, a `RewardModel`, a "
-        "`PairwiseRewardModel`, or a function from groups to scores."
-    )
+    if isinstance(model, ModelConfig | PairwiseRewardModel):
+        found = FoundModel(model, scoring)
+    elif isinstance(model, RewardModel):
+        found = FoundModel(as_resumable(model), scoring)
+    elif callable(model):
+        found = FoundModel(FunctionModel(cast("Any", model)), scoring)
+    else:
+        raise EvaluationError(
+            f"{type(model).__name__} is not a model; pass a name or directory, a `LocalModel`, a `RewardModel`, a "
+            "`PairwiseRewardModel`, or a function from groups to scores."
+        )
+    if cluster is None or cluster.address is None:
+        return found
+    if isinstance(model, ServedModel):
+        raise EvaluationError(
+            f"The reward model {found.record.name} runs in servers and uses no cluster; leave out the servers or the "
+            "cluster."
+        )
+    if isinstance(model, RewardModel | PairwiseRewardModel):
+        raise EvaluationError(
+            f"The reward model {found.record.name} is loaded in this process, so a worker of a cluster cannot load it; "
+            "pass its name or a `LocalModel`."
+        )
+    return replace(found, cluster=cluster)
 
 
 def reward_loader(model: Scorable, scoring: ScoringConfig, use: str) -> Callable[[], RewardModel]:
@@ -73,18 +130,18 @@ def reward_loader(model: Scorable, scoring: ScoringConfig, use: str) -> Callable
     Raises:
         EvaluationError: The model has no known type, is to run on all GPUs, or `scoring` does not apply to it.
     """
-    found = _find_model(model_config(model), scoring)
-    if isinstance(found, ModelConfig):
-        _check_location(found)
-    if isinstance(found, LocalModel) and found.device == "all":
+    found = find_model(model, scoring)
+    found.check_folders()
+    if isinstance(found.source, LocalModel) and found.source.device == "all":
         raise EvaluationError(
-            f'`device="all"` loads {found.name} on each GPU for every batch, and {use} has many; choose one device.'
+            f'`device="all"` loads {found.source.name} on each GPU for every batch, and {use} has many; choose one '
+            "device."
         )
-    return partial(_load_reward, found, scoring, use)
+    return partial(_load_reward, found, use)
 
 
-def _load_reward(found: ModelConfig | AnyRewardModel, scoring: ScoringConfig, use: str) -> RewardModel:
-    model = _load(found, scoring)
+def _load_reward(found: FoundModel, use: str) -> RewardModel:
+    model = found.load()
     if not isinstance(model, RewardModel):
         raise EvaluationError(
             f"{model.record().name} only compares two responses, and {use} needs a score of each; use another reward "
@@ -93,60 +150,17 @@ def _load_reward(found: ModelConfig | AnyRewardModel, scoring: ScoringConfig, us
     return model.unmeasured() if isinstance(model, MeasuresTolerance) else model
 
 
-def check_folders(model: Scorable) -> None:
-    """Check the folders of a model that this process loads, and of its reference. Imports no libraries.
-
-    Raises:
-        LocalError: There is no such folder, or it is not a model.
-    """
-    if isinstance(model, LocalModel) and model.personal() is None:
-        model.check_location()
-        if model.reference is not None:
-            LocalModel(name=model.reference).check_location()
+def as_local_model(model: Scorable) -> LocalModel | None:
+    """Return the `LocalModel` of a local or served model; None for anything else."""
+    source = model.model if isinstance(model, ServedModel) else model
+    return source if isinstance(source, LocalModel) else None
 
 
-def _check_location(config: ModelConfig) -> None:
-    if isinstance(config, ServedModel):
-        config.check_location()
-    check_folders(config)
-
-
-def _load(found: ModelConfig | AnyRewardModel, scoring: ScoringConfig) -> AnyRewardModel:
-    if not isinstance(found, ModelConfig):
-        return found
-    _check_location(found)  # importing the libraries takes seconds
-    if isinstance(found, LocalModel):
-        found.check_on_hub()
-    with step("Importing the libraries of the model"):
-        load = resolve_name(found.loader)
-    return cast("AnyRewardModel", load(found, scoring))
-
-
-def _resolve_for_cluster(model: Scorable, scoring: ScoringConfig) -> tuple[ModelRecord, Callable[[], AnyRewardModel]]:
-    """Return the record of a model, and a picklable function that loads it in a worker."""
-    model = model_config(model)
-    record, load = resolve_model(model, scoring)
-    if isinstance(model, ServedModel):
-        raise EvaluationError(
-            f"The reward model {record.name} runs in servers and uses no cluster; leave out the servers or the cluster."
-        )
-    if isinstance(model, ModelConfig):
-        return record, partial(load_checked, model, scoring, record)
-    if isinstance(model, RewardModel | PairwiseRewardModel):
-        raise EvaluationError(
-            f"The reward model {record.name} is loaded in this process, so a worker of a cluster cannot load it; pass "
-            "its name or a `LocalModel`."
-        )
-    return record, load
-
-
-def model_config(model: Scorable) -> Scorable:
-    """Convert a name or directory to a `LocalModel`; "local" is the implicit reward of the embedded model."""
-    if isinstance(model, str | Path):
+def local_model(model: str | Path | LocalModel, **of_embedded: Any) -> LocalModel:
+    """Return a name or directory as a `LocalModel`; "local" is the embedded model, with these fields."""
+    if not isinstance(model, LocalModel):
         model = LocalModel(name=str(model))
-    if isinstance(model, LocalModel) and model.name == LOCAL:
-        return described(model, name=base_model_path(LOCAL), kind="implicit")
-    return model
+    return described(model, name=base_model_path(LOCAL), **of_embedded) if model.name == LOCAL else model
 
 
 class ResolvedChat(NamedTuple):
@@ -222,38 +236,20 @@ def _resolve_here(name: str | LocalModel, connection: ConnectionConfig, sampling
     name = language_model(name)
     # No schema restricts what it writes.
     chat = chat_model_of(name, **sampling).model_copy(update={"structured_output": False})
-    return ResolvedChat(chat, connection, partial(_backend_here, name))
 
+    def backend() -> Backend:
+        with step("Importing the libraries of the model"):  # takes seconds, so what cannot run is refused before
+            from pluralbench_policies import generation_backend
 
-def _backend_here(model: LocalModel) -> Backend:
-    with step("Importing the libraries of the model"):  # takes seconds, so what cannot run is refused before
-        from pluralbench_policies import generation_backend
+        return generation_backend(name)
 
-    return generation_backend(model)
+    return ResolvedChat(chat, connection, backend)
 
 
 def chat_file_name(chat: ChatModel) -> str:
     """Return the name of a chat model for a directory's name; of one in this process, without its digest."""
     name = chat.model.rpartition("@")[0] if chat.provider in get_args(Library) else chat.model
     return Path(name).name
-
-
-def as_local_model(model: Scorable) -> LocalModel | None:
-    """Return the `LocalModel` of a local or served model; None for anything else."""
-    if isinstance(model, ServedModel):
-        return model.model
-    return model if isinstance(model, LocalModel) else None
-
-
-def base_model(base: str | Path | LocalModel) -> LocalModel:
-    """Return the model that training starts from; "local" is the embedded model.
-
-    Raises `LocalError` if it is no model folder, before the libraries are imported.
-    """
-    source = base if isinstance(base, LocalModel) else LocalModel(name=str(base))
-    source = source.model_copy(update={"name": base_model_path(source.name)})
-    source.check_location()
-    return source
 
 
 def base_model_path(name: str) -> str:

@@ -15,7 +15,7 @@ from pluralbench.data.decisions import decide, decisions_of, score_items
 from pluralbench.data.rules import rule_of
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
-from pluralbench.evaluation.models import Scorable, as_local_model, model_config, resolve_model
+from pluralbench.evaluation.models import Scorable, find_model
 from pluralbench.evaluation.pairwise import check_pairs, compare_items, compared_items, compared_pairs
 from pluralbench.evaluation.work import open_journal, stopwatch
 from pluralbench.results.evaluations import ScoreResult, ScoreRunConfig, count_within_tolerance
@@ -73,13 +73,13 @@ def score(
         pluralbench score ./my-model --benchmark personalized --shard 2/8 --out runs/mine-shard2of8
     """
     loaded = load_benchmark(benchmark, data, prompt, shard=shard, in_steps=True)
-    scoring, model = scoring or ScoringConfig(), model_config(model)
-    model_record, open_model = resolve_model(model, scoring, cluster)
-    config = ScoreRunConfig(**loaded.records(), model=model_record, scoring=scoring)
-    name = f"{loaded.name}-{model_file_name(model_record)}"
-    named_options = (loaded.data, loaded.prompt, as_local_model(model), scoring)
+    scoring = scoring or ScoringConfig()
+    found = find_model(model, scoring, cluster)
+    config = ScoreRunConfig(**loaded.records(), model=found.record, scoring=scoring)
+    name = f"{loaded.name}-{model_file_name(found.record)}"
+    named_options = (loaded.data, loaded.prompt, found.local, scoring)
     target = Path(out or run_folder(name, config, *named_options, shard=loaded.shard))
-    return write_scores(target, loaded, config, open_model, fresh=fresh)
+    return write_scores(target, loaded, config, found.load, fresh=fresh)
 
 
 def model_file_name(model: ModelRecord) -> str:

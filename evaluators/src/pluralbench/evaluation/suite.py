@@ -32,7 +32,7 @@ from pluralbench.data.suites import Suite, SuiteBenchmark, find_suite
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
-from pluralbench.evaluation.models import Scorable, as_local_model, model_config, resolve_model
+from pluralbench.evaluation.models import Scorable, find_model
 from pluralbench.evaluation.score import model_file_name, write_scores
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.run_files import RUN_FILE
@@ -94,23 +94,23 @@ def suite(
     shared = _shared_options(options)
     benchmarks = _select(chosen, only)
     locations = _locations(data, benchmarks)
-    scoring, model = scoring or ScoringConfig(), model_config(model)
+    scoring = scoring or ScoringConfig()
     prompt = None if prompt is None else as_prompt_config(prompt)
-    model_record, open_model = resolve_model(model, scoring, cluster)
-    record = SuiteRecord(suite=chosen, model=model_record)
+    found = find_model(model, scoring, cluster)
+    record = SuiteRecord(suite=chosen, model=found.record)
     words = [SAMPLE] if SAMPLE in locations.values() else []
-    folder = "-".join([name, model_file_name(model_record), *words])
-    named_options = (shared, prompt or PromptConfig(), as_local_model(model), scoring)
+    folder = "-".join([name, model_file_name(found.record), *words])
+    named_options = (shared, prompt or PromptConfig(), found.local, scoring)
     target = resolve_output_path(Path(out or run_folder(folder, record, *named_options, recipe_file=SUITE_FILE)))
     replaced = _check_directory(target, record, fresh=fresh)
     loaded = _load(benchmarks, shared, locations, prompt, shard)
     suffix = "" if shard is None else parse_shard(shard).suffix
     targets = {key: target / f"{key}{suffix}" for key in loaded}
-    configs = {key: ScoreRunConfig(**own.records(), model=model_record, scoring=scoring) for key, own in loaded.items()}
+    configs = {key: ScoreRunConfig(**own.records(), model=found.record, scoring=scoring) for key, own in loaded.items()}
     for key in () if fresh else loaded:
         with output_directory(targets[key], configs[key], recipe_file=RUN_FILE):
             pass  # raises an error for a run with other settings, before any benchmark is scored
-    open_once = cache(open_model)
+    open_once = cache(found.load)
     if replaced is not None:
         open_once()  # a model that cannot be loaded replaces nothing
         _move_runs(target, replaced)

@@ -16,7 +16,7 @@ from pluralbench.arguments import HeldOut, Out, Undrawn
 from pluralbench.config import Profile, PromptConfig, as_data_config
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark, benchmark_of, load_benchmark
-from pluralbench.evaluation.models import base_model
+from pluralbench.evaluation.models import local_model
 
 if TYPE_CHECKING:
     from pluralbench_local import Ranking, Trained
@@ -77,7 +77,8 @@ def train(
     data = as_data_config(data)
     benchmark = benchmark or benchmark_of(data.location) or DEFAULT
     loaded = load_benchmark(benchmark, data, prompt, for_training=True)
-    start = base_model(base)
+    start = local_model(base)
+    start.check_location()  # before the libraries are imported, which takes seconds
     training, evaluation = items_to_rankings(loaded), None
     origin = data_origin(loaded, training)
     if isinstance(held_out, float | int):

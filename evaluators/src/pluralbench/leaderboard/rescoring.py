@@ -23,7 +23,7 @@ from pluralbench_runs import UserError
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import RunError
 from pluralbench.evaluation.judge import judge_chat_model
-from pluralbench.evaluation.models import Scorable, resolve_model
+from pluralbench.evaluation.models import Scorable, find_model
 from pluralbench.evaluation.pairwise import (
     compare_items,
     compared_pairs,
@@ -95,9 +95,9 @@ def _rescore(run: Run, data: RunData, rescoring: Rescoring, places: Sequence[int
         name = None if named is None else str(named)
         local = reload_model(run, name, trust_remote_code=rescoring.trust_remote_code)
         named = described(local, rescoring.serving)
-    record, open_model = resolve_model(named, config.scoring)
-    check_same_model(run, record)
-    model = open_model()
+    found = find_model(named, config.scoring)
+    check_same_model(run, found.record)
+    model = found.load()
     check_same_model(run, model.record())
     again, measured = _score_again(model, [groups[place] for place in places], data.items[list(places)])
     sizes = [score for scores in again.scores for score in scores if math.isfinite(score)] or [0.0]

@@ -23,7 +23,7 @@ from pluralbench.data.rules import rule_of
 from pluralbench.errors import DataError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import run_directory
-from pluralbench.evaluation.models import base_model_path
+from pluralbench.evaluation.models import local_model
 from pluralbench.evaluation.work import stopwatch
 from pluralbench.personalizing.users import (
     HAS_CONTEXT,
@@ -157,8 +157,7 @@ def personalize(
         scored=None if score_on is None else (score_benchmark, as_data_config(score_on), scored),
         personas=personas,
     )
-    source = backbone if isinstance(backbone, LocalModel) else LocalModel(name=str(backbone))
-    source = source.model_copy(update={"name": base_model_path(source.name)})
+    source = local_model(backbone)
     if not Path(source.name).is_dir():  # a sentence encoder's folder needs no config.json
         source.check_location()
     config = PersonalizeRunConfig(

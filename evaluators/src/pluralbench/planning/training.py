@@ -14,7 +14,7 @@ from pluralbench.config import DataConfig, as_data_config
 from pluralbench.data.benchmark_entries import benchmark_entries
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark
-from pluralbench.evaluation.models import base_model
+from pluralbench.evaluation.models import local_model
 from pluralbench.evaluation.train import item_clusters, split_by_cluster
 from pluralbench.planning.prompts import LEARNED, item_fingerprints, load_planner_items, planner_prompts
 
@@ -80,7 +80,8 @@ def train_planner(
         "held_out": held_out,
         LEARNED: sorted(fingerprint for _, fingerprints in train for fingerprint in fingerprints),
     }
-    source = base_model(base)
+    source = local_model(base)
+    source.check_location()
     from pluralbench_policies.planner import train_planner as train_on
 
     examples, test_examples = ([example for example, _ in part] for part in (train, test or []))
