@@ -47,13 +47,7 @@ class LargestDifference:
 
 @dataclass(frozen=True)
 class Correlation:
-    """Correlations of two series; None for fewer than two values, or for equal values on one side.
-
-    Attributes:
-        n: Number of values.
-        pearson: Pearson's correlation.
-        spearman: Correlation of ranks.
-    """
+    """Correlations of two series; None for fewer than two values, or for equal values on one side."""
 
     n: int
     pearson: float | None
@@ -76,9 +70,6 @@ class Side:
     """What was compared with the other side.
 
     Attributes:
-        where: Run directory or file.
-        shape: Shape of the file.
-        items: Number of items.
         missing: Ids that only this side has.
         unscored: Number of matched responses without a finite score.
         accuracy: Accuracy on the matched items by the rule; None if nothing can be decided.
@@ -99,21 +90,13 @@ class Agreement:
     """The agreement of two models' scores, item by item.
 
     Attributes:
-        first: The run, or the first file.
-        second: The published file.
-        items: Number of matched items.
         unequal: Ids of items that both have, with different numbers of responses; they are not compared.
         unlabeled: Number of matched items for which neither side says which response is right.
-        scores: Correlation of the scores.
-        margins: Correlation of the margins of all decisions.
         mean_difference: Mean absolute difference of the scores; None without scores.
-        largest: Largest difference of two scores; None without scores.
         scale: Slope and intercept by which the second scores follow from the first, up to a tenth of their largest
             difference; None if there are none, or if the scores differ by less than rounding.
         rule: Rule of the accuracy, as a phrase.
         second_on_ties: Whether equal scores decide for the response B.
-        decisions: Number of decisions that both have.
-        changed: The decisions that differ.
         diagnosis: Likely cause, from scoring items again; None if nothing was scored again.
         not_rescored: Why nothing was scored again; empty if something was.
     """

@@ -35,8 +35,6 @@ class Variant:
 
     Attributes:
         name: What is changed, such as "two BOS tokens".
-        mean: Mean absolute difference from the published scores.
-        largest: Largest absolute difference from the published scores.
         moved: Largest absolute change of the model's own scores.
     """
 
@@ -71,16 +69,7 @@ class Diagnosis:
 
 
 def find_cause(run: Run, both: pl.DataFrame, recheck: RecheckConfig) -> tuple[Diagnosis | None, str]:
-    """Score the items with the largest differences again, and name the way that is closest to the published scores.
-
-    Args:
-        run: The run.
-        both: Matched items with `scores` and `scores_second`.
-        recheck: How they are scored.
-
-    Returns:
-        The diagnosis, or None with the reason why nothing was scored again.
-    """
+    """Score the items with the largest differences again, and name the way that is closest to the published scores."""
     if run.scored is None:
         return None, "the run is of a judge"
     if max(_gaps(both)) <= (run.scored.tolerance or 0.0):

@@ -51,12 +51,6 @@ class Difference:
     Attributes:
         first: The first run's number, from 0 to 1.
         second: The second run's number.
-        difference: `second` minus `first`.
-        low: Lower end of the 95% interval of the difference.
-        high: Upper end.
-        method: How the interval was computed.
-        n: Number of decisions (of an exact match: prompts).
-        clusters: Number of their clusters (prompts or users).
         p_value: Two-sided p-value of no difference. It is below 5% exactly if the interval excludes 0. Of a part, None
             with fewer than `MIN_TESTED` clusters.
     """
@@ -91,14 +85,7 @@ class Difference:
 def difference_sentence(
     names: tuple[str, str], head: Difference, sample: str, no_interval: str = "which are too few for an interval"
 ) -> str:
-    """Say which of two models is better, or that they cannot be told apart.
-
-    Args:
-        names: Names of the models.
-        head: The second's number minus the first's.
-        sample: What the numbers are over, such as "on these 24 prompts".
-        no_interval: Why the difference has no interval, after `sample`.
-    """
+    """Say which of two models is better, or that they cannot be told apart."""
     first, second = names
     if head.difference is None:
         return f"{second} and {first} cannot be compared: one of the runs has no overall number."
@@ -120,23 +107,12 @@ class RunComparison:
     """The differences of two runs on the decisions they share.
 
     Attributes:
-        first: Directory of the first run.
-        second: Directory of the second run.
         names: Names of the two models, and in brackets the settings that tell their runs apart.
-        benchmark: Name of the benchmark.
         rule: Definition of the overall number, as a sentence.
-        decisions: Number of shared decisions.
         counted: Number of shared decisions that the overall number uses.
-        clusters: Number of clusters of the shared decisions.
         clustered_by: What a cluster is, in the plural, such as "prompts".
-        headline: The overall numbers and their difference.
-        only_first: Counted decisions that only the first run got right.
-        only_second: Counted decisions that only the second run got right.
-        ties: Number of counted decisions that are ties in each run.
-        invalid: Number of counted decisions that are invalid in each run.
         unreadable: Names of the runs most of whose decisions are invalid, which are not compared.
         close_margins: How many margins of each run are within rounding error (`Run.close_margins`); empty if none is.
-        mostly_close_margins: The same, empty unless they are more than a tenth.
         coin: The overall number of a coin on the first run's items; None if the run has none.
         left_out: Decisions that only one run has.
         tested: Number of parts with a p-value; `p_holm` is adjusted for this many.
@@ -276,13 +252,6 @@ def overall_difference(
     first: Run, second: Run, ours: pl.DataFrame, theirs: pl.DataFrame, *, differing_text: bool = False
 ) -> Estimate:
     """Compute the difference of the overall numbers on the shared decisions, with its interval and no test.
-
-    Args:
-        first: A run.
-        second: Another run of the same benchmark and items.
-        ours: The first run's decisions, from `counted_decisions`.
-        theirs: The second run's decisions.
-        differing_text: Allow items with the same id to have different texts.
 
     Raises:
         RunError: If the runs cannot be compared; see `compare`.

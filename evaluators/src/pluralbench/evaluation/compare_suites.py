@@ -18,10 +18,6 @@ class SuiteComparison:
     """The differences of two suites on the benchmarks that both have run.
 
     Attributes:
-        first: Directory of the first suite.
-        second: Directory of the second suite.
-        names: Names of the two models.
-        benchmarks: The comparison of each shared benchmark, by its name.
         p_holm: The benchmarks' p-values, adjusted for their number.
         means: The difference of each column with all its benchmarks, and last that of the "mean" over these columns.
             Their intervals assume that benchmarks of different data are independent.
@@ -59,11 +55,6 @@ MEAN = "mean"
 
 def compare_suites(first: SuiteRun, second: SuiteRun, *, differing_text: bool = False) -> SuiteComparison:
     """Compare two runs of one suite by paired tests on the decisions that they share.
-
-    Args:
-        first: A suite, as `load_suite` returns it.
-        second: Another run of the same suite.
-        differing_text: See `compare`.
 
     Raises:
         RunError: The suites differ, share no benchmark, or a benchmark cannot be compared; see `compare`.

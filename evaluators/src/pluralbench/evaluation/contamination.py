@@ -47,10 +47,7 @@ class ComparedBenchmark(NamedTuple):
 
     Attributes:
         name: Name of the benchmark, or the stem of its file.
-        title: Its title.
-        location: Location of its data.
         revision: Commit of a dataset on the Hub; None for other data.
-        items: Number of items.
         with_responses: Number of items with a response that is long enough to be compared.
         short_responses: Number of responses with fewer words than an n-gram, which are not compared.
     """
@@ -70,13 +67,8 @@ class Contamination:
 
     Attributes:
         dataset: Location of the dataset, or name of the benchmark.
-        rows: Number of its rows.
         rows_without_text: Number of rows without a prompt or response.
-        columns: Columns that were read.
         texts: Number of its prompts and responses; each turn of a conversation counts.
-        ngram: Number of words of a shared n-gram.
-        seed: Seed of MinHash.
-        benchmarks: The benchmarks.
         skipped: Benchmarks that could not be read, with the reason.
         items: One row per item, part (prompt or response) and kind, with the columns `CONTAMINATED`. `overlap` and
             `excerpt` are as in `TextIndex.matches`, of the response with the largest overlap. `table`, `row` (from 0)
@@ -293,23 +285,14 @@ def _item_texts(name: str, items: pl.DataFrame, ngram: int) -> tuple[int, pl.Dat
 
 
 def check_item_file(path: Path) -> None:
-    """Check the file for contaminated items.
-
-    Raises:
-        DataError: Its name ends in neither .jsonl nor .parquet.
-        OutputError: See `check_output`.
-    """
+    """Check the file for contaminated items."""
     check_output(path)
     if path.suffix not in {".jsonl", ".parquet"}:
         raise DataError(f"`out={path}` ends in neither .jsonl nor .parquet; name the file CONTAMINATED.jsonl.")
 
 
 def write_contaminated(result: Contamination, path: Path) -> None:
-    """Write the contaminated items as JSON Lines or Parquet, with the columns `CONTAMINATED`.
-
-    Raises:
-        DataError: The file has another ending.
-    """
+    """Write the contaminated items as JSON Lines or Parquet, with the columns `CONTAMINATED`."""
     check_item_file(path)
     with output_file(path) as new:
         if path.suffix == ".jsonl":

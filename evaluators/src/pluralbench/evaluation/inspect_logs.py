@@ -65,9 +65,7 @@ class JudgingTask(NamedTuple):
     """What `inspect eval` judges, and how; the judge itself is known when a sample is judged.
 
     Attributes:
-        loaded: The benchmark and its items.
         judging: How they are judged, with all defaults.
-        seed: Random seed.
         questions: What the judge reads of each item.
         records: Records of benchmark, data and prompt in the settings of a run.
     """
@@ -97,11 +95,6 @@ class JudgingTask(NamedTuple):
 
     def judge(self, config: JudgeRunConfig, ledger: Ledger, places: Sequence[int]) -> JudgeVerdicts:
         """Judge some items with the recorded calls.
-
-        Args:
-            config: Settings of the run.
-            ledger: The recorded calls.
-            places: Positions of the items.
 
         Raises:
             Unanswered: Calls are missing.
@@ -152,16 +145,7 @@ class _OurPart(FrozenModel):
 
 
 class _Log(NamedTuple):
-    """A log that can be imported.
-
-    Attributes:
-        path: The file.
-        config: Settings of the run.
-        items: Config and id of the items of all samples.
-        answers: The recorded calls.
-        failed: Error messages of the samples that failed or were stopped, by config and id.
-        seconds: Duration of the evaluation.
-    """
+    """A log that can be imported."""
 
     path: Path
     config: JudgeRunConfig

@@ -126,12 +126,7 @@ class LoadedBenchmark(NamedTuple):
 
 
 class LoadedPersonas(NamedTuple):
-    """Items of the persona judge, ready to be judged; see `LoadedBenchmark`.
-
-    Attributes:
-        items: All drawn items.
-        selection: Configs and split, as fields of `DataRecord`.
-    """
+    """Items of the persona judge, ready to be judged; see `LoadedBenchmark`."""
 
     items: PersonaItems
     selection: dict[str, Any]
@@ -302,11 +297,6 @@ def run_directory(out: Path, config: RunConfig, *, fresh: bool) -> Iterator[Outp
     """Open a run's directory for writing.
 
     Yields the directory, or None if the run in it is finished and the server answered all its calls.
-
-    Args:
-        out: The directory.
-        config: The run's configuration, which an interrupted run in the directory must have.
-        fresh: Start over and replace the contents.
     """
     with output_directory(out, config, recipe_file=RUN_FILE, fresh=fresh) as output:
         if fresh or not (output.target / RUN_FILE).exists() or reopen_failed(output):

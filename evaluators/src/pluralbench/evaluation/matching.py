@@ -16,9 +16,6 @@ from pluralbench.results.runs import Run
 def scores_of_run(run: Run) -> ItemScores:
     """Return the scores of a run in the form of a published file.
 
-    Args:
-        run: A run of `score` or of a judge.
-
     Raises:
         RunError: A judge has compared several pairs of an item's responses, or the scores are of steps.
     """
@@ -56,10 +53,6 @@ def match_items(
     first: ItemScores, second: ItemScores
 ) -> tuple[pl.DataFrame, tuple[tuple[str, ...], tuple[str, ...]], tuple[str, ...]]:
     """Join the items of both sides, in the order of the first.
-
-    Args:
-        first: Scores of a run or a file.
-        second: Scores of another one.
 
     Returns:
         The items of the first side with `scores_second`, `outcome_second` and `stated_second`, responses in the order

@@ -224,11 +224,7 @@ def _ledger(output: Output, shards: Sequence[Run]) -> tuple[pl.DataFrame, UsageR
 
 
 def merge_results(results: Sequence[EvaluationResult]) -> EvaluationResult:
-    """Merge the results of all shards: counts are added up, and fields that follow from the settings are kept.
-
-    Args:
-        results: The result of each shard.
-    """
+    """Merge the results of all shards: counts are added up, and fields that follow from the settings are kept."""
     same = {"model", "shards", *(PersonaJudgeResult.model_fields.keys() - JudgeResult.model_fields.keys())}
     return results[0].model_copy(update=_by_field(results, set(type(results[0]).model_fields) - same))
 

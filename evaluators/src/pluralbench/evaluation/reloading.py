@@ -32,13 +32,7 @@ class OtherPrompts(DataError):
 
 
 class RunInputs(NamedTuple):
-    """Inputs of a run that its directory does not contain.
-
-    Attributes:
-        data: Location of the data. Default: the location that the run records.
-        plans: File of plans that the prompts use.
-        personas: File of personas that the prompts use.
-    """
+    """Inputs of a run that its directory does not contain."""
 
     data: str | None = None
     plans: Path | None = None
@@ -49,7 +43,6 @@ class RunData(NamedTuple):
     """Data of a run, read again.
 
     Attributes:
-        place: Location of the data.
         items: The items that the run must contain, in order.
         source: The items with their user context, or those that the persona judge drew.
     """
@@ -72,11 +65,6 @@ DataCache = dict[str, Items | PersonaItems]
 
 def reload_data(run: Run, files: RunInputs, cache: DataCache | None = None) -> RunData:
     """Read the data of a run, with the user context of its prompts.
-
-    Args:
-        run: The run.
-        files: Location of the data, and files of plans and personas.
-        cache: Cache for consecutive runs on the same data.
 
     Raises:
         UserError: The data or a file cannot be read.
@@ -125,11 +113,6 @@ def check_prompts(config: EvaluationRunConfig, loaded: LoadedBenchmark) -> Loade
 
 def reload_model(run: Run[Any, Any], name: str | None = None, *, trust_remote_code: bool = False) -> LocalModel:
     """Return the model that a run of `score` names, to load it here.
-
-    Args:
-        run: The run.
-        name: Directory or name of the model, if it has moved.
-        trust_remote_code: Run Python code that comes with the model.
 
     Raises:
         RunError: The run is not of a model that can be loaded.

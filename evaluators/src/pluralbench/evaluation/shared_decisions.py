@@ -58,13 +58,6 @@ def shared_decisions(
 ) -> pl.DataFrame:
     """Join the decisions that both runs have, on clusters that are the same in both.
 
-    Args:
-        ours: The first run's decisions, from `counted_decisions`.
-        theirs: The second run's decisions, whose columns end in `_second` in the result.
-        first: A run.
-        second: Another run of the same benchmark and items.
-        differing_text: Allow items with the same id to have different texts.
-
     Raises:
         RunError: If the items differ in texts, subsets or clusters, or none is shared.
     """

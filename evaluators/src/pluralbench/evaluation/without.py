@@ -19,12 +19,7 @@ LISTED = ("benchmark", "config", "id")
 
 
 class ItemList(NamedTuple):
-    """Items of benchmarks, as `contamination --out` lists them.
-
-    Attributes:
-        path: The file.
-        items: One row per item with the columns `LISTED`.
-    """
+    """Items of benchmarks, as `contamination --out` lists them."""
 
     path: Path
     items: pl.DataFrame
@@ -46,9 +41,6 @@ class WithoutItems(NamedTuple):
 
 def read_item_list(path: Path) -> ItemList:
     """Read a list of items: a table with the columns benchmark, config and id.
-
-    Args:
-        path: JSON Lines, Parquet or another table. Other columns are ignored.
 
     Raises:
         RunError: A column is missing, or a cell is empty.
@@ -79,15 +71,7 @@ def read_item_list(path: Path) -> ItemList:
 
 
 def without_items(run: Run, items: pl.DataFrame) -> WithoutItems:
-    """Recompute the metrics of a run without some items.
-
-    Args:
-        run: Run of `score`, `judge` or `judge-personas`.
-        items: Items with the columns `LISTED`; those of other benchmarks are ignored.
-
-    Returns:
-        The run without these items, and their number.
-    """
+    """Recompute the metrics of a run without some items."""
     own = items.filter(pl.col("benchmark") == run.config.benchmark.name).select("config", "id").unique()
     kept = run.items.join(own, on=["config", "id"], how="anti", maintain_order="left")
     counts = [frame.select("config", "id").n_unique() for frame in (run.items, kept)]
@@ -99,12 +83,7 @@ def without_items(run: Run, items: pl.DataFrame) -> WithoutItems:
 
 
 def emptied_subsets(run: Run, other: Run) -> str:
-    """Name the subsets, by section, of which no item is left; "" if there are none.
-
-    Args:
-        run: A run.
-        other: The same run without some items.
-    """
+    """Name the subsets, by section, of which no item is left; "" if there are none."""
     sections = run.config.benchmark.description.section_of
     (before, after) = (one.items["subset"].drop_nulls().unique(maintain_order=True).to_list() for one in (run, other))
     left, places = set(after), dict.fromkeys(sections.get(name) for name in before)
@@ -119,12 +98,7 @@ def emptied_subsets(run: Run, other: Run) -> str:
 
 
 def suite_without_items(suite: SuiteRun, items: pl.DataFrame) -> SuiteRun:
-    """Recompute the runs of a suite without some items; the model's name says how many were removed.
-
-    Args:
-        suite: The suite.
-        items: Items with the columns `LISTED`.
-    """
+    """Recompute the runs of a suite without some items; the model's name says how many were removed."""
     others = {name: without_items(run, items) for name, run in suite.runs.items()}
     removed = sum(other.removed for other in others.values())
     model = suite.record.model.model_copy(update={"name": f"{suite.model} without {plural(removed, 'item')}"})

@@ -28,10 +28,6 @@ def open_journal(work: Path, sizes: Sequence[int]) -> Iterator[tuple[dict[int, l
 
     Yields the scores that it contains, by the position of the group, and a function that records those of a batch.
 
-    Args:
-        work: The directory.
-        sizes: Number of scores of each group.
-
     Raises:
         RunError: The journal has a line that is not of scores of these groups.
     """
@@ -134,14 +130,7 @@ def reopen_failed(output: Output) -> bool:
 def cost_of_calls(
     seconds: float, connection: ConnectionConfig, prompt_tokens: int, completion_tokens: int
 ) -> CostRecord:
-    """Return the duration of a run, and the cost of its calls if the connection has a price.
-
-    Args:
-        seconds: Duration of the run.
-        connection: Connection with the price per token.
-        prompt_tokens: Tokens of all prompts.
-        completion_tokens: Tokens of all replies.
-    """
+    """Return the duration of a run, and the cost of its calls if the connection has a price."""
     price = connection.price
     if not (price.input or price.output):
         return CostRecord(seconds=seconds)

@@ -106,12 +106,7 @@ def files_digest(path: Path) -> str:
 
 
 def location_override(locations: Mapping[str, str], run: Run[Any, Any]) -> str | None:
-    """Return where a run's data is now, if it has moved.
-
-    Args:
-        locations: Locations by the benchmark's name; the key "" is for all other benchmarks.
-        run: The run.
-    """
+    """Return where a run's data is now, if it has moved."""
     return locations.get(run.config.benchmark.name, locations.get(""))
 
 
@@ -134,9 +129,6 @@ def read_check_results(path: Path) -> dict[str, CheckResult]:
 
     Returns:
         The results of the accepted runs, by the digest of their files.
-
-    Raises:
-        RunError: The file is not such an output.
     """
     rows = read_json(path, RunError)
     results = {}

@@ -58,18 +58,9 @@ def judge_from_ledger(
     places: Sequence[int] | None = None,
     connection: ConnectionConfig | None = None,
 ) -> JudgeVerdicts:
-    """Judge the items of a run with replies from a backend; raises what `reproduce_run` raises.
+    """Judge the items of a run at these places, or all; raises what `reproduce_run` raises.
 
-    Args:
-        config: Configuration of a judge's run.
-        data: Data of the run.
-        ledger: Ledger with the recorded calls.
-        backend: Backend that answers; `Replay` answers from the ledger only. None: the endpoint.
-        places: Positions of the items to judge. Default: all.
-        connection: Endpoint of the judge. Default: the one that the run records.
-
-    Returns:
-        The verdicts, with rows as in the run's items.
+    `Replay` as the backend answers from the ledger only; without a backend, the endpoint answers.
     """
     if config.prompts_digest != judge_prompts_digest(config.judging):
         raise OtherPrompts("The judge's prompts differ from those of this version of pluralbench.")

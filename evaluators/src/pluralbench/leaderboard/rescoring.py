@@ -50,12 +50,9 @@ class Rescoring:
     """Settings for scoring items of a run again.
 
     Attributes:
-        items: Number of items to draw.
         seed: Seed of the draw. The author of the run must not know it in advance.
         model: Model to load. Default: the name or directory that the run records.
-        serving: Inference servers that hold the model. Default: none.
         connection: Endpoint of a judge. The endpoint that the run records is never called, since its author chose it.
-        trust_remote_code: Run code that comes with the model.
     """
 
     items: int

@@ -32,8 +32,6 @@ class WrittenSite(NamedTuple):
     """A written site.
 
     Attributes:
-        page: Path of the HTML page.
-        runs: Runs on the page.
         left_out: Number of runs without an overall number, such as those of `best-of-n`, which are not on the page.
         other_data: Runs that are left out because they do not use a benchmark's published data.
     """
@@ -45,11 +43,7 @@ class WrittenSite(NamedTuple):
 
 
 def folder_of(place: str) -> Path:
-    """Return the directory of runs at a location; a repository ORG/NAME[@REVISION] is downloaded from the Hub.
-
-    Raises:
-        UserError: The repository cannot be downloaded.
-    """
+    """Return the directory of runs at a location; a repository ORG/NAME[@REVISION] is downloaded from the Hub."""
     folder = Path(place)
     name, _, revision = place.partition("@")
     if folder.exists() or not HUB_REPOSITORY.fullmatch(name):
@@ -121,17 +115,7 @@ def is_published(run: Run) -> bool:
 def check_runs(
     runs: Sequence[Run], folder: Path, locations: Mapping[str, str], earlier_checks: Mapping[str, CheckResult]
 ) -> list[Listed]:
-    """Check the runs of a directory, and make the paths in findings relative to it.
-
-    Args:
-        runs: Runs below `folder`.
-        folder: Directory of the leaderboard's runs.
-        locations: Locations of moved data; see `location_override`.
-        earlier_checks: Earlier results; see `write_site`.
-
-    Returns:
-        The runs with their results, sorted by path.
-    """
+    """Check the runs of a directory, and make the paths in findings relative to it."""
     checked_runs, cache = [], DataCache()
     with progress("Checking runs", len(runs)) as meter:
         for run in sorted(runs, key=lambda run: (run.config.benchmark.name, run.config.data.digest)):

@@ -20,11 +20,6 @@ def evaluation_entries(results: Sequence[EvalResult], date: str, source: str | N
     """Return the results on data of the Hub as entries of an evaluation file.
 
     Values are in percent. Notes begin with the metric and its settings, and have what the format has no field for.
-
-    Args:
-        results: Results with `metric_args` (`pluralbench.publishing.model_card.eval_results`).
-        date: Time of the evaluation, ISO 8601.
-        source: Address where others can read the runs; None if there is none.
     """
     return [
         EvalResultEntry(
@@ -45,11 +40,6 @@ def evaluation_entries(results: Sequence[EvalResult], date: str, source: str | N
 
 def with_entries(text: str | None, entries: Sequence[EvalResultEntry], where: str) -> str:
     """Return the text of an evaluation file with these entries in the place of those of the same tasks and settings.
-
-    Args:
-        text: Text of the file; None if there is none.
-        entries: Entries to add.
-        where: Name of the file in errors.
 
     Raises:
         RunError: If the file cannot be read.

@@ -183,12 +183,6 @@ def eval_results(run: Run) -> list[EvalResult]:
 def with_results(card: str | None, results: Sequence[EvalResult], name: str, where: str) -> str:
     """Return the text of a model card with these results; its other keys, results and text stay as they are written.
 
-    Args:
-        card: Text of the card; None for a model without one.
-        results: Results to add, or to put in the place of the same ones.
-        name: Name of the model, for a card without results.
-        where: Name of the card in errors.
-
     Raises:
         RunError: If the card's YAML cannot be read, or cannot be changed without a loss.
     """

@@ -33,13 +33,7 @@ RUNS, CARD, METRICS_CONFIG = "runs", "README.md", "metrics"
 
 @dataclass(frozen=True)
 class PushResult:
-    """The result of a push.
-
-    Attributes:
-        address: Address of the commit.
-        new: Names of the added runs.
-        names: Names of all runs in the dataset.
-    """
+    """The result of a push."""
 
     address: str
     new: list[str]

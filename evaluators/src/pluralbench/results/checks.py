@@ -22,12 +22,7 @@ items were scored again with the same result."""
 
 
 class Finding(NamedTuple):
-    """An error in a run, or a note on what was not checked.
-
-    Attributes:
-        level: `error`: the run cannot be accepted. `note`: readers of its numbers should know.
-        text: The finding as a sentence.
-    """
+    """An error in a run, or a note on what was not checked."""
 
     level: Literal["error", "note"]
     text: str
@@ -37,8 +32,6 @@ class CheckResult(NamedTuple):
     """Result of the check of a run.
 
     Attributes:
-        state: State of the run.
-        findings: Errors and notes, errors first.
         rescored: How many items were scored or judged again, as a phrase; empty if none.
     """
 

@@ -51,16 +51,7 @@ class DownstreamRunConfig(RunConfig):
     """Settings that determine the numbers of `best-of-n` and `optimize`.
 
     Attributes:
-        benchmark: Benchmark with the prompts.
-        data: Data of the prompts.
-        prompt: User context in the prompts.
-        sampling: Number of candidates and sampling parameters.
-        scoring: Options of the reward models.
-        outcome: Judge and measure.
         judge: Chat model of the judge; null if words are counted, or without a judge.
-        prompts_digest: Digest of the judge's prompts.
-        system_digest: Digest of the policy's system prompt.
-        seed: Seed of the candidates.
     """
 
     benchmark: BenchmarkRecord
@@ -79,7 +70,6 @@ class BestOfNRunConfig(DownstreamRunConfig):
     """Settings that determine the numbers of `best_of_n`.
 
     Attributes:
-        policy: Chat model of the policy.
         rewards: Records of the reward models before loading, by name.
     """
 
@@ -116,12 +106,8 @@ class SamplingRecord(FrozenModel):
         sizes: Values of k of best-of-k.
         turns: Largest number of turns of a conversation.
         seeded: Whether the policy takes seeds.
-        prompts: Number of prompts.
         outcomes: Number of candidates by outcome of the call; `length` was cut at the maximum number of tokens, and its
             text is used.
-        reasons: Number of candidates without a text, by reason.
-        without_text: Ids of prompts without any candidate.
-        completion_tokens: Number of generated tokens.
     """
 
     sizes: tuple[int, ...]
@@ -138,8 +124,6 @@ class RewardedRecord(FrozenModel):
     """Record of a reward model and its scores.
 
     Attributes:
-        model: The reward model.
-        scoring: How it scored.
         missing: Number of candidates with a text but without a reward, which it never selects.
         identical: Number of prompts whose candidates all have the same reward, so that the first one is selected.
         compares: Whether it only compares two responses, so that the run has the frame `comparisons`.
@@ -153,15 +137,7 @@ class RewardedRecord(FrozenModel):
 
 
 class OutcomeRecord(UsageRecord):
-    """Record of the judging.
-
-    Attributes:
-        judge: The judge.
-        scale: Scale of the values.
-        judged: Number of judged candidates.
-        invalid: Number of judged candidates without a value.
-        invalid_reasons: Number of invalid candidates, by reason.
-    """
+    """Record of the judging."""
 
     judge: ModelRecord
     scale: str
@@ -174,9 +150,6 @@ class DownstreamResult(RunResult):
     """Result of `best-of-n` or `optimize`, without its numbers and frames.
 
     Attributes:
-        policy: The policy.
-        rewards: Reward models by name.
-        sampling: How candidates were sampled.
         outcome: How they were judged; null without a judge.
         optimization: Contents of `optimization.json`, none of a policy that was trained elsewhere, and whether the
             judged prompts are those of the training; null for `best-of-n`.

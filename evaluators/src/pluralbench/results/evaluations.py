@@ -46,11 +46,7 @@ class EvaluationRunConfig(RunConfig):
         return self.data.shard
 
     def votes(self, frame: Callable[[str], pl.DataFrame]) -> Votes | None:
-        """Return how several replies to a question vote; None if one reply decides.
-
-        Args:
-            frame: Returns a frame of the run by its name.
-        """
+        """Return how several replies to a question vote; None if one reply decides."""
         return None
 
     def items_of(self, data: Any) -> pl.DataFrame:
@@ -75,12 +71,7 @@ class EvaluationRunConfig(RunConfig):
 
 
 class ScoreRunConfig(EvaluationRunConfig):
-    """Settings that determine the numbers of `score`.
-
-    Attributes:
-        model: Record of the model before loading.
-        scoring: Options of the model.
-    """
+    """Settings that determine the numbers of `score`."""
 
     verb = "score"
 
@@ -105,7 +96,6 @@ class JudgeRunConfig(JudgingRunConfig):
 
     Attributes:
         model: The judge, or the first of a panel.
-        panel: The other judges of a panel.
         rubric_model: Model that writes the rubrics of the judge's prompt.
     """
 

@@ -49,7 +49,6 @@ class ItemTexts(NamedTuple):
 
     Attributes:
         items: Texts by id and by digest of prompt and responses.
-        place: Location of the data.
         same: Whether the data is unchanged since the run.
     """
 
@@ -81,17 +80,9 @@ def selected(
     flips: bool = False,
     closest: int | None = None,
 ) -> list[Key]:
-    """Select items of a run; without a criterion all, in the order of the data.
+    """Select items of a run, as config, id and digest; without a criterion all, in the order of the data.
 
-    Args:
-        run: The run.
-        ids: Only these ids.
-        outcome: Only items with a decision of this outcome, the largest loss first.
-        flips: Only items whose label differs from English; see `flipped`.
-        closest: Only this many items, those with the smallest margins first.
-
-    Returns:
-        Config, id and digest of each item.
+    Of an `outcome`, the largest loss comes first; of the `closest`, the smallest margin.
 
     Raises:
         RunError: The run lacks an id, has no margins for `closest`, or has no items in English for `flips`.
@@ -119,20 +110,12 @@ def selected(
 def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
     """Return items with their texts as plain JSON values.
 
-    Args:
-        run: The run.
-        keys: Items, as `selected` returns them.
-        texts: Texts of the run's data, as `read_texts` returns them.
-
     Returns:
         For each item `config`, `id`, `subset`, `outcomes` (number of decisions by outcome), `credit` (from 0 to 1;
         None if no decision counts), `prompt` (messages), `person`, `answers` and `decisions`, with all recorded replies
         of a judge. Items on which people voted have `votes`, the number of votes, and `groups`: the number of votes for
         each answer and for a tie, of all people and then of each group by attribute (None: not known). Items in other
         languages have `english`, the outcome of the same id in English.
-
-    Raises:
-        DataError: The texts differ from those that the run was made with.
     """
     missing = [key for key in keys if key[1:] not in texts.items]
     if missing:
@@ -164,11 +147,7 @@ def examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> list[Row]:
 
 
 def question_of(messages: Sequence[Mapping[str, str]], limit: int) -> str:
-    """Return the first words of the last user message; empty if there is none.
-
-    Args:
-        limit: Maximum number of characters.
-    """
+    """Return the first words of the last user message; empty if there is none."""
     asked = [message["content"] for message in messages if message["role"] == "user"]
     # A long text is cut before its words are joined.
     words = " ".join(sanitize(asked[-1][: 4 * limit]).split()) if asked else ""
@@ -189,10 +168,6 @@ def data_location(run: Run | Downstream, data: str | None = None) -> str:
 
 def reload_items(run: Run | Downstream, data: str | None) -> Items | PersonaItems:
     """Read the items of a run's data again. They may have changed since the run.
-
-    Args:
-        run: The run.
-        data: Location of the data, if it has moved.
 
     Raises:
         DataError: The data cannot be read.

@@ -23,7 +23,6 @@ class FoundRuns(NamedTuple):
     """Runs at some paths, by kind.
 
     Attributes:
-        runs: Benchmark runs.
         others: Other runs, by `RunKind.group`.
         suites: Suites, whose runs are among `runs`.
         studies: Directories of studies, whose runs are among the others.
@@ -119,9 +118,6 @@ def find_runs(paths: Sequence[Path]) -> FoundRuns:
 
     Working directories of unfinished runs are skipped, and so are shards below a path. A run below a path that cannot
     be read is skipped with a message on standard error.
-
-    Args:
-        paths: Run directories, or directories that contain some.
 
     Raises:
         RunError: A path has no run, is a run that cannot be read, or is a shard; or all runs are shards.

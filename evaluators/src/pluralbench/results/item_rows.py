@@ -33,9 +33,7 @@ RANKED = schema_of(*BASE, "response", "rank", "score", "tokens_cut", "outcome")
 def item_columns(config: EvaluationRunConfig, items: pl.DataFrame) -> pl.Schema:
     """Return the columns of `items.parquet` of a run, with their types.
 
-    Args:
-        config: Config of the run.
-        items: The frame, whose verdicts tell a run of `score` with a model that only compares responses.
+    The frame's verdicts tell a run of `score` with a model that only compares responses.
     """
     protocol, soft = config.judge_setting("protocol"), config.judge_setting("logprobs")
     if config.verb == "judge-personas":
@@ -58,11 +56,6 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
 
     A row is a pair with `outcome` and `margin`, or, for rankings, a response with `rank` and `score`, plus the columns
     of a judge. The scores behind a margin may be missing.
-
-    Args:
-        items: The frame.
-        config: Config of the run.
-        where: Name of the frame, for error messages.
 
     Raises:
         RunError: A column is missing or has another type, a required value is empty, an outcome or a margin is not
@@ -100,11 +93,6 @@ def check_items(items: pl.DataFrame, config: EvaluationRunConfig, where: str = "
 def check_annotations(frame: pl.DataFrame, benchmark: Benchmark, where: str) -> pl.DataFrame:
     """Check the frame of `annotations.parquet`, and cast its columns to the types of `annotations_schema`.
 
-    Args:
-        frame: The frame.
-        benchmark: Description of the benchmark.
-        where: Name of the frame, for error messages.
-
     Raises:
         RunError: A column is missing or has another type, a vote has no item or is for a negative place.
     """
@@ -121,13 +109,7 @@ def check_annotations(frame: pl.DataFrame, benchmark: Benchmark, where: str) -> 
 
 
 def votes_on_items(votes: pl.DataFrame, items: pl.DataFrame, where: str) -> pl.DataFrame:
-    """Return the votes. Raises `RunError` if one is on an item or a response that is not there, or an item has none.
-
-    Args:
-        votes: The rows of `annotations.parquet`.
-        items: The rows of `items.parquet`.
-        where: Name of the votes, for error messages.
-    """
+    """Return the votes. Raises `RunError` if one is on an item or a response that is not there, or an item has none."""
     size = pl.len() if "response" in items.columns else pl.lit(2, pl.UInt32)
     sizes = items.group_by("config", "id", maintain_order=True).agg(size=size)
     joined = votes.join(sizes, on=["config", "id"], how="left", maintain_order="left")
@@ -145,12 +127,6 @@ def votes_on_items(votes: pl.DataFrame, items: pl.DataFrame, where: str) -> pl.D
 
 def cast_columns(frame: pl.DataFrame, kinds: Mapping[str, Any], where: str, needed: Iterable[str]) -> pl.DataFrame:
     """Cast the columns without values, which have no type in a file, and check the others.
-
-    Args:
-        frame: The frame.
-        kinds: Types of the columns.
-        where: Name of the frame, for error messages.
-        needed: Names of the required columns.
 
     Raises:
         RunError: A required column is missing, or a column has another type.

@@ -100,12 +100,6 @@ class RunKind(NamedTuple):
 def check_frame(name: str, frame: pl.DataFrame, config: RunConfig, where: str) -> pl.DataFrame:
     """Check a frame of a run, and cast its columns.
 
-    Args:
-        name: Name of the frame.
-        frame: The frame.
-        config: Settings of the run.
-        where: Name of the file, for error messages.
-
     Raises:
         RunError: The frame is not valid for the verb.
     """
@@ -116,12 +110,6 @@ def numbers_of_run(
     config: RunConfig, result: RunResult | None, frames: Frame | Mapping[str, pl.DataFrame], texts: Texts = NO_TEXTS
 ) -> pl.DataFrame:
     """Compute the metrics of a run from its frames; a shard has none, since they would look like the whole run's.
-
-    Args:
-        config: Settings of the run.
-        result: Result of the run; a run on a benchmark needs none.
-        frames: Its frames by name, or what returns them.
-        texts: What the run does not contain. Default: without the metrics that need it.
 
     Raises:
         RunError: The frames do not give metrics.

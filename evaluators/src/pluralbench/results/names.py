@@ -90,11 +90,7 @@ def row_names(runs: Sequence[Run]) -> list[str]:
 
 
 def differences(runs: Sequence[Run], format_setting: Callable[[str, str], str] = "{} {}".format) -> list[str]:
-    """Return for each run the settings that distinguish it from the others; empty where nothing does.
-
-    Args:
-        format_setting: Makes the text of a prompt setting from its name and value.
-    """
+    """Return for each run the settings that distinguish it from the others; empty where nothing does."""
     differing = differing_prompt_settings(runs)
     prompts = [tuple(format_setting(name, _text(PROMPT_SETTINGS[name](run))) for name in differing) for run in runs]
     keys = [(run.name, values) for run, values in zip(runs, prompts, strict=True)]

@@ -52,14 +52,7 @@ def optimize_numbers(config: OptimizeRunConfig, result: DownstreamResult, frame:
 
 
 def outcome_table(config: DownstreamRunConfig, result: DownstreamResult, frame: Frame, end: str = "") -> OutcomeTable:
-    """Build the outcome table of a run; raises `RunError` as `best_of_n_numbers`.
-
-    Args:
-        config: What was run.
-        result: Its result.
-        frame: Returns the frame of a name.
-        end: End of the names of the candidates and the outcomes: `_start` before optimization.
-    """
+    """Build the outcome table of a run; raises `RunError` as `best_of_n_numbers`."""
     candidates = frame(f"candidates{end}").filter(pl.col("sample") < config.sampling.n)
     outcomes = None if result.outcome is None else frame(f"outcomes{end}")
     rewards, selected = frame("rewards"), frame("selected")

@@ -35,10 +35,8 @@ class PersonalizeRunConfig(RunConfig):
     """Settings that determine the numbers of `personalize`.
 
     Attributes:
-        backbone: Record of the backbone before loading.
         data: Data by split (train, validation, test).
         scored_benchmark: Another benchmark that the models score; null without one.
-        scored_data: Its data.
     """
 
     verb = "personalize"
@@ -59,11 +57,7 @@ class SetRecord(FrozenModel):
     """Record of a set of decisions.
 
     Attributes:
-        title: Title in reports.
-        items: Number of items.
-        users: Number of users.
         personas: Number of items whose user has a persona.
-        configs: Configs of the items.
         by_config: Whether the overall number is the mean over configs.
     """
 
@@ -80,8 +74,6 @@ class TrainedRecord(FrozenModel):
 
     Attributes:
         user_context: User context that its method reads, as `pluralbench.config.PromptConfig.profile`.
-        folder: Folder of the model in the run directory.
-        digest: Digest of its files.
         training: The model's record of its training.
     """
 
@@ -106,11 +98,7 @@ class PersonalizeResult(RunResult):
 
     Attributes:
         embedding: How the backbone embeds texts.
-        conditions: Compared conditions.
-        trained_on: Training data.
         excluded: Number of excluded items by split: without user context, or too long.
-        sets: Evaluated sets by their name in the items.
-        models: Trained models.
     """
 
     embedding: dict[str, Any] = Field(default_factory=dict)

@@ -15,11 +15,7 @@ class PlanRunConfig(ChatRunConfig):
     """Settings that determine plans and their numbers.
 
     Attributes:
-        planner: Chat model of the planner.
-        benchmark: Benchmark of the items.
-        data: Data of the items.
         profile_size: Maximum number of posts per profile.
-        sampling: Sampling of the plans.
         matching: Rules to match plan aspects with true ones.
         encoder: Digest of the encoder for matching; null without one.
     """
@@ -38,14 +34,11 @@ class PlanResult(RunResult, UsageRecord):
     """Result of `plan`, without its plans and numbers.
 
     Attributes:
-        planner: The planner.
         checked: Whether the planner's directory records its training items and none of them is planned.
-        items: Number of items.
         listed: Number of plans with a list of aspects.
         as_text: Number of plans without a list, which prompts quote as written.
         missing: Number of items without a plan, because the call returned no text.
         cut: Number of plans that reached the maximum number of tokens.
-        reasons: Number of missing plans, by reason.
     """
 
     planner: ModelRecord
@@ -73,14 +66,9 @@ class SynthesizeResult(RunResult, UsageRecord):
     """Result of `synthesize`.
 
     Attributes:
-        model: Model that wrote the personas.
-        people: Number of users.
         from_choices: Number of personas written from explained choices.
         from_posts: Number of personas written from posts alone.
         without_persona: Reason why a user has no persona, by id of the user.
-        predicted: Number of predictions of earlier choices.
-        correct: Number of correct predictions.
-        demonstrations: Number of demonstrations over all users.
         accuracy: Accuracy of the judge with the demonstrations on held-out pairs, averaged over users that have any.
     """
 

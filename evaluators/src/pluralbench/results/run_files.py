@@ -52,11 +52,6 @@ ANY_FILE: TypeAdapter[RunFile] = TypeAdapter(_EVERY)
 def read_file(path: Path, model: TypeAdapter[File], version: int) -> File:
     """Read a JSON file with a pydantic model.
 
-    Args:
-        path: Path of the file.
-        model: Adapter of the model.
-        version: Supported `schema_version`.
-
     Raises:
         RunError: The file has another version or is not valid.
     """
@@ -87,15 +82,6 @@ def write_run(
     """Write a run's files, and publish its directory atomically.
 
     A judge's ledger is moved from the working directory if it exists.
-
-    Args:
-        output: Output directory of the run.
-        config: Settings of the run.
-        result: Result of the run.
-        metrics: Metrics frame.
-        frames: Frames by name.
-        texts: Further text files by name. Default: none.
-        folders: Names of directories in the working directory that the run contains, too.
 
     Raises:
         RunError: A frame or the metrics are not valid.

@@ -63,11 +63,7 @@ class Run(Generic[Config_co, Result_co]):
     """A finished run. Without type parameters, a run of `score`, `judge` or `judge-personas`.
 
     Attributes:
-        path: Run directory.
-        config: Resolved settings.
-        result: Result without numbers and frames.
         provenance: Time, command and software of the run.
-        metrics: Metrics frame; see `pluralbench.metrics.frame`.
         frames: Frames that have been read; see `frame`.
     """
 
@@ -336,12 +332,7 @@ def load_run(path: str | Path, of: type[RunConfig] = RunConfig, *, part: bool = 
 
 
 def items_text(counted: Sequence[int], total: int) -> str:
-    """Describe the number of items, such as "24 items", or "1 of 805 items" if not all are counted.
-
-    Args:
-        counted: Number of counted items behind each of some numbers.
-        total: Number of items.
-    """
+    """Describe the number of items, such as "24 items", or "1 of 805 items" if not all are counted."""
     least, most = min(counted), max(counted)
     part = "" if least == total else f"{least:,} of " if least == most else f"{least:,} to {most:,} of "
     return f"{part}{plural(total, 'item')}"

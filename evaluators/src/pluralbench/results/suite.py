@@ -27,7 +27,6 @@ class SuiteRecord(Recipe):
 
     Attributes:
         suite: The suite, with the columns of the suites that it includes.
-        model: Record of the model before loading.
     """
 
     suite: Suite
@@ -35,13 +34,7 @@ class SuiteRecord(Recipe):
 
 
 class Mean(NamedTuple):
-    """The mean of a row.
-
-    Attributes:
-        estimate: Unweighted mean over the columns with a number.
-        columns: Number of these columns.
-        total: Number of all columns.
-    """
+    """The mean of a row."""
 
     estimate: Estimate
     columns: int
@@ -53,8 +46,6 @@ class SuiteRun:
     """Runs of one model on the benchmarks of a suite.
 
     Attributes:
-        path: Directory of the suite.
-        record: The suite and the model.
         runs: Finished runs by the benchmark's name; shards if `shard` is set.
         shard: Shard of every run, such as "2/8", which has no numbers. Default: complete runs.
     """
@@ -120,9 +111,6 @@ class SuiteRun:
 
 def load_suite(path: str | Path) -> SuiteRun:
     """Read a suite's directory with its finished runs.
-
-    Args:
-        path: Directory of the suite.
 
     Raises:
         RunError: The directory has no suite, or a run in it cannot be read or is of another model.
