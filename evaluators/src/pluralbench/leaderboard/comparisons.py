@@ -98,7 +98,7 @@ def compare_records(run: Run, data: RunData) -> Findings:
 
 
 def notes_of(run: Run, moved: str | None = None) -> Findings:
-    """Yield what no comparison shows: rules of the run's author, inputs that were too long, and the place of the data."""
+    """Yield what no comparison shows: own rules, inputs that were too long, and the place of the data."""
     benchmark, record = run.config.benchmark, run.config.data
     registered = known_benchmarks().get(benchmark.name)
     if registered is None:
