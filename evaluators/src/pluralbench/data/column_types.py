@@ -8,22 +8,8 @@ CALLS = pl.List(pl.String)
 """Type of columns with a judge's calls: keys in `ledger.parquet`, one per attempt, in order."""
 
 _INTEGERS = (
-    *(
-        "row",
-        "rank",
-        "turn",
-        "sample",
-        "k",
-        "seed",
-        "pair",
-        "n",
-        "clusters",
-        "attempts",
-        "sentences",
-        "position",
-        "bounds",
-    ),
-    *("tokens", "tokens_chosen", "tokens_rejected", "tokens_cut", "posts", "words", "other"),
+    *("row", "rank", "turn", "sample", "k", "seed", "pair", "n", "clusters", "attempts", "sentences", "position"),
+    *("bounds", "tokens", "tokens_chosen", "tokens_rejected", "tokens_cut", "posts", "words", "other"),
 )
 _FLOATS = (
     *("value", "low", "high", "margin", "certainty", "reward", "distance", "probability"),

@@ -107,6 +107,9 @@ def accuracy_numbers(decided: Decided) -> Numbers:
             yield from _outcome_counts(decisions[place], valid.get(place, decided.valid_credits.clear()), key)
     items = of_overall(benchmark, decided.decisions).select("config", "id").n_unique()
     yield MetricKey("items_counted"), Estimate(float(items))
+    rows = decided.responses
+    if rows is not None and "threshold" in rows.columns and rows.height:
+        yield MetricKey("threshold"), Estimate(float(rows["threshold"][0]))
 
 
 def resampled_accuracies(benchmark: Benchmark, cells: Sequence[Cell], counts: Drawn) -> list[ResampledAccuracy]:
@@ -221,5 +224,6 @@ METRICS = computed_by(
     Metric("accuracy_of_valid", "share", "Accuracy of decisions, or of items, without an invalid decision.", _POOLED),
     Metric("mean_margin", "number", "Mean margin of scores.", _POOLED),
     Metric("items_counted", "count", "Items behind the overall number."),
+    Metric("threshold", "number", "Score below which a step of an answer is wrong.", in_tables=True),
     *(Metric(name, "count", text, (*_POOLED, "task")) for name, text in _COUNTS.items()),
 )

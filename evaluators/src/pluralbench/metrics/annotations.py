@@ -11,38 +11,9 @@ from math import inf
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from pluralbench_measures.annotators import (
-    CONSENSUS,
-    FOLDS,
-    agreement_of_two,
-    agreement_with_others,
-    alpha_of_votes,
-    bins_of_shares,
-    consensus_of,
-    count_votes,
-    divergence,
-    entropies,
-    excess_divergence,
-    folds_of,
-    log_losses,
-    margins_of,
-    predicted_shares,
-    rank_correlation,
-    vote_influence,
-    vote_interaction,
-)
+from pluralbench_measures import annotators, crossed
 from pluralbench_measures.bootstrap import Array, Estimate, ratio
-from pluralbench_measures.crossed import (
-    MIN_PEOPLE,
-    UNKNOWN,
-    Ints,
-    Votes,
-    group_accuracies,
-    mean_of_votes,
-    ratio_of_votes,
-    share_of_votes,
-    variance_of_pairs,
-)
+from pluralbench_measures.crossed import MIN_PEOPLE, UNKNOWN, Ints, Votes
 
 from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.annotated import NONE, Annotated, annotated, numbered
@@ -87,14 +58,14 @@ def _counts(own: Annotated) -> Numbers:
     present = np.arange(own.counts.shape[1]) < own.responses[:, None]
     even = np.where(present, ratio(votes, own.responses)[:, None], 0.0)
     tables = [np.concatenate([counts, own.ties[:, None]], axis=1) for counts in (own.counts, even)]
-    yield MetricKey("annotation_alpha"), alpha_of_votes(tables[0], own.cluster, tables[1])
+    yield MetricKey("annotation_alpha"), annotators.alpha_of_votes(tables[0], own.cluster, tables[1])
 
 
 def _agreement(own: Annotated, chosen: Mask, config: str | None) -> Numbers:
     """Yield the agreement with single votes of a run and of people, and the share of the reachable."""
     counts, votes = own.counts, own.votes.of(chosen)
     key = MetricKey("agreement_with_annotations", config)
-    yield key, share_of_votes(own.credit[chosen], votes)
+    yield key, crossed.share_of_votes(own.credit[chosen], votes)
     several = chosen & (counts.sum(1) > 1)[own.item]
     if not several.any():
         return
@@ -102,16 +73,16 @@ def _agreement(own: Annotated, chosen: Mask, config: str | None) -> Numbers:
 
     def changes(agreement: Callable[[Array], Array]) -> tuple[Array, float]:
         """What each vote and each two people add to the agreement of people."""
-        pairs = variance_of_pairs(vote_interaction(counts, agreement), *place, votes.person)
-        return vote_influence(counts, agreement)[place], pairs
+        pairs = crossed.variance_of_pairs(annotators.vote_interaction(counts, agreement), *place, votes.person)
+        return annotators.vote_influence(counts, agreement)[place], pairs
 
-    others, added = agreement_with_others(counts)[place], changes(agreement_with_others)
-    yield key._replace(baseline=PEOPLE), share_of_votes(others, votes, *added)
-    yield MetricKey("share_of_reachable", config), ratio_of_votes(own.credit[several], others, votes, *added)
-    of_two, added = agreement_of_two(counts)[place], changes(agreement_of_two)
-    yield MetricKey("agreement_of_two_annotators", config), share_of_votes(of_two, votes, *added)
+    others, added = annotators.agreement_with_others(counts)[place], changes(annotators.agreement_with_others)
+    yield key._replace(baseline=PEOPLE), crossed.share_of_votes(others, votes, *added)
+    yield MetricKey("share_of_reachable", config), crossed.ratio_of_votes(own.credit[several], others, votes, *added)
+    of_two, added = annotators.agreement_of_two(counts)[place], changes(annotators.agreement_of_two)
+    yield MetricKey("agreement_of_two_annotators", config), crossed.share_of_votes(of_two, votes, *added)
     most = (counts.max(1) / counts.sum(1).clip(1))[own.item[several]]
-    yield MetricKey("share_of_most_frequent", config), share_of_votes(most, _over_prompts(votes.prompt))
+    yield MetricKey("share_of_most_frequent", config), crossed.share_of_votes(most, _over_prompts(votes.prompt))
 
 
 def _over_prompts(cluster: Ints) -> Votes:
@@ -122,25 +93,25 @@ def _over_prompts(cluster: Ints) -> Votes:
 def _consensus(own: Annotated) -> Numbers:
     """Yield accuracy against the majority and the margin by consensus, and how margins and consensus go together."""
     counts = own.counts
-    place = consensus_of(counts, own.ties)
+    place = annotators.consensus_of(counts, own.ties)
     right = (own.answer == own.majority).astype(np.float64)
-    margins = margins_of(own.scores)
+    margins = annotators.margins_of(own.scores)
     scored = np.isfinite(margins) & (place >= 0)
     mean = margins[scored].mean() if scored.any() else 0.0
-    for number, name in enumerate(CONSENSUS):
+    for number, name in enumerate(annotators.CONSENSUS):
         inside = place == number
         yield MetricKey("items_by_consensus", consensus=name), Estimate(float(inside.sum()))
         decided = inside & (own.majority != NONE)
         if decided.any():
-            estimate = share_of_votes(right[decided], _over_prompts(own.cluster[decided]))
+            estimate = crossed.share_of_votes(right[decided], _over_prompts(own.cluster[decided]))
             yield MetricKey("accuracy_by_consensus", consensus=name), estimate
         if mean > 0 and (inside & scored).any():
             relative = margins[inside & scored] / mean
-            estimate = mean_of_votes(relative, _over_prompts(own.cluster[inside & scored]), FROM_0)
+            estimate = crossed.mean_of_votes(relative, _over_prompts(own.cluster[inside & scored]), FROM_0)
             yield MetricKey("margin_by_consensus", consensus=name), estimate
     if scored.any():
         share = ratio(counts.max(1), counts.sum(1) + own.ties)
-        estimate = rank_correlation(margins[scored], share[scored], own.cluster[scored])
+        estimate = annotators.rank_correlation(margins[scored], share[scored], own.cluster[scored])
         yield MetricKey("margin_and_consensus"), estimate
 
 
@@ -148,32 +119,36 @@ def _shares(own: Annotated) -> Numbers:
     """Yield how the predicted shares of votes fit the observed ones, on items with at least two votes."""
     counts = own.counts
     used = (counts.sum(1) > 1) & np.isfinite(own.scores[:, 0])
-    if len(np.unique(own.cluster[used])) < FOLDS:
+    if len(np.unique(own.cluster[used])) < annotators.FOLDS:
         return
     scores, counts, cluster = own.scores[used], counts[used], own.cluster[used]
-    fold = folds_of(scores, counts, cluster)
-    shares, _ = predicted_shares(scores, counts, fold)
+    fold = annotators.folds_of(scores, counts, cluster)
+    shares, _ = annotators.predicted_shares(scores, counts, fold)
     place = np.full(len(used), NONE)
     place[used] = np.arange(used.sum())
     chosen = used[own.item]
     item, response = place[own.item[chosen]], own.response[chosen]
     votes = own.votes.of(chosen)
-    yield MetricKey("annotation_log_loss"), mean_of_votes(log_losses(shares)[item, response], votes, FROM_0)
+    losses = annotators.log_losses(shares)[item, response]
+    yield MetricKey("annotation_log_loss"), crossed.mean_of_votes(losses, votes, FROM_0)
     over_prompts = _over_prompts(votes.prompt)
-    yield (
-        MetricKey("annotation_log_loss", baseline=PEOPLE),
-        mean_of_votes(entropies(counts)[item], over_prompts, FROM_0),
-    )
+    entropy = crossed.mean_of_votes(annotators.entropies(counts)[item], over_prompts, FROM_0)
+    yield MetricKey("annotation_log_loss", baseline=PEOPLE), entropy
     observed = ratio(counts, counts.sum(1, keepdims=True))
     over_items = _over_prompts(cluster)
-    yield MetricKey("annotation_divergence"), mean_of_votes(divergence(shares, observed), over_items, FROM_0)
-    yield MetricKey("excess_divergence"), mean_of_votes(excess_divergence(shares, counts), over_items)
+    divergence = annotators.divergence(shares, observed)
+    yield MetricKey("annotation_divergence"), crossed.mean_of_votes(divergence, over_items, FROM_0)
+    yield (
+        MetricKey("excess_divergence"),
+        crossed.mean_of_votes(annotators.excess_divergence(shares, counts), over_items),
+    )
     present = ~np.isnan(scores)
-    bins, clusters = bins_of_shares(shares[present]), np.broadcast_to(cluster[:, None], scores.shape)[present]
+    bins = annotators.bins_of_shares(shares[present])
+    clusters = np.broadcast_to(cluster[:, None], scores.shape)[present]
     for number in np.unique(bins).tolist():
         inside = bins == number
         key = MetricKey("observed_share", bin=number + 1)
-        yield key, share_of_votes(observed[present][inside], _over_prompts(clusters[inside]))
+        yield key, crossed.share_of_votes(observed[present][inside], _over_prompts(clusters[inside]))
         mean = float(shares[present][inside].mean())
         yield key._replace(metric="predicted_share"), Estimate(mean, n=int(inside.sum()))
 
@@ -187,7 +162,7 @@ def _groups(own: Annotated, attribute: str, values: pl.Series) -> Numbers:
         return
     names, group = values.drop_nulls().unique().sort().to_list(), numbered(values.drop_nulls())
     votes, stratum = own.votes.of(known), own.config[own.item[known]]
-    groups = group_accuracies(own.credit[known], group, votes, stratum)
+    groups = crossed.group_accuracies(own.credit[known], group, votes, stratum)
     key = MetricKey("agreement_with_annotations", attribute=attribute)
     large = []
     for number, name in enumerate(names):
@@ -206,7 +181,7 @@ def _groups(own: Annotated, attribute: str, values: pl.Series) -> Numbers:
 
 def _majority(own: Annotated, known: Mask, inside: Mask) -> Ints:
     """Return the response that most of some votes on each item are for, `NONE` if none or several."""
-    counts = count_votes(own.item[known][inside], own.response[known][inside], own.scores.shape)
+    counts = annotators.count_votes(own.item[known][inside], own.response[known][inside], own.scores.shape)
     most = counts.max(1, keepdims=True)
     alone = ((counts == most).sum(1) == 1) & (most[:, 0] > 0)
     return np.where(alone, counts.argmax(1), NONE)
@@ -221,7 +196,7 @@ def _sided(
         return
     right = (own.answer == ours)[differ].astype(np.float64)
     key = MetricKey("agreement_where_groups_differ", attribute=attribute, group=names[first], other_group=names[second])
-    yield key, share_of_votes(right, _over_prompts(own.cluster[differ]))
+    yield key, crossed.share_of_votes(right, _over_prompts(own.cluster[differ]))
 
 
 _OF_ALL = ("", "config")

@@ -266,9 +266,8 @@ def candidate_arrays(
 
 def index_names(names: pl.Series) -> tuple[NDArray[np.int64], list[str]]:
     """Number names from 0 in the order in which they occur; return the numbers and the distinct names."""
-    unique = names.unique(maintain_order=True).to_list()
-    index = {name: number for number, name in enumerate(unique)}
-    return np.array([index[name] for name in names], dtype=np.int64), unique
+    unique = names.unique(maintain_order=True)
+    return names.replace_strict(unique, range(len(unique)), return_dtype=pl.Int64).to_numpy(), unique.to_list()
 
 
 _BEST = ("model k", "config model k")

@@ -8,7 +8,7 @@ from pluralbench.metrics.metric import Metric
 
 MODULES = (
     *("accuracy", "languages", "calibration", "position", "certainty", "responses", "best_of_n", "cycles"),
-    *("steps", "people", "votes", "annotations", "plans", "personalize", "users"),
+    *("people", "votes", "annotations", "plans", "personalize", "users"),
 )
 """Modules with metrics, in the order of the numbers of a run."""
 METRICS: dict[str, Metric] = {

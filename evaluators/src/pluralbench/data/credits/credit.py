@@ -10,15 +10,6 @@ from pluralbench.config.judges import Vote
 ITEM = ("config", "subset", "id", "cluster")
 
 
-def accept(items: pl.DataFrame, where: str, *, complete: bool) -> None:
-    """Accept all items."""
-
-
-def no_draws(decisions: pl.DataFrame) -> pl.DataFrame:
-    """Draw no scores, for rules with an exact chance."""
-    return decisions
-
-
 class Credit(NamedTuple):
     """A rule of credit.
 
@@ -38,8 +29,8 @@ class Credit(NamedTuple):
     words: str
     credits: Callable[[pl.DataFrame, Vote], pl.DataFrame]
     chance: Callable[[int, int], float] | None = None
-    drawn: Callable[[pl.DataFrame], pl.DataFrame] = no_draws
+    drawn: Callable[[pl.DataFrame], pl.DataFrame] = lambda decisions: decisions
     ties_count: bool = False
     of_scores: bool = False
     unit: Callable[[str], str] = str
-    check: Callable[..., None] = accept
+    check: Callable[..., None] = lambda items, where, *, complete: None

@@ -72,10 +72,6 @@ def in_lists(*columns: pl.Series) -> pl.Series:
     return pl.concat(columns, rechunk=True).gather(places * height + rows).reshape((-1, len(columns))).arr.to_list()
 
 
-def unchecked(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, where: str) -> None:
-    """Accept all rows or items, for a layout whose values need no check."""
-
-
 class Layout(NamedTuple):
     """A shape of items.
 
@@ -106,8 +102,8 @@ class Layout(NamedTuple):
     listed: bool = False
     texts: tuple[str, ...] = ()
     optional: tuple[str, ...] = ()
-    check_rows: Callable[[Benchmark, Columns, pl.DataFrame, str], None] = unchecked
-    check_items: Callable[[Benchmark, Columns, pl.DataFrame, str], None] = unchecked
+    check_rows: Callable[[Benchmark, Columns, pl.DataFrame, str], None] = lambda benchmark, columns, frame, where: None
+    check_items: Callable[[Benchmark, Columns, pl.DataFrame, str], None] = lambda benchmark, columns, frame, where: None
     show: Callable[[dict[str, Any], pl.DataFrame, pl.DataFrame, Replies, str | None], Shown] = show_responses
     prompt: Callable[[dict[str, Any]], list[dict[str, str]]] = itemgetter("prompt")
     commands: tuple[str, ...] = SCORING

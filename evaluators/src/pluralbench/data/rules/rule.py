@@ -17,30 +17,6 @@ Weights = dict[Cell, float]
 """Weights of subsets in the overall number, which add up to 1; none if data lacks a part of it."""
 
 
-def no_tables(benchmark: Benchmark, decisions: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Count nothing beside the decisions."""
-    return {}
-
-
-def no_chances(benchmark: Benchmark, items: pl.DataFrame, decisions: pl.DataFrame) -> dict[str, pl.DataFrame]:
-    """Let the chance of all tables be that of a decision."""
-    return {}
-
-
-def counted_outcomes(benchmark: Benchmark) -> Sequence[str]:
-    """Count wins, losses, ties and invalid decisions."""
-    return COUNTED
-
-
-def accept(benchmark: Benchmark, items: pl.DataFrame, *, part: bool) -> None:
-    """Accept all items."""
-
-
-def unchecked(benchmark: Benchmark, model: str, on_scored: OnScored) -> OnScored:
-    """Record all scores."""
-    return on_scored
-
-
 class Rule(NamedTuple):
     """A rule of an overall number: from the decisions of a run to the number.
 
@@ -72,13 +48,15 @@ class Rule(NamedTuple):
     words: Callable[[Benchmark], str]
     accuracies: Callable[[Benchmark, Sequence[Cell], Drawn], Iterable[ResampledAccuracy]]
     weights: Callable[[Benchmark, Sizes], Weights]
-    tables: Callable[[Benchmark, pl.DataFrame], dict[str, pl.DataFrame]] = no_tables
-    chances: Callable[[Benchmark, pl.DataFrame, pl.DataFrame], dict[str, pl.DataFrame]] = no_chances
-    outcomes: Callable[[Benchmark], Sequence[str]] = counted_outcomes
+    tables: Callable[[Benchmark, pl.DataFrame], dict[str, pl.DataFrame]] = lambda benchmark, decisions: {}
+    chances: Callable[[Benchmark, pl.DataFrame, pl.DataFrame], dict[str, pl.DataFrame]] = (
+        lambda benchmark, items, decisions: {}
+    )
+    outcomes: Callable[[Benchmark], Sequence[str]] = lambda benchmark: COUNTED
     settle: Callable[[Benchmark, pl.DataFrame], pl.DataFrame] | None = None
     settled: tuple[str, ...] = ()
-    check: Callable[..., None] = accept
-    checking: Callable[[Benchmark, str, OnScored], OnScored] = unchecked
+    check: Callable[..., None] = lambda benchmark, items, *, part: None
+    checking: Callable[[Benchmark, str, OnScored], OnScored] = lambda benchmark, model, on_scored: on_scored
     metric: str = "accuracy"
     part: str = "subset"
     parts: tuple[str, ...] = ()
