@@ -10,9 +10,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, Task, TextColumn
 from rich.table import Column
-from rich.text import Text
 
 from pluralbench_runs.console import PlainConsole, make_console
 from pluralbench_runs.secrets import redact
@@ -44,12 +43,12 @@ class Meter:
             TextColumn("{task.description}"),
             BarColumn(),
             MofNCompleteColumn(table_column=no_wrap),
-            _PaceColumn(self, no_wrap),
+            TextColumn("{task.fields[pace]}", table_column=no_wrap),
             TextColumn("{task.fields[cost]}"),
             TextColumn("{task.fields[note]}", markup=False),
         )
         self._bar = Progress(*columns, console=console, transient=True, get_time=time.monotonic)
-        self._bar.add_task(label, total=total, completed=done, cost="", note="")
+        self._bar.add_task(label, total=total, completed=done, pace="", cost="", note="")
         if self.is_bar:
             self._bar.start()
 
@@ -72,17 +71,17 @@ class Meter:
         self._cost += cost
         money = f"${self._cost:.2f}" if self._cost else ""
         self._bar.update(self._task.id, completed=self._done, cost=money, note=note)
-        if not self.is_bar:
-            self.show_line()
+        self.show_pace()
 
-    def show_line(self) -> None:
-        """Print a line, if no bar is drawn and the last line is some seconds old."""
+    def show_pace(self) -> None:
+        """Show the pace in the bar; if none is drawn, print a line when the last one is some seconds old."""
         with self._lock:
-            now = time.monotonic()
-            if self.is_bar or now - self._last_line < _interval(now - self._started):
-                return
-            self._last_line, fields = now, self._task.fields
-            self._print(f"{self._done} of {self._task.total}", *self.pace(now), fields["cost"], fields["note"])
+            now, fields = time.monotonic(), self._task.fields
+            if self.is_bar:
+                self._bar.update(self._task.id, pace=" ".join(filter(None, self.pace(now))))
+            elif now - self._last_line >= LINE_SECONDS[now - self._started >= LONG_SECONDS]:
+                self._last_line = now
+                self._print(f"{self._done} of {self._task.total}", *self.pace(now), fields["cost"], fields["note"])
 
     def show_remote(self, done: int, note: str) -> None:
         """Show how many of the remaining items a remote service has finished, before `advance` counts them."""
@@ -95,7 +94,10 @@ class Meter:
             self._print(f"{shown} of {self._task.total}", note)
 
     def pace(self, now: float) -> tuple[str, str]:
-        """Format the rate of the complete batches, and the time left, or so far while that is not known."""
+        """Format the rate of the complete batches, and the time left, or so far while that is not known.
+
+        rich's own rate is that of single items, of which a batch finishes hundreds in a moment.
+        """
         complete = self._done - self._before, self._newest - self._started
         items, seconds = complete if now - self._newest >= BATCH_SECONDS else self._batches
         if not items or not seconds:
@@ -118,17 +120,6 @@ class Meter:
         self.console.print(line, highlight=False, markup=False, soft_wrap=True)
 
 
-class _PaceColumn(ProgressColumn):
-    """The pace of a meter. rich's own is that of single items, of which a batch finishes hundreds in a moment."""
-
-    def __init__(self, meter: Meter, column: Column) -> None:
-        super().__init__(column)
-        self.meter = meter
-
-    def render(self, task: Task) -> Text:
-        return Text(" ".join(filter(None, self.meter.pace(time.monotonic()))))
-
-
 def _duration(seconds: float) -> str:
     """Format a duration in the unit that gives a short number."""
     if seconds < 100:
@@ -141,15 +132,6 @@ def _draws(console: Console) -> bool:
     if console.is_jupyter:
         return find_spec("IPython") is not None and find_spec("ipywidgets") is not None
     return console.is_terminal
-
-
-def _interval(elapsed: float) -> float:
-    return LINE_SECONDS[elapsed >= LONG_SECONDS]
-
-
-def _step_interval(elapsed: float) -> float:
-    """Return the seconds to the next line of a step that had taken so long at the last one."""
-    return min(max(LINE_SECONDS[0], elapsed), STEP_LINE_SECONDS)
 
 
 @contextmanager
@@ -197,7 +179,7 @@ def progress(label: str, total: int, console: Console | None = None, *, done: in
     meter = Meter(label, total, console or PlainConsole(stderr=True), done)
     _meters.append(meter)
     try:
-        with _repeating(meter.show_line, LINE_SECONDS[0]):
+        with _repeating(meter.show_pace, 1.0):
             yield meter
     except KeyboardInterrupt:
         announce_interruption()
@@ -217,7 +199,7 @@ def step(label: str) -> Iterator[None]:
         now = time.monotonic()
         if not shown:
             log_status(f"{label}...")
-        elif now - shown[-1] >= _step_interval(shown[-1] - started):
+        elif now - shown[-1] >= min(max(LINE_SECONDS[0], shown[-1] - started), STEP_LINE_SECONDS):
             log_status(f"{label}: {_duration(now - started)} so far")
         else:
             return
