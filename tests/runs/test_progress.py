@@ -194,15 +194,6 @@ def test_a_step_is_named_once_it_takes_a_second_and_then_now_and_then(
     assert "Reading" not in capsys.readouterr().err
 
 
-def test_a_step_of_minutes_prints_few_lines() -> None:
-    interval = import_module("pluralbench_runs.meters")._step_interval
-    lines = [1.0]
-    while lines[-1] < 600:
-        lines.append(lines[-1] + interval(lines[-1]))
-    assert sum(at <= 80 for at in lines) == 6
-    assert len(lines) < 13
-
-
 @pytest.fixture
 def shown(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What a notebook shows."""
