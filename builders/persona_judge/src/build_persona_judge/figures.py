@@ -104,10 +104,9 @@ def figures_tables(figures: Mapping[str, Any]) -> dict[str, pl.DataFrame]:
 
 def _row(entry: Mapping[str, Any]) -> list[object]:
     untied = entry["items"] - entry["ties"]
-    shares = [None if entry[name] is None else _share(entry[name], untied) for name in ("first", "usual")]
+    shares = [
+        None if count is None else f"{count / untied:.0%} of {untied:,}" if untied else "none"
+        for count in (entry["first"], entry["usual"])
+    ]
     counts = [entry[name] for name in ("task", "items", "ties", "people")]
     return [*counts, f"{entry['variables_known']:.1f}", *shares]
-
-
-def _share(count: int, total: int) -> str:
-    return f"{count / total:.0%} of {total:,}" if total else "none"

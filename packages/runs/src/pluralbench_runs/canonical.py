@@ -3,6 +3,7 @@
 import hashlib
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -29,20 +30,15 @@ def canonical_json(value: Json) -> bytes:
         RecipeError: The value has an integer beyond 2**53, such as a seed or a limit.
         rfc8785.CanonicalizationError: The value has something else that JSON cannot represent, such as NaN.
     """
+    with suppress(orjson.JSONEncodeError):  # rfc8785 raises an error that names the value, or accepts it
+        if _is_canonical_in_orjson(value):
+            return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER)
     try:
-        return _canonical(value)
+        return rfc8785.dumps(value)
     except rfc8785.IntegerDomainError as error:
         raise RecipeError(
             f"{one_line(error)}: a number beyond 2**53 cannot be stored exactly; use a smaller one."
         ) from None
-
-
-def _canonical(value: Json) -> bytes:
-    try:
-        data = orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_STRICT_INTEGER)
-    except orjson.JSONEncodeError:
-        return rfc8785.dumps(value)  # raises an error that names the value, or accepts it
-    return data if _is_canonical_in_orjson(value) else rfc8785.dumps(value)
 
 
 def _is_canonical_in_orjson(value: Json) -> bool:

@@ -97,7 +97,8 @@ def page_text(page: Page, command: str, topic: str = "", *, width: int = 0) -> s
     width = width or min(shutil.get_terminal_size().columns, MAX_WIDTH)
     groups = page.groups
     if topic not in {"", EVERYTHING, *groups}:
-        raise RecipeError(f"`{command}` has no group `{topic}` of options; {_topics(groups)}.")
+        known = f"the groups are {', '.join(groups)}" if groups else "it has no options"
+        raise RecipeError(f"`{command}` has no group `{topic}` of options; {known}.")
     arguments = [option for option in page.options if option.is_argument]
     usage = " ".join([command, "[OPTIONS]", *(_form(option) for option in arguments), *["VERB"] * bool(page.verbs)])
     lines = [f"Usage: {usage}", ""]
@@ -125,10 +126,6 @@ def page_text(page: Page, command: str, topic: str = "", *, width: int = 0) -> s
 def first_sentence(text: str) -> str:
     """Return the first sentence of a text."""
     return SENTENCE.split(text.partition("\n\n")[0])[0]
-
-
-def _topics(groups: Mapping[str, Sequence[Option]]) -> str:
-    return f"the groups are {', '.join(groups)}" if groups else "it has no options"
 
 
 def _short(page: Page, groups: Mapping[str, Sequence[Option]], width: int) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar, get_args
@@ -249,9 +249,10 @@ def describe_difference(ours: Recipe, theirs: Recipe) -> str:
     # One setting may be in several tables, such as the temperature in that of the model and that of the judge.
     unique = {(_last(key), repr(then.get(key)), repr(now.get(key))): key for key in reversed(keys)}
     keys = [key for key in keys if key in unique.values()]
+    names = [_last(key) for key in keys]
     parts = [
-        f"{_short_key(key, keys)} {_short_value(then.get(key))}, now {_short_value(now.get(key))}"
-        for key in keys[:SHOWN_VALUES]
+        f"{name if names.count(name) == 1 else key} {_short_value(then.get(key))}, now {_short_value(now.get(key))}"
+        for key, name in zip(keys[:SHOWN_VALUES], names, strict=False)
     ]
     more = len(keys) - len(parts)
     return "; ".join([*parts, f"and {more} more"] if more else parts)
@@ -260,10 +261,6 @@ def describe_difference(ours: Recipe, theirs: Recipe) -> str:
 def _last(key: str) -> str:
     last = key.rpartition(".")[2]
     return key if last in VAGUE else last
-
-
-def _short_key(key: str, keys: Sequence[str]) -> str:
-    return _last(key) if [_last(other) for other in keys].count(_last(key)) == 1 else key
 
 
 def _short_value(value: object) -> str:

@@ -32,10 +32,12 @@ def figures_tables(figures: dict[str, Any]) -> dict[str, pl.DataFrame]:
     ]
     if "overlap" in figures:
         rows += overlap_rows(figures, "words of the persona")
+    pairs, posts = (figures["contamination"][name] for name in ("pairs", "posts"))
+    removed = [(kind, pairs[kind], posts[kind]) for kind in pairs]
     tables = {
         "Audit": text_table(["figure", "value"], rows),
         "Splits": entries_table(("config", "split", "users", "pairs"), figures["by_split"]),
-        "Removed because of benchmarks": _contamination_table(figures["contamination"]),
+        "Removed because of benchmarks": text_table(["match", "pairs", "posts of users"], removed),
     }
     return tables | ({"Left out": drops_table(figures["drops"])} if figures["drops"] else {})
 
@@ -49,8 +51,3 @@ def card(recipe: TrainingRecipe, figures: dict[str, Any]) -> Card:
     kinds = {location.partition(":")[0] for location in recipe.source.locations}
     creators = tuple(sorted({CREATORS.get(kind, "found") for kind in kinds}))
     return made.model_copy(update={"languages": [recipe.source.language], "annotations_creators": creators})
-
-
-def _contamination_table(contamination: dict[str, Any]) -> pl.DataFrame:
-    rows = [(kind, pairs, contamination["posts"][kind]) for kind, pairs in contamination["pairs"].items()]
-    return text_table(["match", "pairs", "posts of users"], rows)

@@ -31,6 +31,7 @@ def add_profiles(
         user_posts.setdefault(user, []).append(post)
     newest = {user: _distinct(reversed(own_posts)) for user, own_posts in user_posts.items()}
     profiles, enough, dropped = [], [], []
+    reason = "no other question" if min_posts == 1 else f"fewer than {min_posts} other questions"
     for row in pairs.iter_rows(named=True):
         own = {normalized(message["content"]) for message in row["prompt"] if message["role"] == "user"}
         others = newest.get(row["user_id"], {})
@@ -38,7 +39,7 @@ def add_profiles(
         profiles.append(profile[:max_posts])
         enough.append(len(profile) >= min_posts)
         if not enough[-1]:
-            dropped.append((row["config"], STEP, _drop_reason(min_posts), row["id"]))
+            dropped.append((row["config"], STEP, reason, row["id"]))
     with_profiles = pairs.with_columns(pl.Series("profile", profiles, dtype=pl.List(POST)))
     return with_profiles.filter(enough), drops_frame(dropped)
 
@@ -48,10 +49,6 @@ def _distinct(posts: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     for post in posts:
         first.setdefault(normalized(post["text"]), post)
     return first
-
-
-def _drop_reason(min_posts: int) -> str:
-    return "no other question" if min_posts == 1 else f"fewer than {min_posts} other questions"
 
 
 SPLITS = ("train", "validation", "test")
