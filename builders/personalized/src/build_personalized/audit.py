@@ -68,11 +68,8 @@ def drop_counts(drops: pl.DataFrame) -> list[dict[str, Any]]:
 def check(figures: dict[str, Any], limits: PairLimits, *, source: str = "questions", asked: str = "questions") -> None:
     """Check the figures of `audit` against the recipe's limits.
 
-    Args:
-        figures: The figures.
-        limits: The limits.
-        source: Figure with the number of rows of which the pairs are left.
-        asked: Figure with the near-duplicates among what was asked.
+    `source` is the figure with the number of rows of which the pairs are left, `asked` that with the near-duplicates
+    among what was asked.
 
     Raises:
         AuditFailed: Figures exceed limits; the message names each.

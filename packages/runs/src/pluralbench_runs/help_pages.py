@@ -29,7 +29,6 @@ class Page(NamedTuple):
 
     Attributes:
         body: What the command does, in paragraphs; the first one is the short help.
-        options: Its arguments and options, with their help.
         examples: Lines to copy; the first two are in the short help.
         common: Options in the short help, most used first.
         verbs: What each verb does, by heading.

@@ -60,16 +60,9 @@ def load(
     """Read the preferences in all splits of a table (see `pluralbench_release.read_tables`).
 
     Dropped and counted are rows without a user, with an empty text, with a prompt that does not end with a user
-    message, with identical responses, and repeated rows.
-
-    Args:
-        location: Location of the table.
-        columns: Names of the table's columns, by those of `training.recipe.COLUMNS`.
-        source: Source table of the recipe.
-        name: Name of the source in the release, unless the recipe has one.
-        attribution: Attribution in the release, unless the recipe has one.
-        config: Name of the table's only config in the release, or prefix of its configs. Default: their own names.
-        shown: Location that the release records. Default: that of the table.
+    message, with identical responses, and repeated rows. The recipe has precedence over `name` and `attribution`.
+    `columns` names the table's columns by those of `training.recipe.COLUMNS`; `config` is the name of the table's only
+    config in the release, or the prefix of its configs.
 
     Raises:
         SourceError: The table lacks a column, or a cell has a wrong type.
