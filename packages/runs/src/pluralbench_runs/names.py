@@ -176,7 +176,7 @@ Location = Annotated[PathText, PlainSerializer(public_location, when_used="json"
 
 
 def check_commit(repository: str, asked: str | None, came: str, error: type[UserError]) -> None:
-    """Check the commit that the Hub, or a mirror, serves; any is right for a revision that is not (the beginning of) one.
+    """Check the commit that the Hub, or a mirror, serves; any is right for a revision that is not one or its beginning.
 
     Raises:
         UserError: Of the type `error`: another commit came.
