@@ -200,8 +200,10 @@ class RewardServer:
             # A proxy that reads the other one would take the rest for a request of its own.
             message = "The request has both a Content-Length and a Transfer-Encoding; send one of them."
             raise Refusal(message, close=True)
-        if path != HEALTH:
-            self._check_key(headers.get(b"authorization", b""))
+        key = f"Bearer {self.key}".encode()
+        if self.key and path != HEALTH and not hmac.compare_digest(headers.get(b"authorization", b""), key):
+            message = "The request has no key or a wrong one; send `Authorization: Bearer KEY`."
+            raise Refusal(message, HTTPStatus.UNAUTHORIZED)
         model = {"id": self.name, "object": "model", "owned_by": "pluralbench", "root": self.name}
         pages: dict[str, dict[str, Any] | str] = {
             HEALTH: {},
@@ -224,11 +226,6 @@ class RewardServer:
             message = f"The request did not arrive within {BODY_SECONDS:.0f} s; send fewer conversations."
             raise Refusal(message, HTTPStatus.REQUEST_TIMEOUT, close=True) from None
         return await answers[path](_parse(content))
-
-    def _check_key(self, authorization: bytes) -> None:
-        if self.key and not hmac.compare_digest(authorization, f"Bearer {self.key}".encode()):
-            message = "The request has no key or a wrong one; send `Authorization: Bearer KEY`."
-            raise Refusal(message, HTTPStatus.UNAUTHORIZED)
 
     async def _body(self, announced: bytes, receive: Receive) -> bytes:
         limit = self.config.max_request_size << 20
@@ -333,15 +330,11 @@ def _joined_parts(messages: Any) -> Any:
     joined = []
     for one in messages:
         content = one.get("content") if isinstance(one, dict) else None
-        if isinstance(content, list) and content and all(_is_text_part(part) for part in content):
-            joined.append(one | {"content": "\n".join(part["text"] for part in content)})
-        else:
-            joined.append(one)
+        parts = content if isinstance(content, list) else []
+        texts: list[Any] = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"]
+        is_text = texts and len(texts) == len(parts) and _is_texts(texts)
+        joined.append(one | {"content": "\n".join(texts)} if is_text else one)
     return joined
-
-
-def _is_text_part(part: Any) -> bool:
-    return isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str)
 
 
 def _is_ids(value: Any) -> bool:

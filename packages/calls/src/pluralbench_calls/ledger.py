@@ -97,7 +97,8 @@ class Ledger:
         """Record answers. A key that is already recorded keeps its first answer, unless the server never answered."""
         self.has_new_calls |= bool(answers)
         with translate_sqlite_errors(self.path), self._transaction():
-            self._insert([_as_row(answer) for answer in answers])
+            # `astuple` would deep-copy each text.
+            self._insert([tuple(getattr(answer, name) for name in COLUMNS) for answer in answers])
 
     def _insert(self, rows: Sequence[tuple[object, ...]]) -> None:
         marks = ", ".join("?" * len(COLUMNS))
@@ -227,10 +228,6 @@ def _slices(keys: Iterable[str]) -> Iterator[list[str]]:
     wanted = sorted(set(keys))
     for start in range(0, len(wanted), CHUNK_ROWS):
         yield wanted[start : start + CHUNK_ROWS]
-
-
-def _as_row(answer: Answer) -> tuple[object, ...]:
-    return tuple(getattr(answer, name) for name in COLUMNS)  # `astuple` would deep-copy each text
 
 
 @contextmanager

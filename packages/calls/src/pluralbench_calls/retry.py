@@ -113,7 +113,8 @@ def ask_until_valid(
     """
     replies: dict[int, ParsedReply[Value]] = {}
     for attempt in range(attempts):
-        pending = [index for index in range(len(items)) if index not in replies or _may_retry(replies[index])]
+        final = {index for index, one in replies.items() if not one.reason or one.answer.outcome == "error"}
+        pending = [index for index in range(len(items)) if index not in final]
         requests = [request(items[index], attempt) for index in pending]
         if attempt == 0:
             by_key = dict(zip((one.key for one in requests), items, strict=True))
@@ -125,10 +126,6 @@ def ask_until_valid(
             calls = replies[index].calls if index in replies else ()
             replies[index] = _parse_answer(items[index], answer, parse, (*calls, answer.key))
     return [replies[index] for index in range(len(items))]
-
-
-def _may_retry(reply: ParsedReply[Value]) -> bool:
-    return bool(reply.reason) and reply.answer.outcome != "error"
 
 
 def _first_replies(

@@ -4,6 +4,7 @@ import json
 import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import partial
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -124,7 +125,8 @@ def write_card(
         **license_yaml(manifest.sources),
         language=card.languages,
         annotations_creators=list(card.annotations_creators),
-        source_datasets=_source_datasets(manifest.sources),
+        # "original" stands for sources that are not on the Hub.
+        source_datasets=sorted({source.location if source.revision else "original" for source in manifest.sources}),
         task_categories=card.tasks,
         tags=card.tags,
         size_categories=next((name for limit, name in SIZES if rows < limit), "n>1M"),
@@ -142,16 +144,11 @@ def write_card(
         plural=plural,
         plain=escape_markdown,
         code=markdown_code,
-        latex=_escape_latex,
+        latex=partial(SPECIAL.sub, r"\\\1"),
         software=installed("pluralbench-release"),
         project=PROJECT,
     ).content
     (directory / CARD).write_text(content.rstrip() + "\n", encoding="utf-8")
-
-
-def _source_datasets(sources: Sequence[Source]) -> list[str]:
-    """The datasets on the Hub that rows came from; `original` stands for sources elsewhere."""
-    return sorted({source.location if source.revision else "original" for source in sources})
 
 
 def read_card(directory: Path) -> "CardData":
@@ -229,10 +226,6 @@ def as_published(card: str, repository: str, version: str) -> str:
     return HOWPUBLISHED.sub(lambda match: match[1] + address, card, count=1)
 
 
-def _escape_latex(text: str) -> str:
-    return SPECIAL.sub(r"\\\1", text)
-
-
 _IDENTIFIERS = """
 apache-2.0 mit openrail bigscience-openrail-m creativeml-openrail-m bigscience-bloom-rail-1.0 bigcode-openrail-m
 afl-3.0 artistic-2.0 bsl-1.0 bsd bsd-2-clause bsd-3-clause bsd-3-clause-clear c-uda cc cc0-1.0 cc-by-2.0 cc-by-2.5
@@ -260,8 +253,11 @@ def license_yaml(sources: Iterable[Source]) -> dict[str, Any]:
         for name in source.license.lower().split(", "):
             if name in HUB_LICENSES:
                 known.add(name)
-            else:
-                others[re.sub(r"[^a-z0-9.+-]+", "-", name).strip("-")] = _link(name, source)
+                continue
+            link = f"https://huggingface.co/datasets/{source.location}" if source.revision else None
+            if deed := CREATIVE_COMMONS.fullmatch(name):
+                link = f"https://creativecommons.org/licenses/{deed[1]}/{deed[2]}/"
+            others[re.sub(r"[^a-z0-9.+-]+", "-", name).strip("-")] = link
     values: dict[str, Any] = {"license": sorted(known | ({OTHER} if others else set()))}
     if len(values["license"]) == 1:
         [values["license"]] = values["license"]
@@ -270,12 +266,6 @@ def license_yaml(sources: Iterable[Source]) -> dict[str, Any]:
         links = [others[name] for name in sorted(others) if others[name] is not None]
         values |= {"license_link": links[0]} if links else {}
     return values
-
-
-def _link(name: str, source: Source) -> str | None:
-    if deed := CREATIVE_COMMONS.fullmatch(name):
-        return f"https://creativecommons.org/licenses/{deed[1]}/{deed[2]}/"
-    return f"https://huggingface.co/datasets/{source.location}" if source.revision else None
 
 
 def license_of(card: "CardData") -> str | None:

@@ -179,7 +179,9 @@ def _publish(
             for path in (*release_files(prepared.manifest), SUMS)
         }
         others = {path for path in head.files - files.keys() if path not in IGNORED}
-        deleted = others & set(_release_files_at(remote, head))
+        text = text_at(remote, head.commit, MANIFEST)
+        old = None if text is None else parse_manifest(text, f"{MANIFEST} of {remote.name}")
+        deleted = set() if old is None else others & {*release_files(old), SUMS}
         commit_id = commit(
             remote, head.commit, files, deleted=deleted, title=_title(prepared), description=_description(prepared)
         )
@@ -226,11 +228,6 @@ def _as_published(directory: Path, remote: Remote, version: Version) -> _Prepare
 
 def _digest_at(remote: Remote, version: Version) -> str:
     return hashlib.sha256((text_at(remote, version.tag, SUMS) or "").encode()).hexdigest()
-
-
-def _release_files_at(remote: Remote, head: Head) -> list[str]:
-    text = text_at(remote, head.commit, MANIFEST)
-    return [] if text is None else [*release_files(parse_manifest(text, f"{MANIFEST} of {remote.name}")), SUMS]
 
 
 def _title(prepared: _Prepared) -> str:

@@ -147,17 +147,14 @@ def count_near(words: Words, owners: Sequence[str] | None = None) -> int:
     duplicates = sum(_pairs(owned.total()) - sum(map(_pairs, owned.values())) for owned in counts)
     keys = _band_keys(select_texts(words, first), BANDS)
     for number, matches in enumerate(_matches(keys, keys)):
-        duplicates += sum(_pairs_across_owners(counts[other], counts[number]) for other in matches if other < number)
+        for group in (counts[other] for other in matches if other < number):
+            same = sum(times * counts[number][owner] for owner, times in group.items())
+            duplicates += group.total() * counts[number].total() - same
     return duplicates
 
 
 def _pairs(total: int) -> int:
     return total * (total - 1) // 2
-
-
-def _pairs_across_owners(first: Counter[str], second: Counter[str]) -> int:
-    same = sum(number * second[owner] for owner, number in first.items())
-    return first.total() * second.total() - same
 
 
 def near_texts(

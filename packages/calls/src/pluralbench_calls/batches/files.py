@@ -67,7 +67,8 @@ def write_batches(
             parts = batches(requests, refused, max_requests=max_requests, max_bytes=max_bytes)
             for number, part in enumerate(parts, start=1):
                 target = _numbered(path, number)
-                _check_replaceable(target)
+                if target.exists() and not _has_calls(target):
+                    raise PermanentError(f"{target} exists and is not a file of calls; choose another name.")
                 with stack.enter_context(atomic_write(target)).open("wb") as file:
                     file.writelines(batch_lines(part, refused))
                 written.append(target)
@@ -107,11 +108,6 @@ def batches(
 
 def _numbered(path: Path, number: int) -> Path:
     return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")
-
-
-def _check_replaceable(path: Path) -> None:
-    if path.exists() and not _has_calls(path):
-        raise PermanentError(f"{path} exists and is not a file of calls; choose another name.")
 
 
 def _has_calls(path: Path) -> bool:
