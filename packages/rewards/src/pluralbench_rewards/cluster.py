@@ -184,9 +184,7 @@ def _add_part(result: Scored, scored: Scored, part: Sequence[int]) -> None:
     result.dropped |= {part[place]: reason for place, reason in scored.dropped.items()}
     result.reasons += scored.reasons
     result.rendered_identically += scored.rendered_identically
-    if scored.inputs_with_two_bos is not None and scored.inputs_without_bos is not None:
-        result.inputs_with_two_bos = (result.inputs_with_two_bos or 0) + scored.inputs_with_two_bos
-        result.inputs_without_bos = (result.inputs_without_bos or 0) + scored.inputs_without_bos
-    if scored.inputs_ending_in_padding is not None:
-        result.inputs_ending_in_padding = (result.inputs_ending_in_padding or 0) + scored.inputs_ending_in_padding
+    for name in ("inputs_with_two_bos", "inputs_without_bos", "inputs_ending_in_padding"):
+        if (count := getattr(scored, name)) is not None:
+            setattr(result, name, (getattr(result, name) or 0) + count)
     result.work = sum_work([work for work in (result.work, scored.work) if work is not None])

@@ -33,7 +33,7 @@ from pluralbench_rewards.judge_prompts import (
 )
 from pluralbench_rewards.prompts.asking import ask_prompt
 from pluralbench_rewards.prompts.prompt import JudgePrompt, Question
-from pluralbench_rewards.prompts.reading import read_list, read_pair, read_score
+from pluralbench_rewards.prompts.reading import Reading, read_list, read_pair, read_score
 
 PROMPT_REPLIES = "choose the prompt that belongs to this model"
 JSON_REPLIES = ', or let the server enforce it with `reply_format="structured"`'
@@ -65,16 +65,7 @@ class Judge(ChatClient):
     def compare(self, questions: Sequence[Question], *, samples: int = 1) -> list[ParsedReply[Verdict]]:
         """Decide which of two responses is better, "A" or "B"; a prompt may allow a tie, "C". `samples`: see `ask`."""
         if self.prompt is not None:
-            verdict = self.prompt.verdict
-            return ask_prompt(
-                self,
-                self.prompt,
-                questions,
-                lambda _, reply, begun: read_pair(verdict, reply, begun).verdict,
-                "verdicts",
-                samples,
-                self.rubric_writer,
-            )
+            return ask_prompt(self, self.prompt, questions, _verdict, "verdicts", samples, self.rubric_writer)
 
         def request(question: Question, attempt: int) -> Request:
             system = self._system(PAIR_SYSTEM, PAIR_CRITERIA, PAIR_REPLY, question)
@@ -100,17 +91,8 @@ class Judge(ChatClient):
             for number, text in enumerate(question.responses, 1)
         ]
         if self.prompt is not None:
-            verdict = self.prompt.verdict
             shown = [question for question, _ in single]
-            ratings = ask_prompt(
-                self,
-                self.prompt,
-                shown,
-                lambda _, reply, begun: read_score(verdict, reply, begun),
-                "ratings",
-                samples,
-                self.rubric_writer,
-            )
+            ratings = ask_prompt(self, self.prompt, shown, _score, "ratings", samples, self.rubric_writer)
         else:
 
             def request(item: tuple[Question, int], attempt: int) -> Request:
@@ -144,16 +126,7 @@ class Judge(ChatClient):
         Without a prompt that asks for scores, the picked response has 1, the others have 0.
         """
         if self.prompt is not None:
-            verdict = self.prompt.verdict
-            return ask_prompt(
-                self,
-                self.prompt,
-                questions,
-                lambda question, reply, begun: read_list(verdict, reply, len(question.responses), begun),
-                "lists",
-                samples,
-                self.rubric_writer,
-            )
+            return ask_prompt(self, self.prompt, questions, _scores, "lists", samples, self.rubric_writer)
         picks = self.pick(questions, samples=samples)
         counts = [len(question.responses) for question in questions] * samples
         return [
@@ -240,6 +213,18 @@ class Judge(ChatClient):
             schema={"name": reply_schema.name, "schema": schema} if structured or self.reply == "structured" else None,
             temperature_step=self.temperature_step,
         )
+
+
+def _verdict(reading: Reading, _: Question, reply: str, begun: str) -> Verdict:
+    return read_pair(reading, reply, begun).verdict
+
+
+def _score(reading: Reading, _: Question, reply: str, begun: str) -> float:
+    return read_score(reading, reply, begun)
+
+
+def _scores(reading: Reading, question: Question, reply: str, begun: str) -> list[float]:
+    return read_list(reading, reply, len(question.responses), begun)
 
 
 def _sections(question: Question, names: Sequence[str]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, TypeVar
 
 from pluralbench_calls import ParsedReply, Request, chat_request
@@ -12,6 +13,7 @@ from pluralbench_rewards.chat_client import ChatClient
 from pluralbench_rewards.contract import Message
 from pluralbench_rewards.errors import RewardsError
 from pluralbench_rewards.prompts.prompt import JudgePrompt, PromptMessage, Question, missing_variables, render
+from pluralbench_rewards.prompts.reading import Reading
 
 Value = TypeVar("Value")
 
@@ -44,7 +46,7 @@ def ask_prompt(
     judge: ChatClient,
     prompt: JudgePrompt,
     questions: Sequence[Question],
-    read: Callable[[Question, str, str], Value],
+    read: Callable[[Reading, Question, str, str], Value],
     label: str,
     samples: int,
     rubric_writer: ChatClient | None,
@@ -73,7 +75,7 @@ def ask_prompt(
     for number, messages in enumerate(turns, 1):
         places = [index for index in range(len(entries)) if index not in settled]
         sent = [_sent(prompt, messages, entries[index]) for index in places]
-        replies = judge.ask(sent, _turn_request(judge, f"turn {number}"), _text, f"turns {number}")
+        replies = judge.ask(sent, partial(_request, judge, f"turn {number}"), _text, f"turns {number}")
         for index, one, reply in zip(places, sent, replies, strict=True):
             calls = (*one.calls, *reply.calls)
             if reply.value is None:
@@ -86,8 +88,8 @@ def ask_prompt(
     prefilled = bool(prompt.prefill)
     verdicts = judge.ask(
         sent,
-        lambda one, attempt: _request(judge, one, label, attempt, prefilled=prefilled),
-        lambda one, reply: read(one.question, reply, one.messages[-1]["content"] if prefilled else ""),
+        partial(_request, judge, label, prefilled=prefilled),
+        lambda one, reply: read(prompt.verdict, one.question, reply, one.messages[-1]["content"] if prefilled else ""),
         label,
     )
     for index, one, verdict in zip(places, sent, verdicts, strict=True):
@@ -100,14 +102,9 @@ def _rubrics(writer: ChatClient | None, prompt: JudgePrompt, questions: Sequence
     if writer is None or prompt.rubric is None:
         raise RewardsError(f"The prompt {prompt.name} needs a rubric; {FIXES['rubric']}.")
     messages = prompt.rubric.messages
-    prefilled = messages[-1].role == "assistant"
+    request = partial(_request, writer, "the rubric", prefilled=messages[-1].role == "assistant")
     opened = [_sent(prompt, messages, _Open(question, 0, [], ())) for question in questions]
-    return writer.ask(
-        opened,
-        lambda one, attempt: _request(writer, one, "the rubric", attempt, prefilled=prefilled),
-        _text,
-        "rubrics",
-    )
+    return writer.ask(opened, request, _text, "rubrics")
 
 
 def _sent(prompt: JudgePrompt, messages: Sequence[PromptMessage], entry: _Open) -> _Open:
@@ -120,7 +117,7 @@ def _sent(prompt: JudgePrompt, messages: Sequence[PromptMessage], entry: _Open) 
     return entry._replace(messages=[*entry.messages, *render(messages, entry.question, values)])
 
 
-def _request(judge: ChatClient, entry: _Open, label: str, attempt: int, *, prefilled: bool = False) -> Request:
+def _request(judge: ChatClient, label: str, entry: _Open, attempt: int, *, prefilled: bool = False) -> Request:
     model = judge.model
     if prefilled:
         model = model.model_copy(update={"extra": PREFILLED | model.extra})
@@ -132,10 +129,6 @@ def _request(judge: ChatClient, entry: _Open, label: str, attempt: int, *, prefi
         attempt=entry.attempt + attempt,
         temperature_step=judge.temperature_step,
     )
-
-
-def _turn_request(judge: ChatClient, label: str) -> Callable[[_Open, int], Request]:
-    return lambda one, attempt: _request(judge, one, label, attempt)
 
 
 def _text(_: _Open, reply: str) -> str:

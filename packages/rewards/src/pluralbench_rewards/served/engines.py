@@ -29,6 +29,12 @@ from pluralbench_rewards.served.engine import (
 ROUNDING = 1e-3  # how far the norm of a normalized vector, and the sum of probabilities, may be from 1
 
 
+def _models(pages: Pages, owner: str) -> tuple[dict[str, Any], tuple[str, ...], int | None]:
+    """Return the first model of an engine's page, the names of all, and the first one's maximum length."""
+    models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == owner]
+    return models[0], tuple(str(model["id"]) for model in models), count(models[0].get("max_model_len"))
+
+
 def _request_tokens(path: str, conversations: Sequence[Conversation], info: ServerInfo) -> EngineRequest:
     """Request the probabilities of the label tokens among the labels, after token ids (vLLM, SGLang)."""
     body = {"model": info.model, "query": [], "items": [list(conversation.ids) for conversation in conversations]}
@@ -46,13 +52,9 @@ def _request_tokens(path: str, conversations: Sequence[Conversation], info: Serv
 
 def _vllm_identify(pages: Pages) -> ServerInfo | None:
     try:
-        models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "vllm"]
-        return ServerInfo(
-            version=str(pages["/version"]["version"]),
-            models=tuple(str(model["id"]) for model in models),
-            root=str(models[0].get("root") or models[0]["id"]),
-            max_length=count(models[0].get("max_model_len")),
-        )
+        first, names, longest = _models(pages, "vllm")
+        root = str(first.get("root") or first["id"])
+        return ServerInfo(str(pages["/version"]["version"]), names, root=root, max_length=longest)
     except (KeyError, TypeError, IndexError):
         return None
 
@@ -130,14 +132,13 @@ VLLM = Engine(
 def _sglang_identify(pages: Pages) -> ServerInfo | None:
     info = pages.get("/model_info") or pages.get("/get_model_info") or {}
     try:
-        models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "sglang"]
-        names, longest = tuple(str(model["id"]) for model in models), count(models[0].get("max_model_len"))
+        _, names, longest = _models(pages, "sglang")
         root, generates = str(info["model_path"]), bool(info.get("is_generation", False))
     except (AttributeError, KeyError, TypeError, IndexError):
         return None
     server = pages.get("/server_info")
     version = str(server["version"]) if isinstance(server, dict) and "version" in server else "of unknown version"
-    return ServerInfo(version=version, models=names, root=root, max_length=longest, generates=generates)
+    return ServerInfo(version, names, root=root, max_length=longest, generates=generates)
 
 
 def _sglang_request(conversations: Sequence[Conversation], _: ServerInfo) -> EngineRequest:
@@ -264,8 +265,7 @@ PREFIX_TOKENS = 64  # shared by two inputs of the examination
 
 def _llamacpp_identify(pages: Pages) -> ServerInfo | None:
     try:
-        models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "llamacpp"]
-        names = tuple(str(model["id"]) for model in models)
+        names = tuple(str(model["id"]) for model in pages["/v1/models"]["data"] if model["owned_by"] == "llamacpp")
         props = pages["/props"]
         slot = count(props["default_generation_settings"]["n_ctx"])
         version = str(props.get("build_info", "of unknown version"))
@@ -347,9 +347,8 @@ LLAMACPP = Engine(
 
 def _pluralbench_identify(pages: Pages) -> ServerInfo | None:
     try:
-        models = [model for model in pages["/v1/models"]["data"] if model["owned_by"] == "pluralbench"]
-        name, longest = str(models[0]["id"]), count(models[0].get("max_model_len"))
-        return ServerInfo(str(pages["/version"]["version"]), (name,), root=name, max_length=longest)
+        _, names, longest = _models(pages, "pluralbench")
+        return ServerInfo(str(pages["/version"]["version"]), names[:1], root=names[0], max_length=longest)
     except (KeyError, TypeError, IndexError):
         return None
 

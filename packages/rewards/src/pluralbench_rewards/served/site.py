@@ -3,7 +3,8 @@
 import asyncio
 import math
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Generic, NamedTuple, TypeVar
 
@@ -75,35 +76,35 @@ class Server:
                     f"{engine.title} with {engine.start_options[self.kind]}."
                 ) from None
             raise
-        try:
+        with _named(self.url):
             return read(reply, conversations, self.info)
-        except ReplyError as error:
-            raise ServerError(f"{self.url} {error}.") from None
 
     async def examine(self, ids: Sequence[int]) -> None:
         """Check settings that no page shows, with the tokens of a conversation."""
         if self.engine.examine is None:
             return
         examination = self.engine.examine(ids, self.info)
-        try:
+        with _named(self.url), suppress(StopIteration):
             call = next(examination)
             while True:
                 call = examination.send(await self.client.post_once(call))
-        except StopIteration:
-            return
-        except ReplyError as error:
-            raise ServerError(f"{self.url} {error}.") from None
 
     async def tokens_of(self, text: str) -> list[int] | None:
         """Tokenize a text on the server; None if it does not support that."""
         if self.engine.tokenize is None:
             return None
-        try:
+        with _named(self.url), suppress(Rejected):
             return self.engine.tokens(await self.client.post(self.engine.tokenize(text, self.info)))
-        except Rejected:
-            return None
-        except ReplyError as error:
-            raise ServerError(f"{self.url} {error}.") from None
+        return None
+
+
+@contextmanager
+def _named(url: str) -> Iterator[None]:
+    """Complete the sentence of a `ReplyError` with the server's URL."""
+    try:
+        yield
+    except ReplyError as error:
+        raise ServerError(f"{url} {error}.") from None
 
 
 def detect_engine(url: str, pages: Pages, expected: EngineName | None) -> tuple[Engine, ServerInfo]:
@@ -137,10 +138,8 @@ async def open_server(
     Raises:
         ServerError: The server has another engine or model, or does not support this kind.
     """
-    try:
+    with _named(client.url):
         detected, info = detect_engine(client.url, await client.pages(), engine)
-    except ReplyError as error:
-        raise ServerError(f"{client.url} {error}.") from None
     if kind == "implicit" and detected.request_implicit is None:
         raise ServerError(
             f"{client.url} is {detected.title}, which is not supported for implicit rewards; serve the model with vLLM."
