@@ -21,6 +21,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from members import MEMBERS, ROOT
 from playwright.sync_api import Browser, expect
+from pluralbench.commands.app import program
 from pluralbench_release.card import PROJECT
 from session_folder import made_once
 
@@ -188,3 +189,10 @@ def test_a_page_fits_and_has_no_barrier(address: str, browser: Browser, name: st
     assert [(one["id"], one["nodes"]) for one in Axe().run(page).response["violations"]] == []
     assert wrong == []
     page.close()
+
+
+def test_the_readme_of_the_evaluator_lists_each_verb_once() -> None:
+    readme = (ROOT / "evaluators" / "README.md").read_text(encoding="utf-8")
+    rows = readme.partition("| command |")[2].partition("\n\n")[0].splitlines()[2:]
+    listed = [verb for row in rows for verb in re.findall(r"`([a-z-]+)`", row.split("|")[1])]
+    assert sorted(listed) == sorted(verb for verbs in program.verbs.values() for verb in verbs)
