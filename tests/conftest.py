@@ -130,8 +130,9 @@ def browser() -> Iterator[Any]:
     chromium = next(filter(None, map(which, names)), None)
     if chromium is None:
         pytest.skip("there is no Chromium here")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=60_000)  # 5 s by default, which a busy machine may need
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
         yield opened

@@ -172,6 +172,7 @@ class Silent(SimpleHTTPRequestHandler):
 )
 def test_a_page_fits_and_has_no_barrier(address: str, browser: Browser, name: str, width: int, scheme: Any) -> None:
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page.set_default_timeout(120_000)
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))

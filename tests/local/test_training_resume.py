@@ -131,7 +131,7 @@ def test_killed_it_goes_on_and_ends_in_the_same_weights_and_said_nothing(
     assert process.stdin is not None
     process.stdin.write(json.dumps(asked))
     process.stdin.close()
-    work, until = tmp_path / "killed.work", time.monotonic() + 120
+    work, until = tmp_path / "killed.work", time.monotonic() + 240
     while not list(work.glob("checkpoint-[1-9]*")):
         assert process.poll() is None
         assert time.monotonic() < until

@@ -61,6 +61,7 @@ def opened(browser: "Browser", report: Path, wrong: list[str], *, width: int = 1
     """The page, without a network; what goes wrong is added to a list."""
     dark = "dark" if scheme == "dark" else "light"
     page = browser.new_page(viewport={"width": width, "height": 900}, color_scheme=dark)  # type: ignore[arg-type]
+    page.set_default_timeout(120_000)
     page.on("console", lambda message: wrong.append(message.text) if message.type in {"error", "warning"} else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
     page.on("request", lambda request: None if request.url.startswith("file:") else wrong.append(request.url))
@@ -164,7 +165,7 @@ def test_an_item_has_an_address_and_keys_lead_to_the_next(browser: "Browser", re
     page.get_by_label("Order").select_option("all")
     page.locator("#items-0 ol a").nth(7).click()
     expect(item).to_contain_text("Question 7?")
-    assert page.url.endswith("#item=pairs/pairs/q7")
+    expect(page).to_have_url(f"{report.as_uri()}#item=pairs/pairs/q7")
     page.go_back()
     expect(item).to_contain_text("Question 5?")
     page.go_forward()
@@ -177,7 +178,7 @@ def test_an_item_has_an_address_and_keys_lead_to_the_next(browser: "Browser", re
     page.keyboard.press("k")
     page.keyboard.press("ArrowUp")
     expect(item).to_contain_text("Question 6?")
-    assert page.url.endswith("#item=pairs/pairs/q6")
+    expect(page).to_have_url(f"{report.as_uri()}#item=pairs/pairs/q6")
     page.keyboard.press("Escape")
     expect(item).not_to_be_visible()
     page.set_viewport_size({"width": 400, "height": 800})
