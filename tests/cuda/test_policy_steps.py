@@ -12,7 +12,7 @@ from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.decoding import Decoder, DecodingParams
 from pluralbench_policies.optimization import _trainer_for
 from pluralbench_policies.planner_options import PlannerConfig, TokenizedExample
-from pluralbench_policies.scorer import Scorer
+from pluralbench_policies.scorer import Optimization, Scorer
 from pluralbench_policies.trainable import load_policy, prompt_ids, sample
 from pretended_card import CARD, Card, pretended_card
 from reward_models import Folders
@@ -114,7 +114,8 @@ def test_a_step(folders: Folders, tmp_path: Path, algorithm: str) -> None:
         prompts = [prompt_ids(tokenizer, task.messages) for task in TASKS]
         card.forget()
         scorer = Scorer(LETTERS, TASKS, 1.0)
-        _trainer_for(options)(source, policy, tokenizer, scorer, [[0, 1, 2, 3]], prompts, options, tmp_path)
+        steps = [[0, 1, 2, 3]]
+        _trainer_for(options)(Optimization(source, policy, tokenizer, scorer, steps, prompts, options, tmp_path))
         check_waits(card, "models", "trainable.divergence", *(["trainable", "ppo"] if algorithm == "ppo" else []))
         assert all(weights.device == CARD for weights in policy.parameters())
     assert len(read_log(tmp_path)) == 1

@@ -11,7 +11,7 @@
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import torch
 from pluralbench_calls import Answer, CallsError, PackingBackend, Request
@@ -23,7 +23,7 @@ from transformers import AutoModelForCausalLM
 from pluralbench_policies.decoding import Decoder, DecodingParams
 from pluralbench_policies.errors import PolicyError
 from pluralbench_policies.language_models import language_model
-from pluralbench_policies.rendering import ParsedRequest, Rendering
+from pluralbench_policies.rendering import ParsedRequest, RenderingBackend
 from pluralbench_policies.vllm_generation import VllmGeneration
 
 BUDGET = {"cpu": 16_384, "cuda": 65_536}  # tokens per batch; an estimate for GPUs
@@ -34,7 +34,7 @@ def generation_backend(model: str | Path | LocalModel) -> PackingBackend:
     return VllmGeneration(model) if language_model(model).library == "vllm" else Generation(model)
 
 
-class Generation(PackingBackend):
+class Generation(RenderingBackend):
     """Backend of `ask` that samples from a language model in this process.
 
     The samples of a prompt share its computation. Each sample has its own random numbers from the `seed` of its
@@ -50,31 +50,16 @@ class Generation(PackingBackend):
         token_budget: Maximum tokens of prompts and samples in a batch; more need more memory. Default: by device.
     """
 
-    concurrency: int | None = 1
-
     def __init__(self, model: str | Path | LocalModel, *, token_budget: int | None = None) -> None:
-        self._source = language_model(model)
-        self._rendering = Rendering(self._source)
+        super().__init__(language_model(model))
         self._budget = token_budget
         self._decoder: Decoder | None = None
-
-    async def __aenter__(self) -> Self:
-        """Load the weights, once. Raises `LocalError`."""
-        self._load()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        """Keep the weights until `close`."""
 
     def close(self) -> None:
         """Free the weights; the next request loads them again."""
         self._decoder = None
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-
-    def size(self, request: Request) -> int:
-        """Count the tokens of the prompt."""
-        return len(self._rendering.prompt(request))
 
     def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
         """Pack requests into batches within the token budget, with the samples of a prompt together if they fit."""
@@ -132,7 +117,7 @@ class Generation(PackingBackend):
         if not drawn:
             return
         prompts = list(dict.fromkeys(item.prompt for item in drawn))
-        for sample in self._load().samples(
+        for sample in self.load().samples(
             prompts,
             [prompts.index(item.prompt) for item in drawn],
             drawn[0].sampling,
@@ -141,7 +126,8 @@ class Generation(PackingBackend):
         ):
             yield self._rendering.answer(drawn[sample.place], sample)
 
-    def _load(self) -> Decoder:
+    def load(self) -> Decoder:
+        """Load the weights, once. Raises `LocalError`, or `PolicyError` if nothing ends a sample."""
         if self._decoder is None:
             model: Any = load_model(AutoModelForCausalLM, self._source)
             eos = model.generation_config.eos_token_id

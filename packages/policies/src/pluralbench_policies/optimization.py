@@ -15,7 +15,7 @@ from pluralbench_runs import recipe_values, rng_for
 
 from pluralbench_policies.config import OptimizeConfig, OptimizeSettings, Task, tasks_digest
 from pluralbench_policies.errors import PolicyError
-from pluralbench_policies.scorer import CURVES_FILE, Scorer, draw_curves, warnings_of
+from pluralbench_policies.scorer import CURVES_FILE, Optimization, Scorer, draw_curves, warnings_of
 from pluralbench_policies.trainable import (
     chat_tokenizer,
     check_base_model,
@@ -84,7 +84,8 @@ def optimize(
         prompts, fitting = _fitting_prompts(base.name, model, tokenizer, tasks, options)
         steps = _steps(fitting, tasks, options)
         scorer = Scorer(reward, tasks, options.reward_divisor)
-        _trainer_for(options)(source, model, tokenizer, scorer, steps, prompts, options, work)
+        run_steps = _trainer_for(options)
+        run_steps(Optimization(source, model, tokenizer, scorer, steps, prompts, options, work))
         draw_curves(work)
         facts = {
             "settings": recipe_values(settings),
@@ -98,7 +99,7 @@ def optimize(
     return run_job(POLICY, out, settings, train, too_large=TOO_LARGE, fresh=fresh)
 
 
-def _trainer_for(options: OptimizeConfig) -> Callable[..., None]:
+def _trainer_for(options: OptimizeConfig) -> Callable[[Optimization], None]:
     """The function that runs the steps; imported here, since its libraries are an extra."""
     if options.algorithm == "ppo":
         from pluralbench_policies.ppo import optimize_by_ppo

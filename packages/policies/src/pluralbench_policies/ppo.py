@@ -11,11 +11,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import mul, truediv
-from pathlib import Path
 from typing import Any
 
 import torch
-from pluralbench_local import LocalModel
 from pluralbench_local.packing import to_device
 from pluralbench_local.training_job import CheckpointClock, accelerator_of, restore, save_checkpoint
 from pluralbench_local.training_model import checkpoint_activations
@@ -27,7 +25,7 @@ from torchrl.objectives import ClipPPOLoss
 from torchrl.objectives.value import GAE
 
 from pluralbench_policies.config import OptimizeConfig
-from pluralbench_policies.scorer import Scorer, draw_curves, lengths, step_lines
+from pluralbench_policies.scorer import Optimization, draw_curves, lengths, step_lines
 from pluralbench_policies.trainable import (
     Rows,
     autocast,
@@ -99,20 +97,9 @@ class SampledStep:
     sizes: Sequence[int]
 
 
-def optimize_by_ppo(
-    source: LocalModel,
-    model: Any,
-    tokenizer: Any,
-    scorer: Scorer,
-    steps: Sequence[Sequence[int]],
-    prompts: Sequence[Sequence[int]],
-    options: OptimizeConfig,
-    work: Path,
-) -> None:
-    """Run all steps, each given by the indices of its tasks, after the checkpoint in `work`.
-
-    `model` is the policy to train, and was loaded from `source`; the critic is initialized from it, too.
-    """
+def optimize_by_ppo(optimization: Optimization) -> None:
+    """Run all steps after the checkpoint. The critic is initialized from the source, too."""
+    source, model, tokenizer, scorer, steps, prompts, options, work = optimization
     accelerator = accelerator_of(model.device)
     torch.manual_seed(options.seed)
     critic = Critic(load_body(source), options)

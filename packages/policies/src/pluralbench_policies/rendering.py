@@ -1,10 +1,11 @@
 """Requests to a language model in this process: their prompts as tokens, and their answers."""
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
-from pluralbench_calls import Answer, CallsError, Outcome, Request
+from pluralbench_calls import Answer, CallsError, Outcome, PackingBackend, Request
 from pluralbench_calls.logprobs import TOP, record_labels
 from pluralbench_calls.records import PROMPT_TOO_LONG
 from pluralbench_local.conversations import Template
@@ -29,6 +30,32 @@ class ParsedRequest:
     sampling: DecodingParams
     seed: int
     max_tokens: int
+
+
+class RenderingBackend(PackingBackend):
+    """What samples from a language model in this process, whose weights it loads once, and whose prompts it renders."""
+
+    concurrency: int | None = 1
+
+    def __init__(self, source: LanguageModel) -> None:
+        self._source = source
+        self._rendering = Rendering(source)
+
+    @abstractmethod
+    def load(self) -> Any:
+        """Load the weights, once."""
+
+    async def __aenter__(self) -> Self:
+        """Load the weights."""
+        self.load()
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Keep the weights."""
+
+    def size(self, request: Request) -> int:
+        """Count the tokens of the prompt."""
+        return len(self._rendering.prompt(request))
 
 
 class Rendering:

@@ -6,15 +6,33 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from statistics import fmean, pstdev
-from typing import Any
+from typing import Any, NamedTuple
 
+from pluralbench_local import LocalModel
 from pluralbench_local.training_job import read_log, step_log
 from pluralbench_rewards import RewardModel
 
-from pluralbench_policies.config import Task
+from pluralbench_policies.config import OptimizeConfig, Task
 from pluralbench_policies.errors import PolicyError
 
 EQUAL_SCORES = "all completions got the same score, so there was nothing to learn"
+
+
+class Optimization(NamedTuple):
+    """What the steps of an optimization need. `model`, the policy to train, was loaded from `source`.
+
+    A step is given by the indices of its tasks; `prompts` are token ids by task. `work` is the folder of the checkpoint
+    and the log.
+    """
+
+    source: LocalModel
+    model: Any
+    tokenizer: Any
+    scorer: "Scorer"
+    steps: Sequence[Sequence[int]]
+    prompts: Sequence[Sequence[int]]
+    options: OptimizeConfig
+    work: Path
 
 
 @dataclass

@@ -16,7 +16,6 @@ from typing import Any
 
 import torch
 from datasets import Dataset
-from pluralbench_local import LocalModel
 from pluralbench_local.models import hub_options, silence_transformers
 from pluralbench_local.rendering import fixed_date
 from pluralbench_local.training_job import CHECKPOINT, CheckpointClock, keep_checkpoint, newest_checkpoint
@@ -28,7 +27,7 @@ from trl.trainer.rloo_trainer import RLOOTrainer
 
 from pluralbench_policies.config import OptimizeConfig
 from pluralbench_policies.reward_functions import completion_parts, or_none
-from pluralbench_policies.scorer import Scorer, draw_curves, lengths, step_lines
+from pluralbench_policies.scorer import Optimization, Scorer, draw_curves, lengths, step_lines
 from pluralbench_policies.trainable import divergence, end_ids, load_policy, make_rows
 
 
@@ -151,25 +150,16 @@ class _Grpo(_AutocastGenerationMixin, GRPOTrainer):
     pass
 
 
-def optimize_by_trl(
-    source: LocalModel,
-    model: Any,
-    tokenizer: Any,
-    scorer: Scorer,
-    steps: Sequence[Sequence[int]],
-    prompts: Sequence[Sequence[int]],
-    options: OptimizeConfig,
-    work: Path,
-) -> None:
-    """Run all steps after the checkpoint in `work`; arguments as in `pluralbench_policies.ppo.optimize_by_ppo`."""
+def optimize_by_trl(optimization: Optimization) -> None:
+    """Run all steps after the checkpoint."""
+    source, model, tokenizer, scorer, steps, prompts, options, work = optimization
     done, checkpoint = newest_checkpoint(work)
     ends = end_ids(model, tokenizer)
     # With a KL term in the loss, TRL keeps the initial policy itself.
     start = load_policy(source).eval() if options.kl_steps and not options.kl_coef else None
     reward = _Reward(scorer, prompts, ends, options, done, model, start)
-    of = len(steps)
-    with step_lines(work, done, of) as write, trl_session(model, work) as folder:
-        trainer = _trainer(source, model, tokenizer, reward, steps, options, folder)
+    with step_lines(work, done, len(steps)) as write, trl_session(model, work) as folder:
+        trainer = _trainer(optimization, reward, folder)
         if options.kl_coef and options.kl_steps:
             reward.start = trainer.ref_model
         trainer.add_callback(
@@ -178,7 +168,7 @@ def optimize_by_trl(
                 write,
                 LOG_NAMES,
                 lambda _: reward.line,
-                of=of,
+                of=len(steps),
                 clock=CheckpointClock(options.save_steps),
                 updates=options.updates,
                 saved=draw_curves,
@@ -214,18 +204,10 @@ class _Reward:
         return [or_none(reward) for reward in rewards]
 
 
-def _trainer(
-    source: LocalModel,
-    model: Any,
-    tokenizer: Any,
-    reward: _Reward,
-    steps: Sequence[Sequence[int]],
-    options: OptimizeConfig,
-    folder: Path,
-) -> Any:
-    tasks = reward.scorer.tasks
+def _trainer(optimization: Optimization, reward: _Reward, folder: Path) -> Any:
+    source, model, tokenizer, scorer, steps, _, options, _ = optimization
     rows = [
-        {"prompt": [dict(message) for message in tasks[place].messages], "place": place}
+        {"prompt": [dict(message) for message in scorer.tasks[place].messages], "place": place}
         for step in steps
         for place in step
     ]

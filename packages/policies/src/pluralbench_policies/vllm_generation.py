@@ -4,20 +4,20 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import torch
-from pluralbench_calls import Answer, PackingBackend, Request
+from pluralbench_calls import Answer, Request
 from pluralbench_local import LocalModel
 from pluralbench_runs import one_line
 
 from pluralbench_policies.decoding import Sample
 from pluralbench_policies.errors import PolicyError
 from pluralbench_policies.language_models import language_model
-from pluralbench_policies.rendering import ParsedRequest, Rendering
+from pluralbench_policies.rendering import ParsedRequest, RenderingBackend
 
 
-class VllmGeneration(PackingBackend):
+class VllmGeneration(RenderingBackend):
     """Backend of `ask` that samples with vLLM's offline engine; prompts and answers are those of `Generation`.
 
     vLLM computes the requests in batches of its own, and each answer is recorded when it is finished. At a temperature
@@ -27,11 +27,8 @@ class VllmGeneration(PackingBackend):
         PolicyError: vLLM is not installed, or the device is neither "auto" nor "spread" over all GPUs.
     """
 
-    concurrency: int | None = 1
-
     def __init__(self, model: str | Path | LocalModel) -> None:
-        self._source = language_model(model)
-        self._rendering = Rendering(self._source)
+        super().__init__(language_model(model))
         self._engine: Any = None
         if find_spec("vllm") is None:
             raise PolicyError(
@@ -43,18 +40,6 @@ class VllmGeneration(PackingBackend):
                 f"vLLM takes the first GPU that it sees, or all (spread), so `device={self._source.device}` has no "
                 "effect; leave it out, and set CUDA_VISIBLE_DEVICES."
             )
-
-    async def __aenter__(self) -> Self:
-        """Load the weights, once. Raises `PolicyError`."""
-        self._load()
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        """Keep the weights."""
-
-    def size(self, request: Request) -> int:
-        """Count the tokens of the prompt."""
-        return len(self._rendering.prompt(request))
 
     def pack(self, requests: Sequence[Request]) -> list[list[Request]]:
         """Return all requests in one message, because vLLM batches them itself."""
@@ -68,7 +53,7 @@ class VllmGeneration(PackingBackend):
     def _answers(self, requests: Sequence[Request]) -> Iterator[Answer]:
         parsed = [self._rendering.parse(request) for request in requests]
         yield from (self._rendering.too_long(item) for item in parsed if item.max_tokens < 1)
-        engine, running = self._load(), dict[str, ParsedRequest]()
+        engine, running = self.load(), dict[str, ParsedRequest]()
         try:
             for item in parsed:
                 if item.max_tokens >= 1:
@@ -84,7 +69,8 @@ class VllmGeneration(PackingBackend):
             if running:  # interrupted
                 engine.abort_request([*running])
 
-    def _load(self) -> Any:
+    def load(self) -> Any:
+        """Load the engine, once. Raises `PolicyError`."""
         if self._engine is None:
             source, library = self._source, import_module("vllm")
             gpus = torch.cuda.device_count()
