@@ -30,8 +30,7 @@ from pluralbench_local.model_kinds import CLASSIFIER
 from pluralbench_local.network import ReadableNetwork, network_of, using_default_attention
 from pluralbench_local.personal.backbones import Decoder
 from pluralbench_local.personal.texts import BackboneRecord
-from pluralbench_local.scoring import RunOptions
-from pluralbench_rewards import Group
+from pluralbench_rewards import Group, ScoringConfig
 from pluralbench_runs import UserError, rng_for, run, write_text
 from scoring.gpu_table import (
     ALONE,
@@ -239,7 +238,7 @@ def strategies_of(made: Made, items: list[Group]) -> dict[str, Strategy]:
         return scored.scores, scored.work.computed_tokens
 
     record = BackboneRecord(name="made", width=made.config.hidden_size)
-    backbone = Decoder("made", made.network, Template(made.tokenizer, whole_response=True), RunOptions(), record)
+    backbone = Decoder("made", made.network, Template(made.tokenizer, whole_response=True), ScoringConfig(), record)
 
     def embedding() -> tuple[Scores, int]:
         corpus = embed(items, [range(len(item.responses)) for item in items], backbone, posts=1)

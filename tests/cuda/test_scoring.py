@@ -207,7 +207,7 @@ def test_loading_waits_before_the_first_batch_only(folders: Folders, packable: s
 def test_the_tolerance_is_measured(folders: Folders) -> None:
     with pretended_card():
         model = load(folders(), device="cuda", dtype="bfloat16")
-        scored = score(model, GROUPS, measure_tolerance=True)
+        scored = replace(model, measures_tolerance=True).score(GROUPS)
     assert scored.tolerance is not None
 
 

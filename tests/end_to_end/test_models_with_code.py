@@ -28,16 +28,16 @@ def local(name: str, revision: str | None = None) -> dict[str, Callable[[], Any]
     from pluralbench_local import LocalModel, load
     from pluralbench_local.models import load_tokenizer
     from pluralbench_local.personal.backbones import load_encoder
-    from pluralbench_local.scoring import RunOptions
     from pluralbench_local.token_heads import load_language_model
     from pluralbench_local.weights import ModelFiles
+    from pluralbench_rewards import ScoringConfig
 
     model = LocalModel(name=name, revision=revision, device="cpu")
     return {
         "classifier": lambda: load(model),
         "language model": lambda: load_language_model(ModelFiles(model)),
         "tokenizer": lambda: load_tokenizer(model),
-        "encoder": lambda: load_encoder(model, RunOptions()),
+        "encoder": lambda: load_encoder(model, ScoringConfig()),
     }
 
 

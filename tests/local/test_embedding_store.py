@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from killing import killed_when
 from pluralbench_local import Backbone, BackboneRecord, EmbeddingStore, LocalError, embed, load_backbone
 from pluralbench_local.personal import embedding
+from pluralbench_local.personal.backbones import Decoder
 from pluralbench_rewards import Group, ScoringConfig
 from reward_models import Folders, make_groups, user, work_of
 
@@ -86,7 +87,8 @@ def test_what_was_computed_before_an_error_is_kept(
         if batches == 3:
             raise KeyboardInterrupt
 
-    hook = llama.network.body.register_forward_pre_hook(stop)  # type: ignore[attr-defined]
+    assert isinstance(llama, Decoder)
+    hook = llama.network.body.register_forward_pre_hook(stop)
     with pytest.raises(KeyboardInterrupt):
         embedded(make_groups(2, number=3), llama, store)
     hook.remove()

@@ -9,7 +9,7 @@ from case_marks import heavy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pluralbench_local import LocalRewardModel, score
-from pluralbench_rewards import Group, Mode, RewardModel, Scored
+from pluralbench_rewards import Group, Mode, RewardModel, Scored, ScoringConfig
 from pluralbench_rewards.cluster import Scorer, WorkersModel
 from reward_models import (
     Folders,
@@ -181,7 +181,7 @@ def test_the_scores_of_one_run_are_those_of_a_resumed_one_of_shards_and_of_worke
                 places = [place for place, group in enumerate(groups) if group.block % of == number]
                 assert scores([groups[place] for place in places]).scores == [whole.scores[place] for place in places]
         if len({group.block for group in groups}) > 1:
-            local = replace(model, options=replace(model.options, mode=mode, token_budget=budget))
+            local = replace(model, scoring=ScoringConfig(mode=mode, token_budget=budget))
             workers = WorkersModel(lambda: OneWorker(local), 2, model.record())
             assert workers.score(groups).scores == whole.scores
 

@@ -160,7 +160,7 @@ def test_options_that_a_pairwise_model_does_not_have_are_refused(tmp_path: Path)
     with pytest.raises(LocalError, match="load it with `load`"):
         load_pairwise(folder, kind="implicit", device="cpu")
     serving = ServingConfig(server=("http://localhost:9",))
-    with pytest.raises(ServerError, match="leave out the servers"):
+    with pytest.raises(ServerError, match="leave out `server="):
         ServedModel(model=LocalModel(name=folder, kind="pairwise"), serving=serving).check_location()
 
 

@@ -335,7 +335,7 @@ def test_the_steps_of_an_answer_are_scored_in_one_pass(tmp_path: Path, name: str
     tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
     lines = saved.scores(Path(folder), tokenizer, [*groups[0].prompt], of_lines.steps, "float32")
     assert max(differences(score(model, [of_lines], mode=mode).scores, [lines])) < 1e-4
-    measured = replace(model, options=replace(model.options, measure_tolerance=True)).score(groups)
+    measured = replace(model, measures_tolerance=True).score(groups)
     assert measured.tolerance is None or measured.tolerance < 1e-4
     assert model.tolerance(groups, scored) < 1e-4
 

@@ -4,11 +4,11 @@ from .general_preference import GeneralPreferenceModel
 from .loading import load, load_pairwise
 from .model_kinds import KINDS
 from .pairwise import LocalPairwiseModel
-from .personal.backbones import load_backbone
+from .personal.backbones import Backbone, load_backbone
 from .personal.embedding import EmbeddedCorpus, EmbeddingStore, embed
 from .personal.scoring import Personal
-from .personal.texts import Backbone, BackboneRecord
-from .scoring import LocalRewardModel, RunOptions, score
+from .personal.texts import BackboneRecord
+from .scoring import LocalRewardModel, score
 from .served.config import ServedModel
 from .training import check_steps, train, untrained
 from .training_batches import Ranking
@@ -31,7 +31,6 @@ __all__ = [
     "LoraOptions",
     "Personal",
     "Ranking",
-    "RunOptions",
     "ServedModel",
     "Trained",
     "TrainingConfig",

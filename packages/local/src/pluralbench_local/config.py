@@ -47,6 +47,8 @@ from pluralbench_local.token_rewards import (
 Kind = Literal["classifier", "implicit", "token", "process", "pairwise"]
 READING_FIELDS = ("kind", "base", "reference", "label", "read", "tokenizer", *TOKEN_FIELDS, *STEP_FIELDS)
 """Fields of `LocalModel` that say how a reward is read."""
+OWN_FIELDS = {"token": TOKEN_FIELDS, "process": STEP_FIELDS, "implicit": ("reference",)}
+"""Those that only one kind has. A step's make a model without a kind one of the kind "process"."""
 TokenRead = Literal["class", "last"]
 PERSONAL_FILE = "personal.json"
 Dtype = Literal["auto", "float32", "bfloat16", "float16"]
@@ -170,10 +172,9 @@ class LocalModel(FrozenModel):
     @model_validator(mode="after")
     def _fields_of_a_kind(self) -> Self:
         given = self._given()
-        own = {*TOKEN_FIELDS} if self.kind == "token" else {*STEP_FIELDS} if self.kind in {None, "process"} else set()
+        own = {*OWN_FIELDS.get(self.kind or "process", ())}
         own |= {"positive_token", "negative_token"} if self.has_steps() else set()
-        own |= {"reference"} if self.kind == "implicit" else set()
-        for kind, fields in (("token", TOKEN_FIELDS), ("process", STEP_FIELDS), ("implicit", ("reference",))):
+        for kind, fields in OWN_FIELDS.items():
             name = next((name for name in fields if name in given and name not in own), None)
             if name is not None:
                 raise ValueError(f'`{name}=...` is for {kind} rewards; set `kind="{kind}"`, or leave it out')

@@ -72,8 +72,9 @@ class GeneralPreferenceModel:
         for group, own, before in zip(groups, pairs, scored.scores, strict=True):
             if not before:
                 continue
-            options = self.scorer.options
-            [tokenized] = tokenize([group], self.scorer.template, scored.work.max_length, options.on_overflow)
+            [tokenized] = tokenize(
+                [group], self.scorer.template, scored.work.max_length, self.scorer.scoring.on_overflow
+            )
             with torch.inference_mode():
                 alone = [self._vectors([[one]], read_unpacked)[0][0] for one in tokenized.conversations]
             again = preferences(alone, own)
@@ -85,7 +86,7 @@ class GeneralPreferenceModel:
         scorer = self.scorer
         conversations = [tokens for group in groups for tokens in group]
         states, rows, computed = read(scorer.network, groups)
-        numbers = scorer.kind.numbers(scorer.network, states, rows, conversations, scorer.options.mode)
+        numbers = scorer.kind.numbers(scorer.network, states, rows, conversations, scorer.scoring.mode)
         return numbers.tolist(), computed
 
 

@@ -27,7 +27,7 @@ from pluralbench_local.models import (
 from pluralbench_local.network import ReadableNetwork, without_packing
 from pluralbench_local.pairwise import LocalPairwiseModel
 from pluralbench_local.personal.scoring import Personal
-from pluralbench_local.scoring import LocalRewardModel, RunOptions
+from pluralbench_local.scoring import LocalRewardModel
 from pluralbench_local.weights import ModelFiles
 
 AnyModel = LocalRewardModel | Personal
@@ -76,7 +76,7 @@ def _load_any(model: LocalModel, scoring: ScoringConfig) -> AnyModel | AnyPairwi
         loaded: AnyModel | AnyPairwiseModel = resolve_name(kind.loader)(model, scoring)
         return loaded
     with step(f"Loading {describe_weights(model)}"):
-        return _load(kind, files, RunOptions.of(scoring, model))
+        return _load(kind, files, scoring)
 
 
 def load_to_score(model: LocalModel, scoring: ScoringConfig) -> AnyRewardModel:
@@ -92,10 +92,10 @@ def load_to_score(model: LocalModel, scoring: ScoringConfig) -> AnyRewardModel:
     loaded = _load_any(model, scoring)
     if isinstance(loaded, AnyPairwiseModel):
         return loaded
-    return replace(loaded, options=replace(loaded.options, measure_tolerance=True))
+    return replace(loaded, measures_tolerance=True)
 
 
-def _load(kind: ModelKind, files: ModelFiles, options: RunOptions) -> LocalRewardModel:
+def _load(kind: ModelKind, files: ModelFiles, scoring: ScoringConfig) -> LocalRewardModel:
     model = files.source
     tokenizer = load_tokenizer(model)
     network = kind.network(files)
@@ -113,7 +113,7 @@ def _load(kind: ModelKind, files: ModelFiles, options: RunOptions) -> LocalRewar
         template = replace(template, unread=None)
     if settings := kind.settings(network) | quantization_settings(config):
         log_status(f"{model.name}: {'; '.join(f'{name} {value}' for name, value in settings.items())}.")
-    return LocalRewardModel(model.name, kind, network, template, label, reference, options)
+    return LocalRewardModel(model.name, kind, network, template, label, reference, scoring, model)
 
 
 def _with_reference(

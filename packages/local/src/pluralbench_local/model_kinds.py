@@ -36,7 +36,7 @@ from pluralbench_local.probes import (
     with_probed_padding,
 )
 from pluralbench_local.segments import with_segments
-from pluralbench_local.step_heads import is_process, load_step_network, step_rewards, step_template
+from pluralbench_local.step_heads import is_process, load_step_network, step_rewards, step_scores, step_template
 from pluralbench_local.token_heads import (
     language_model_logits,
     load_language_model,
@@ -114,6 +114,7 @@ class ModelKind:
         append: Key in the model's configuration with the id of a token that it expects after a conversation.
         whole_response: Whether all tokens of the response are read, instead of the conversation's last token.
         numbers: Numbers of each conversation, of shape (conversations, labels), from the states that are read.
+        steps: Scores of the steps of each conversation, where items give them; None if it reads no steps.
         option: What tells its numbers apart: the field `label` or `reference` of `LocalModel`. step: its head has read
             `label`, and there is one number.
         own_logits: Whether its numbers are the logits of the model's own forward pass, which are read if others differ.
@@ -131,6 +132,7 @@ class ModelKind:
     append: str = ""
     whole_response: bool = False
     numbers: Callable[[ReadableNetwork, Tensor, Rows, Sequence[Tokens], Mode], Tensor] = _logits
+    steps: Callable[[ReadableNetwork, Tensor, Rows, Sequence[Tokens], Mode], Sequence[Tensor]] | None = None
     option: str = "label"
     own_logits: bool = False
     precision: torch.dtype | None = None
@@ -257,6 +259,7 @@ PROCESS = ModelKind(
     is_process,
     network=load_step_network,
     numbers=step_rewards,
+    steps=step_scores,
     option="step",
     ending=step_template,
 )

@@ -80,12 +80,12 @@ def with_today(model: LocalRewardModel) -> LocalRewardModel | None:
 
 def uncut(model: LocalRewardModel) -> LocalRewardModel:
     """Return the model with the maximum length of its tokenizer and its configuration."""
-    return replace(model, options=replace(model.options, max_length=None, on_overflow="truncate-left"))
+    return replace(model, scoring=_changed(model, max_length=None, on_overflow="truncate-left"))
 
 
 def longest(model: LocalRewardModel) -> int | None:
     """Return the chosen maximum length of a model; None if it is the model's own."""
-    length = model.options.max_length
+    length = model.scoring.max_length
     return length if length is not None and length < UNLIMITED else None
 
 
@@ -95,7 +95,11 @@ def quick(model: LocalRewardModel, scoring: ScoringConfig) -> LocalRewardModel:
     Conversations that are too long lose their first tokens, where the run would have stopped.
     """
     overflow = "truncate-left" if scoring.on_overflow in {"error", "drop"} else scoring.on_overflow
-    return replace(model, options=replace(model.options, on_overflow=overflow, measure_tolerance=False))
+    return replace(model, scoring=_changed(model, on_overflow=overflow), measures_tolerance=False)
+
+
+def _changed(model: LocalRewardModel, **values: Any) -> ScoringConfig:
+    return model.scoring.model_copy(update=values)
 
 
 def _edited(model: LocalRewardModel, edit: Callable[[list[int]], list[int]]) -> LocalRewardModel:

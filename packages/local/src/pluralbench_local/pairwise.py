@@ -19,7 +19,7 @@ from pluralbench_local.model_kinds import ModelKind, Rows
 from pluralbench_local.models import describe_weights, load_model, load_tokenizer, num_embeddings
 from pluralbench_local.network import ReadableNetwork
 from pluralbench_local.packing import Tokens, to_device
-from pluralbench_local.scoring import LocalRewardModel, RunOptions
+from pluralbench_local.scoring import LocalRewardModel
 from pluralbench_local.token_heads import load_language_model, with_token_head
 from pluralbench_local.weights import ModelFiles
 
@@ -89,9 +89,10 @@ def make_scorer(
                 f"{source.name} compares two responses and has no {option}; leave out `{option}=...`, or choose "
                 "another `kind=...`."
             )
-    options = RunOptions.of(scoring, source)
-    options = replace(options, max_length=options.max_length or max_length, measure_tolerance=True)
-    return LocalRewardModel(source.name, kind, network, template, options=options)
+    scoring = scoring.model_copy(update={"max_length": scoring.max_length or max_length})
+    return LocalRewardModel(
+        source.name, kind, network, template, scoring=scoring, source=source, measures_tolerance=True
+    )
 
 
 class PairRMTemplate(Template):

@@ -5,17 +5,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from pluralbench_rewards import (
     Cached,
     Group,
-    MissingContext,
-    Mode,
     ModelRecord,
     OnScored,
-    Overflow,
     RenderedConversation,
     Scored,
     ScoringConfig,
@@ -44,67 +41,13 @@ from pluralbench_local.network import (
 from pluralbench_local.packing import Tokens
 from pluralbench_local.planning import default_budget
 from pluralbench_local.rendering import date_settings
-from pluralbench_local.step_heads import step_scores
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from pluralbench_local.personal.backbones import Decoder
+
 UNLIMITED = 10**9  # tokenizers without a limit report a much larger number
-
-
-@dataclass(frozen=True)
-class RunOptions:
-    """How a model scores.
-
-    Attributes:
-        mode: See `ScoringConfig`.
-        max_length: See `ScoringConfig`.
-        on_overflow: See `ScoringConfig`.
-        on_missing_context: See `ScoringConfig`.
-        token_budget: See `ScoringConfig`.
-        source: What the model was loaded from; None if unknown.
-        measure_tolerance: Whether to measure how far scores of another mode may lie from these.
-    """
-
-    mode: Mode = "fast"
-    max_length: int | None = None
-    on_overflow: Overflow = "error"
-    on_missing_context: MissingContext = "error"
-    token_budget: int | None = None
-    source: LocalModel | None = None
-    measure_tolerance: bool = False
-
-    @classmethod
-    def of(cls, scoring: ScoringConfig, source: LocalModel) -> Self:
-        """Return the options of a model and a scoring config."""
-        return cls(
-            scoring.mode,
-            scoring.max_length,
-            scoring.on_overflow,
-            scoring.on_missing_context,
-            scoring.token_budget,
-            source,
-        )
-
-
-class Runnable(Protocol):
-    """Loaded networks that read conversations."""
-
-    @property
-    def name(self) -> str:
-        """Folder, or ORG/NAME on the Hub."""
-
-    @property
-    def options(self) -> RunOptions:
-        """How it runs."""
-
-    @property
-    def template(self) -> Template:
-        """How conversations become tokens."""
-
-    @property
-    def networks(self) -> list[ReadableNetwork]:
-        """Networks that have to run."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +61,9 @@ class LocalRewardModel:
         template: How conversations become tokens.
         label: Which of several labels is the reward (see `reward_of`).
         reference: The network whose rewards are subtracted.
-        options: How it scores.
+        scoring: How it scores.
+        source: What it was loaded from; None if unknown.
+        measures_tolerance: Whether scoring also measures how far scores of another mode may lie from these.
     """
 
     name: str
@@ -127,7 +72,9 @@ class LocalRewardModel:
     template: Template
     label: str | None = None
     reference: ReadableNetwork | None = None
-    options: RunOptions = field(default_factory=RunOptions)
+    scoring: ScoringConfig = field(default_factory=ScoringConfig)
+    source: LocalModel | None = None
+    measures_tolerance: bool = False
 
     @property
     def networks(self) -> list[ReadableNetwork]:
@@ -136,8 +83,8 @@ class LocalRewardModel:
 
     def record(self) -> ModelRecord:
         """Return the record of its source, completed by what loading determined."""
-        source = self.options.source
-        record = ModelRecord(name=self.name, kind=self.kind.name) if source is None else source.record()
+        named = ModelRecord(name=self.name, kind=self.kind.name)
+        record = named if self.source is None else self.source.record()
         fields = loaded_fields(self)
         loaded = "commit" if record.base is None else "base_commit"
         commit = fields.pop("commit") or getattr(record, loaded)
@@ -151,7 +98,7 @@ class LocalRewardModel:
         rewards = []
         for network in self.networks:
             states, rows, computed = read(network, groups)
-            numbers = self.kind.numbers(network, states, rows, conversations, self.options.mode)
+            numbers = self.kind.numbers(network, states, rows, conversations, self.scoring.mode)
             names = network.model.config.id2label or {}
             check_label(self.name, numbers.shape[1], self.label, names)
             rewards.append(reward_of(numbers, self.label, names))
@@ -159,9 +106,10 @@ class LocalRewardModel:
 
     def scores_of_steps(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[list[list[float]], int]:
         """Compute the scores of the steps of each conversation, in order; see `rewards`."""
+        assert self.kind.steps is not None  # noqa: S101 - for mypy
         conversations = [tokens for group in groups for tokens in group]
         states, rows, computed = read(self.network, groups)
-        scores = step_scores(self.network, states, rows, conversations, self.options.mode)
+        scores = self.kind.steps(self.network, states, rows, conversations, self.scoring.mode)
         return [each.tolist() for each in scores], computed
 
     def score(self, groups: Sequence[Group], *, cached: Cached = None, on_scored: OnScored = None) -> Scored:
@@ -175,7 +123,7 @@ class LocalRewardModel:
             scored.tokens = [own * len(group.steps) for group, own in pairs]
         else:
             scored = compute_scores(self, self.rewards, groups, cached, on_scored)
-        if self.options.measure_tolerance:
+        if self.measures_tolerance:
             scored.tolerance = measured_tolerance(self, groups, scored)
         return scored
 
@@ -207,7 +155,7 @@ class LocalRewardModel:
 
     def unmeasured(self) -> Self:
         """Return a copy that measures no tolerance when it scores."""
-        return replace(self, options=replace(self.options, measure_tolerance=False))
+        return replace(self, measures_tolerance=False)
 
     def tolerance(self, groups: Sequence[Group], scored: Scored) -> float:
         """Measure how far scores of another mode, or of one conversation at a time, may lie from these.
@@ -237,7 +185,7 @@ class LocalRewardModel:
 
     def _computed_alone(self, group: Group, number: int, limit: int) -> list[tuple[int, float]]:
         """The response `number` (modulo their number) with its reward, or all steps with their scores."""
-        [tokenized] = tokenize([group], self.template, limit, self.options.on_overflow)
+        [tokenized] = tokenize([group], self.template, limit, self.scoring.on_overflow)
         with torch.inference_mode():
             if self._reads_steps([group]):
                 [scores], _ = self.scores_of_steps([tokenized.conversations], read_unpacked)
@@ -247,7 +195,7 @@ class LocalRewardModel:
         return [(place, reward)]
 
     def _reads_steps(self, groups: Sequence[Group]) -> bool:
-        if self.template.steps is None:
+        if self.kind.steps is None:
             return False
         given = {bool(group.steps) for group in groups}
         if len(given) > 1:
@@ -256,7 +204,7 @@ class LocalRewardModel:
 
 
 def compute_scores(
-    model: Runnable,
+    model: LocalRewardModel,
     compute: Compute[Any],
     groups: Sequence[Group],
     cached: Cached,
@@ -274,7 +222,7 @@ def compute_scores(
         finish: Makes the scores of a group from its index and the values. Default: the values are the scores.
     """
     limit = length_limit(model)
-    table = ScoreTable(groups, model.template, limit, model.options.on_overflow, cached or {})
+    table = ScoreTable(groups, model.template, limit, model.scoring.on_overflow, cached or {})
     work = work_of(model, limit)
     started = time.perf_counter()
     remaining = {index: list(duplicates) for index, duplicates in table.duplicates.items()}
@@ -294,32 +242,32 @@ def score(
     on_scored: OnScored = None,
     **options: Any,
 ) -> Scored:
-    """Score the responses of groups, with other `RunOptions` than the model was loaded with.
+    """Score the responses of groups, otherwise than the model was loaded to score.
 
     Args:
         model: A loaded reward model.
         groups: Prompts with their responses.
         cached: Scores of groups that are not scored again, by index of the group.
         on_scored: Called with the scores of groups as they are scored, by index.
-        **options: Fields of `RunOptions`, such as `mode="exact"`. Default: the model's.
+        **options: Fields of `ScoringConfig`, such as `mode="exact"`. Default: the model's.
 
     Raises:
         LocalError: If the chat template is missing or fails, or a conversation is too long; or if one conversation does
             not fit into memory.
     """
-    changed: Any = replace(model, options=replace(model.options, **options))
-    scored: Scored = changed.score(groups, cached=cached, on_scored=on_scored)
+    scoring = ScoringConfig(**dict(model.scoring) | options)
+    scored: Scored = replace(model, scoring=scoring).score(groups, cached=cached, on_scored=on_scored)
     return scored
 
 
-def length_limit(model: Runnable) -> int:
+def length_limit(model: "LocalRewardModel | Decoder") -> int:
     """Return the maximum number of tokens of a conversation: `max_length`, or the limit of the model.
 
     Raises:
         LocalError: If it exceeds the model's position embeddings.
     """
     configs = [network.model.config for network in model.networks]
-    limit = model.options.max_length or token_limit(model.template.tokenizer, configs)
+    limit = model.scoring.max_length or token_limit(model.template.tokenizer, configs)
     positions = min(filter(None, map(max_positions, model.networks)), default=limit)
     if limit > positions:
         raise LocalError(
@@ -329,21 +277,21 @@ def length_limit(model: Runnable) -> int:
     return limit
 
 
-def work_of(model: Runnable, limit: int) -> Work:
+def work_of(model: "LocalRewardModel | Decoder", limit: int) -> Work:
     """Return how a model will compute, before anything is computed."""
     network = model.networks[0]
     unpackable = next((network.unpackable for network in model.networks if network.unpackable), "")
-    strategy = "padded" if unpackable else model.options.mode
-    budget = model.options.token_budget or default_budget(network)
+    strategy = "padded" if unpackable else model.scoring.mode
+    budget = model.scoring.token_budget or default_budget(network)
     shares = unpackable or any(one.dtype == torch.float32 and mixes_experts(one.model) for one in model.networks)
-    if any(map(must_be_alone, model.networks)) or (shares and model.options.mode == "exact"):
+    if any(map(must_be_alone, model.networks)) or (shares and model.scoring.mode == "exact"):
         budget = 1  # a conversation in each batch
     # Packed batches have their own attention; its name says so.
     attention = str(network.model.config._attn_implementation)  # noqa: SLF001 - it has no public name
     return Work(strategy, unpackable, budget, limit, attention)
 
 
-def loaded_fields(model: Runnable) -> dict[str, Any]:
+def loaded_fields(model: "LocalRewardModel | Decoder") -> dict[str, Any]:
     """Return the fields of `ModelRecord` that are known only after loading."""
     network = model.networks[0]
     return {

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import torch
 from accelerate import Accelerator
+from pluralbench_rewards import ScoringConfig
 from pluralbench_runs import install_command, progress
 from torch import Tensor, nn
 from transformers import AutoModelForSequenceClassification, PreTrainedModel
@@ -22,7 +23,7 @@ from pluralbench_local.network import ReadableNetwork, must_be_alone, network_of
 from pluralbench_local.own_code import is_own_code
 from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.probes import by_own_forward_pass, plain_conversations, reads_as_model
-from pluralbench_local.scoring import LocalRewardModel, RunOptions, work_of
+from pluralbench_local.scoring import LocalRewardModel, work_of
 from pluralbench_local.training_batches import Data
 from pluralbench_local.training_config import LoraOptions
 from pluralbench_local.value_heads import heads_of
@@ -275,7 +276,7 @@ def head_rewards(
     model = trainee.network.model
     with evaluating(model), silence_transformers():
         network = network_of(model, trainee.network.head)
-        reader = LocalRewardModel("", CLASSIFIER, network, template, options=RunOptions(token_budget=token_budget))
+        reader = LocalRewardModel("", CLASSIFIER, network, template, scoring=ScoringConfig(token_budget=token_budget))
         states = _encode(reader, parts)
     if not network.unpackable:
         without_packing(network, "training pads its batches")

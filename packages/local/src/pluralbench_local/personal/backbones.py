@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import torch
 from pluralbench_rewards import ScoringConfig, Work, model_digest
@@ -29,7 +29,6 @@ from pluralbench_local.models import (
 from pluralbench_local.network import ReadableNetwork
 from pluralbench_local.packing import Tokens, to_device
 from pluralbench_local.personal.texts import (
-    Backbone,
     BackboneRecord,
     Remaining,
     Texts,
@@ -38,7 +37,7 @@ from pluralbench_local.personal.texts import (
     fit_blocks,
     key_of,
 )
-from pluralbench_local.scoring import UNLIMITED, RunOptions, length_limit, loaded_fields, work_of
+from pluralbench_local.scoring import UNLIMITED, length_limit, loaded_fields, work_of
 from pluralbench_local.weights import ModelFiles
 
 # Contents alone, with a blank line between them and before an answer.
@@ -61,7 +60,7 @@ class Decoder:
     name: str
     network: ReadableNetwork
     template: Template
-    options: RunOptions
+    scoring: ScoringConfig
     record: BackboneRecord
 
     @property
@@ -82,14 +81,10 @@ class Decoder:
         """Return how it will compute."""
         return work_of(self, length_limit(self))
 
-    def with_options(self, options: RunOptions) -> Self:
-        """Return a copy with other options."""
-        return replace(self, options=options)
-
     def read(self, texts: Texts) -> TokenizedTexts:
         """Tokenize texts. `on_overflow` applies to conversations that are too long; contexts are cut at their end."""
         limit = length_limit(self)
-        tokenized = tokenize(texts.prompts, self.template, limit, self.options.on_overflow)
+        tokenized = tokenize(texts.prompts, self.template, limit, self.scoring.on_overflow)
         contexts = context_tokens(texts.contexts, self.template, limit)
         units = [_read_at_last_tokens(result) for result in tokenized]
         units += [Tokenized([Tokens(ids, range(len(ids) - 1, len(ids)))], cut) for ids, cut in contexts]
@@ -109,7 +104,7 @@ class Decoder:
         return list(states[to_device([indices[-1] for indices in rows], states.device)].cpu()), computed
 
 
-def load_backbone(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None) -> Backbone:
+def load_backbone(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None) -> "Backbone":
     """Load a backbone from a folder or the Hub.
 
     It is a causal language model, a classifier (only its body is used), or a sentence encoder that
@@ -122,10 +117,8 @@ def load_backbone(model: str | Path | LocalModel, *, scoring: ScoringConfig | No
     source = described(model)
     if Path(source.name).is_dir():
         source = source.model_copy(update={"name": str(Path(source.name).resolve())})
-    options = RunOptions.of(scoring or ScoringConfig(), source)
-    if _is_sentence_encoder(source):
-        return load_encoder(source, options)
-    return _decoder(source, options)
+    load = load_encoder if _is_sentence_encoder(source) else _decoder
+    return load(source, scoring or ScoringConfig())
 
 
 def _is_sentence_encoder(source: LocalModel) -> bool:
@@ -142,7 +135,7 @@ def _is_sentence_encoder(source: LocalModel) -> bool:
     return path is not None
 
 
-def _decoder(source: LocalModel, options: RunOptions) -> Decoder:
+def _decoder(source: LocalModel, scoring: ScoringConfig) -> Decoder:
     source.check_merged()
     config = load_config(source)
     declared = config.architectures or [""]
@@ -172,7 +165,7 @@ def _decoder(source: LocalModel, options: RunOptions) -> Decoder:
         source.name,
         network,
         Template(tokenizer, whole_response=True, num_embeddings=num_embeddings(network.model)),
-        options,
+        scoring,
         record,
     )
 
@@ -217,7 +210,7 @@ class SentenceEncoder:
     """
 
     encoder: Any
-    options: RunOptions
+    scoring: ScoringConfig
     record: BackboneRecord
     limit: int
 
@@ -239,14 +232,10 @@ class SentenceEncoder:
 
     def work(self) -> Work:
         """Return how it will compute. Raises `LocalError`."""
-        limit = self.options.max_length or self.limit
+        limit = self.scoring.max_length or self.limit
         if limit > self.limit:
             raise LocalError(f"{self.record.name} reads at most {self.limit:,} tokens; lower `max_length={limit}`.")
-        return Work("padded", WHY, self.options.token_budget or DEFAULT_BATCH * limit, limit)
-
-    def with_options(self, options: RunOptions) -> Self:
-        """Return a copy with other options. A batch has as many texts of maximum length as fit into `token_budget`."""
-        return replace(self, options=options)
+        return Work("padded", WHY, self.scoring.token_budget or DEFAULT_BATCH * limit, limit)
 
     def read(self, texts: Texts) -> TokenizedTexts:
         """Prepare texts; of a user context as many blocks as fit."""
@@ -303,7 +292,7 @@ class SentenceEncoder:
                     yield unit, {index: state}
 
 
-def load_encoder(source: LocalModel, options: RunOptions) -> SentenceEncoder:
+def load_encoder(source: LocalModel, scoring: ScoringConfig) -> SentenceEncoder:
     """Load a sentence encoder from a folder or the Hub. Raises `LocalError`."""
     if find_spec("sentence_transformers") is None:
         how = install_command("pluralbench-local", "sentence-transformers")
@@ -328,7 +317,7 @@ def load_encoder(source: LocalModel, options: RunOptions) -> SentenceEncoder:
     config = encoder[0].auto_model.config
     return SentenceEncoder(
         encoder,
-        options,
+        scoring,
         BackboneRecord(
             name=source.name,
             digest=model_digest(source.name),
@@ -339,3 +328,7 @@ def load_encoder(source: LocalModel, options: RunOptions) -> SentenceEncoder:
         ),
         limit=int(encoder.max_seq_length or UNLIMITED),
     )
+
+
+Backbone = Decoder | SentenceEncoder
+"""A frozen model that computes a vector for each text."""

@@ -70,13 +70,14 @@ class Corpus:
         self,
         items: Sequence[int],
         responses: Sequence[Sequence[int]],
-        contexts: Sequence[Sequence[int | None]],
         earlier: Sequence[Sequence[Earlier]],
+        options: PersonalConfig,
     ) -> Points:
-        """Make the batch of items, by their indices, each with as many responses, contexts and earlier pairs.
+        """Make the batch of items, by their indices, each with as many responses, with what is read of their users.
 
-        A context of None is a vector of zeros. Without a profile there are neither contexts nor earlier pairs.
+        A context that an item does not have is a vector of zeros. Without a profile there are no earlier pairs.
         """
+        contexts = [[getattr(self, source)[item] for source in options.context_sources] for item in items]
         size = max(map(len, earlier), default=0)
         padded = [[*pairs, *[(0, 0, 0)] * (size - len(pairs))] for pairs in earlier]
         rows = torch.tensor(padded, dtype=torch.long).reshape(len(items), size, 3)
@@ -102,18 +103,6 @@ class Corpus:
 
 
 CONTEXT_NAMES = {"about": "context", "persona": "persona"}
-
-
-def make_points(
-    corpus: Corpus,
-    items: Sequence[int],
-    responses: Sequence[Sequence[int]],
-    earlier: Sequence[Sequence[Earlier]],
-    options: PersonalConfig,
-) -> Points:
-    """Make the batch of some items (`Corpus.points`), with the user contexts that the model reads."""
-    contexts = [[getattr(corpus, source)[item] for source in options.context_sources] for item in items]
-    return corpus.points(items, responses, contexts, earlier)
 
 
 def latest_pairs(earlier: Sequence[Earlier], limit: int) -> Sequence[Earlier]:

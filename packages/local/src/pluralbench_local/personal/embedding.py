@@ -17,8 +17,9 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from pluralbench_local.errors import LocalError
+from pluralbench_local.personal.backbones import Backbone
 from pluralbench_local.personal.corpus import Corpus, Earlier
-from pluralbench_local.personal.texts import Backbone, BackboneRecord, Item, Remaining, TokenizedTexts, collect_texts
+from pluralbench_local.personal.texts import BackboneRecord, Item, Remaining, TokenizedTexts, collect_texts
 
 BACKBONE, KEYS, VECTORS = "backbone", "keys", "vectors"
 KEY_BYTES = 32

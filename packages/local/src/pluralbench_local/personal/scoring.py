@@ -29,21 +29,20 @@ from torch import Tensor
 
 from pluralbench_local.config import PERSONAL_FILE, LocalModel
 from pluralbench_local.errors import LocalError
-from pluralbench_local.personal.backbones import load_backbone
+from pluralbench_local.personal.backbones import Backbone, load_backbone
 from pluralbench_local.personal.corpus import (
     Corpus,
     Points,
     check_user_context,
     check_vectors,
     latest_pairs,
-    make_points,
     standardize,
 )
 from pluralbench_local.personal.embedding import EmbeddedCorpus, embed_plan, plan_embedding
 from pluralbench_local.personal.networks import Network, new_network
 from pluralbench_local.personal.options import ContextSource, PersonalConfig
-from pluralbench_local.personal.texts import Backbone, BackboneRecord
-from pluralbench_local.scoring import RunOptions, tolerance_from
+from pluralbench_local.personal.texts import BackboneRecord
+from pluralbench_local.scoring import tolerance_from
 
 WEIGHTS_FILE = "model.safetensors"
 FORMAT = 2
@@ -134,7 +133,7 @@ def batches_of(corpus: Corpus, options: PersonalConfig) -> Iterator[tuple[Sequen
         for start in range(0, len(members), BATCH_SIZE):
             items = members[start : start + BATCH_SIZE]
             earlier = [latest_pairs(corpus.earlier[item], options.max_history) for item in items]
-            yield items, make_points(corpus, items, [range(size)] * len(items), earlier, options)
+            yield items, corpus.points(items, [range(size)] * len(items), earlier, options)
 
 
 def pair_outcomes(corpus: Corpus, rewards: Sequence[Sequence[float]]) -> list[tuple[str, bool]]:
@@ -165,7 +164,8 @@ class Personal:
     saved: SavedPersonal
     backbone: Backbone
     source: LocalModel
-    options: RunOptions
+    scoring: ScoringConfig
+    measures_tolerance: bool = False
     kind = "personal"
 
     def record(self) -> ModelRecord:
@@ -184,7 +184,7 @@ class Personal:
         lacking = self._without_context(groups)
         cached = cached or {}
         new = [index for index in range(len(groups)) if index not in cached and index not in lacking]
-        backbone = self.backbone.with_options(self.options)
+        backbone = replace(self.backbone, scoring=self.scoring)
         work = backbone.work()
         scored = Scored(
             scores=[list(cached.get(index, ())) for index in range(len(groups))],
@@ -202,13 +202,13 @@ class Personal:
                 meter.advance(items=len(part))
                 if on_scored is not None:
                     on_scored({index: scored.scores[index] for index in part if index not in scored.dropped})
-        if self.options.measure_tolerance:
+        if self.measures_tolerance:
             scored.tolerance = measured_tolerance(self, groups, scored)
         return scored
 
     def unmeasured(self) -> Self:
         """Return a copy that measures no tolerance when it scores."""
-        return replace(self, options=replace(self.options, measure_tolerance=False))
+        return replace(self, measures_tolerance=False)
 
     def _without_context(self, groups: Sequence[Group]) -> dict[int, str]:
         """Return the reasons of the groups that have no user context of a kind that the model reads, to drop them."""
@@ -219,7 +219,7 @@ class Personal:
         for source in self.saved.options.context_sources:
             lacking = [index for index, group in enumerate(groups) if not _has(source, group)]
             what, fix = FIXES[source]
-            if lacking and self.options.on_missing_context == "error":
+            if lacking and self.scoring.on_missing_context == "error":
                 if len(lacking) < len(groups):
                     share = f"{len(lacking):,} of {len(groups):,}"
                     fix = f'leave out the prompts without one ({share}) with `on_missing_context="drop"`'
@@ -250,7 +250,8 @@ class Personal:
     def tolerance(self, groups: Sequence[Group], scored: Scored) -> float:
         """Measure how far scores may lie from those of texts embedded one at a time; see `scoring.tolerance`."""
         differences, scores = [0.0], [0.0]
-        backbone = self.backbone.with_options(replace(self.options, mode="exact", token_budget=1))
+        alone = self.scoring.model_copy(update={"mode": "exact", "token_budget": 1})
+        backbone = replace(self.backbone, scoring=alone)
         for group, values in zip(groups, scored.scores, strict=True):
             if not values:
                 continue
@@ -291,7 +292,7 @@ def load_personal(model: LocalModel, scoring: ScoringConfig) -> Personal:
     saved = read_personal(folder)
     backbone = load_backbone(_find_backbone(model, folder, saved.backbone), scoring=scoring)
     check_backbone(folder, saved.backbone, backbone.record)
-    return Personal(model.name, saved, backbone, model, RunOptions.of(scoring, model))
+    return Personal(model.name, saved, backbone, model, scoring)
 
 
 def check_backbone(folder: Path, trained: BackboneRecord, loaded: BackboneRecord) -> None:

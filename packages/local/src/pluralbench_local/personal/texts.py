@@ -4,16 +4,14 @@ import hashlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from typing import TYPE_CHECKING
 
-import torch
 from pluralbench_rewards import Group, Message, Work
 from pluralbench_runs import FrozenModel, digest
 from torch import Tensor
 
 from pluralbench_local.conversations import Template, encode_texts
 from pluralbench_local.errors import LocalError
-from pluralbench_local.scoring import RunOptions
 
 if TYPE_CHECKING:
     from array import array  # not to be subscripted before Python 3.12
@@ -212,30 +210,6 @@ class BackboneRecord(FrozenModel):
             f"chat template {self.template_digest[:12]}" if self.template_digest else "",
         ]
         return f"{self.name} ({', '.join(filter(None, parts))})"
-
-
-class Backbone(Protocol):
-    """A frozen model that computes a vector for each text."""
-
-    @property
-    def record(self) -> BackboneRecord:
-        """The backbone's record."""
-
-    @property
-    def precision(self) -> torch.dtype:
-        """Precision of a vector."""
-
-    def loaded_fields(self) -> dict[str, Any]:
-        """Return the fields of `pluralbench_rewards.ModelRecord` that are known only after loading."""
-
-    def work(self) -> Work:
-        """Return how it will compute, before anything is computed. Raises `LocalError`."""
-
-    def read(self, texts: Texts) -> TokenizedTexts:
-        """Tokenize texts. Vectors are computed later, by the result. Raises `LocalError`."""
-
-    def with_options(self, options: RunOptions) -> Self:
-        """Return a copy with other options."""
 
 
 def key_of(record: BackboneRecord, text: bytes) -> bytes:

@@ -25,7 +25,6 @@ from pluralbench_local.personal.corpus import (
     check_pairs,
     check_user_context,
     check_vectors,
-    make_points,
     standardize,
     vector_statistics,
 )
@@ -234,7 +233,7 @@ def _epoch(
             items = [item for item, _, _ in batch]
             limit = rng.randint(0, options.max_history)
             earlier = [rng.sample(pairs, min(limit, len(pairs))) for pairs in (corpus.earlier[item] for item in items)]
-            points = make_points(corpus, items, [responses for _, *responses in batch], earlier, options)
+            points = corpus.points(items, [responses for _, *responses in batch], earlier, options)
             loss = network.loss(points, (epoch - 1 + number / len(starts)) / chosen.epochs)
             loss.backward()  # type: ignore[no-untyped-call]
             norms += torch.nn.utils.clip_grad_norm_(parameters, CLIP).item()

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from pluralbench_calls.loops import run
 from pluralbench_rewards import ModelRecord
@@ -15,7 +15,11 @@ from pluralbench_runs import FrozenModel
 from pluralbench_local.config import LocalModel
 
 NOT_SERVED = "`{}=...` is for models behind a server; give `server=...` too, or leave it out."
-NO_STEPS = "{} scores the steps of answers, which is done in this process; leave out `server=...`."
+UNSERVED = {
+    "pairwise": "{} compares two responses, which no server does; leave out `server=...`.",
+    "process": "{} scores the steps of answers, which is done in this process; leave out `server=...`.",
+}
+"""Why a model of a kind is not served."""
 
 
 class ServedModel(FrozenModel):
@@ -54,11 +58,10 @@ class ServedModel(FrozenModel):
         Raises:
             ServerError: If a server does not answer, or holds another model; or for models that only compare.
         """
-        model, serving, kind = self.model, self.serving, self.model.kind or "classifier"
-        if kind == "pairwise":
-            raise ServerError(f"{model.name} compares two responses, which no server does; leave out the servers.")
-        if kind == "process" or model.has_steps():
-            raise ServerError(NO_STEPS.format(model.name))
+        model, serving = self.model, self.serving
+        kind: Any = "process" if model.has_steps() else model.kind or "classifier"
+        if kind in UNSERVED:
+            raise ServerError(UNSERVED[kind].format(model.name))
 
         async def connect(urls: Sequence[str], served_name: str | None, name: str) -> list[Server]:
             clients = [await stack.enter_async_context(Client(url, serving)) for url in urls]

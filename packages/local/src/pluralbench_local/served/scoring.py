@@ -31,7 +31,7 @@ from pluralbench_local.packing import Tokens
 from pluralbench_local.rendering import date_settings
 from pluralbench_local.scoring import token_limit
 from pluralbench_local.served.checking import Items, check, check_unchanged, load_head, weight_files
-from pluralbench_local.served.config import NO_STEPS, ServedModel
+from pluralbench_local.served.config import UNSERVED, ServedModel
 from pluralbench_local.token_heads import vllm_options
 from pluralbench_local.weights import ModelFiles
 
@@ -231,9 +231,10 @@ def load(model: ServedModel, scoring: ScoringConfig) -> Served:
     size = config.get_text_config().vocab_size  # larger ids crash some engines, so they are never sent
     # The weights need not be here; without them, a value head is taken for a classifier.
     files = ModelFiles(local) if weight_files(local.name, local.revision) else ModelFiles(local, {})
-    template = kind_of(files).template(local, tokenizer, config, size)
-    if template.steps is not None:
-        raise ServerError(NO_STEPS.format(local.name))
+    kind = kind_of(files)
+    if kind.name in UNSERVED:
+        raise ServerError(UNSERVED[kind.name].format(local.name))
+    template = kind.template(local, tokenizer, config, size)
     return Served(model, scoring, template, config)
 
 
