@@ -21,6 +21,7 @@ from pluralbench_local.network import ReadableNetwork, network_of
 from pluralbench_local.packing import Tokens
 from pluralbench_local.pairwise import make_scorer, without_own_code
 from pluralbench_local.scoring import LocalRewardModel, compute_scores, read_unpacked, tolerance_from
+from pluralbench_local.value_heads import check_width
 from pluralbench_local.weights import ModelFiles
 
 SCALES = {
@@ -181,12 +182,7 @@ def load_general_preference(source: LocalModel, scoring: ScoringConfig) -> Gener
             raise LocalError(f"The tokenizer of {source.name} has no eos token, which GPM reads; set its `eos_token`.")
         head = _general_preference_head(files)
         body = load_model(AutoModel, without_own_code(files))
-        width = body.config.get_text_config().hidden_size
-        if head.value.in_features != width:
-            raise LocalError(
-                f"The head value_head of {source.name} reads {head.value.in_features:,} numbers, but its body has "
-                f"hidden states of {width:,}; it belongs to another model."
-            )
+        check_width(source.name, "value_head", head.value.in_features, body)
         network = network_of(body, head, body)
         body.reward_head = head.to(device=network.device).eval()
     log_status(

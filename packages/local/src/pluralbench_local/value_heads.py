@@ -277,17 +277,22 @@ def load_value_head(family: HeadFamily, files: ModelFiles) -> ReadableNetwork:
         source = source.model_copy(update={"trust_remote_code": False})
     head, width = _head(family, prefix, files)
     body = _body(source, family, files)
-    config = body.config.get_text_config()
-    expected = getattr(config, "word_embed_proj_dim", config.hidden_size)  # OPT projects its hidden states
-    if width != expected:
-        raise LocalError(
-            f"The head {prefix} of {source.name} reads {width:,} numbers, but its body has hidden states of "
-            f"{expected:,}; it belongs to another model."
-        )
+    check_width(source.name, prefix, width, body)
     with silence_transformers():
         network = network_of(body, head, body)
     body.reward_head = head.to(network.device).eval()
     return network
+
+
+def check_width(name: str, head: str, width: int, body: "PreTrainedModel") -> None:
+    """Raise `LocalError` if a head does not read as many numbers as its body has."""
+    config = body.config.get_text_config()
+    expected = getattr(config, "word_embed_proj_dim", config.hidden_size)  # OPT projects its hidden states
+    if width != expected:
+        raise LocalError(
+            f"The head {head} of {name} reads {width:,} numbers, but its body has hidden states of {expected:,}; it "
+            "belongs to another model."
+        )
 
 
 def heads_of(shapes: Shapes) -> list[str]:
