@@ -43,7 +43,8 @@ def test_each_argument_of_a_function_is_explained(name: str) -> None:
     text = inspect.getdoc(function) or ""
     missing = [argument for argument in inspect.signature(function).parameters if f"    {argument}: " not in text]
     assert not missing, missing
-    assert "Returns:" in text or inspect.signature(function).return_annotation is None
+    says = text.startswith("Return ") or "Returns:" in text
+    assert says or inspect.signature(function).return_annotation is None
 
 
 def test_results_have_a_row_for_each_run_the_best_of_a_benchmark_first(
