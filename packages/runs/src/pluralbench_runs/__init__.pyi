@@ -3,22 +3,9 @@ from .cluster import ClusterConfig, ClusterError
 from .errors import OutputError, RecipeError, UserError, did_you_mean, one_line, plural
 from .guard import run, unannounced_interrupts
 from .install_hints import install_command, install_weights_command, shell_command
+from .locations import Location, PathText, check_commit, public_location
 from .meters import Meter, hidden_progress, keeping_work, log_status, progress, step
 from .model_config import ADAPTER_FILE, CONFIG_FILES, MODULES_FILE, check_model_folder
-from .names import (
-    FolderName,
-    Location,
-    PathName,
-    PathText,
-    RelativePath,
-    SplitName,
-    check_commit,
-    check_path_name,
-    check_split_name,
-    public_location,
-    safe_join,
-    validate_folder_name,
-)
 from .output import (
     Output,
     has_work,
@@ -27,6 +14,16 @@ from .output import (
     move_aside,
     output_directory,
     resolve_output_path,
+)
+from .path_names import (
+    FolderName,
+    PathName,
+    RelativePath,
+    SplitName,
+    check_path_name,
+    check_split_name,
+    safe_join,
+    validate_folder_name,
 )
 from .program import Program, Verb
 from .recipe import (

@@ -16,7 +16,7 @@ from pluralbench_runs import (
     check_recipe,
     safe_join,
 )
-from pluralbench_runs.names import MAX_NAME_BYTES, check_split_name, validate_folder_name
+from pluralbench_runs.path_names import MAX_NAME_BYTES, check_split_name, validate_folder_name
 
 WHATEVER = st.text(max_size=8) | st.text(st.sampled_from("ab.-_/\\:*?[]{}|<>~ \0\n中é"), max_size=8)
 PLAIN = st.text(st.sampled_from("aZ9_-.中é٣"), min_size=1, max_size=30)
