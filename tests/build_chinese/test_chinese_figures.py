@@ -217,23 +217,10 @@ def test_the_card_of_the_sample(card: Built) -> None:
     for title in (JUDGES, STEPS, LEFT_OUT, PROMPTS):
         assert f"## {title}" in text
         assert title in said
-    annotators = [(entry["annotator"], entry["config"]) for entry in figures["annotators"]]
-    assert annotators == [
-        *(("people", config) for config in ("open", "human", "preference")),
-        ("invented-judge", "preference"),
-    ]
     assert [entry["judgements"] for entry in figures["annotators"]] == [180, 180, 240, 194]
-    assert [entry["conflicts"]["count"] > 0 for entry in figures["annotators"]] == [True] * 4
     assert figures["annotators"][3]["longer"]["low"] > 0.5  # as the sample was drawn
-    assert list(figures["preference"]["steps"]) == [
-        "votes that prefer one",
-        "the reward model agrees",
-        "balanced in length",
-    ]
-    assert (
-        sum(figures["preference"]["votes_dropped"].values()) + figures["preference"]["steps"]["balanced in length"]
-        == 200
-    )
+    left_out, steps = figures["preference"]["votes_dropped"], figures["preference"]["steps"]
+    assert sum(left_out.values()) + steps["balanced in length"] == 200
     assert figures["preference"]["longer"]["share"] == 0.5
     for part in (
         "`invented-judge` voted on every pair of responses",

@@ -76,11 +76,6 @@ def test_a_resolved_row_has_ranks_order_and_counts(tmp_path: Path) -> None:
     assert ranked_pairs(row) == [("r2", "r1"), ("r2", "r3")]
 
 
-def test_a_prompt_may_be_called_prompt(tmp_path: Path) -> None:
-    renamed = without(PROMPT, "input") | {"prompt": PROMPT["input"]}
-    assert read_rankings(written(tmp_path, [renamed])) == [PROMPT]
-
-
 @pytest.mark.parametrize(
     ("given", "mark"),
     [
@@ -97,13 +92,17 @@ def test_marks_are_understood_as_they_are_typed(tmp_path: Path, given: object, m
     assert one(tmp_path, annotations=[["r1", "r2", given]])["annotations"] == [["r1", "r2", mark]]
 
 
-def test_a_category_may_be_a_name_alone(tmp_path: Path) -> None:
-    assert one(tmp_path, category="生活")["category"] == ["生活"]
-    assert read_rankings(written(tmp_path, [without(PROMPT, "category")])) == [without(PROMPT, "category")]
-
-
-def test_a_response_may_be_listed_twice(tmp_path: Path) -> None:
-    assert one(tmp_path, responses=[*RESPONSES, RESPONSES[0]])["responses"] == RESPONSES
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        (without(PROMPT, "input") | {"prompt": PROMPT["input"]}, PROMPT),
+        (PROMPT | {"category": "生活"}, PROMPT | {"category": ["生活"]}),
+        (without(PROMPT, "category"), without(PROMPT, "category")),
+        (PROMPT | {"responses": [*RESPONSES, RESPONSES[0]]}, PROMPT),
+    ],
+)
+def test_other_forms_of_a_row_are_understood(tmp_path: Path, given: Row, read: Row) -> None:
+    assert read_rankings(written(tmp_path, [given])) == [read]
 
 
 def test_without_annotations_where_none_are_asked_for(tmp_path: Path) -> None:

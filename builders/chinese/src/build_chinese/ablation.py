@@ -45,10 +45,10 @@ def ablate(
 ) -> Path:
     """Train a reward model on each variant of a release's preference set and evaluate it on the benchmarks.
 
-    The results and the trained models (`models/VARIANT`) go to a folder next to the release. An interrupted run resumes
-    after the last variant that it finished. Variants without distant supervision resolve cycles and train on the votes
-    that the ranks keep. The human part trains with `[reward.training]`; variants with the judge's votes also use
-    `[reward.large]`. All share one seed.
+    The results, whose path is returned, and the trained models (`models/VARIANT`) go to a folder next to the release.
+    An interrupted run resumes after the last variant that it finished. Variants without distant supervision resolve
+    cycles and train on the votes that the ranks keep. The human part trains with `[reward.training]`; variants with the
+    judge's votes also use `[reward.large]`. All share one seed.
 
     Args:
         release: Directory of the release.
@@ -57,12 +57,8 @@ def ablate(
         human: Resolved rows of the human part.
         fresh: Discard an interrupted ablation and replace a finished one.
 
-    Returns:
-        Path of the results.
-
     Raises:
-        BuildError: The release has no benchmark or no votes.
-        UserError: An error of `reward_model`, such as a missing extra or a wrong training option.
+        UserError: See `check`.
     """
     reward = check(recipe, people, human)
     benchmarks = {name: rows for name, rows in people.items() if rows}

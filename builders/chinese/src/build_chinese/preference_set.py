@@ -74,20 +74,12 @@ def build_preference_set(
     margin: float,
     seed: int,
 ) -> PreferenceSet:
-    """Turn votes into a preference set.
+    """Turn votes (`votes.VOTES`) into a preference set.
 
     1. With `rewards` (distant supervision), keep the votes that the reward model agrees with by more than `margin`.
     2. Resolve the votes into ranks, and drop pairs that a cycle made equal.
     3. If `strategies.length` is set, drop pairs at random until the better response is the longer one as often as the
-       shorter one.
-
-    Args:
-        rows: Rows with `id` and `responses`.
-        votes: Columns of `votes.VOTES`.
-        rewards: Columns of `reward_model.REWARDS`, or None.
-        strategies: Which strategies to use.
-        margin: Smallest difference of rewards that counts, exclusive.
-        seed: Seed of step 3.
+    shorter one.
 
     Raises:
         TrainingDataError: A reward is not finite.

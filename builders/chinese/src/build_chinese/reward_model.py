@@ -123,19 +123,10 @@ def rewards(
     *,
     replaying: bool,
 ) -> pl.DataFrame:
-    """Score each response with the model trained on the human part, which is trained only if a reward is not recorded.
+    """Score each response of `rows` (columns of `REWARDS`) with the model trained on the human part.
 
-    Args:
-        rows: Rows to score.
-        human: The human part.
-        reward: Base model and training options.
-        ledger: Recorded rewards.
-        work: Folder for the trained model.
-        cluster: Ray cluster for scoring. Default: this process.
-        replaying: Never train.
-
-    Returns:
-        Columns of `REWARDS`.
+    The model is trained in `work` only if a reward is not recorded, and never when `replaying`. Without a cluster, this
+    process scores.
 
     Raises:
         TrainingDataError: The human part is too small.
@@ -199,9 +190,7 @@ def train_base(training: TrainingRows, reward: RewardTable, folder: Path) -> Pat
     """Train the base model, or resume an interrupted training in `folder`; return the trained model's folder.
 
     Raises:
-        BuildError: The extra `train` is not installed.
-        SourceError: See `check_base`.
-        UserError: An error of `pluralbench_local`.
+        UserError: See `training_options` and `check_base`; or an error of `pluralbench_local`.
     """
     options = training_options(reward)
     check_base(reward)

@@ -33,15 +33,10 @@ SAMPLE_ANNOTATIONS = source.FOLDER / "annotations.jsonl"
 
 @dataclass(frozen=True)
 class AnnotationResult:
-    """Annotated prompts and statistics of their annotations.
+    """Annotated prompts in the published fields, their annotations, and statistics of these.
 
-    Attributes:
-        rows: Annotated prompts in the published fields.
-        annotations: All annotations, with their problems.
-        agreement: See `annotations.mark_agreement`.
-        consensus: `pluralbench_studies.consensus_counts` of pairs with several annotators, before any review.
-        rounds: The state of the rounds.
-    """
+    `agreement`: see `annotations.mark_agreement`. `consensus`: `pluralbench_studies.consensus_counts`, before any
+    review."""
 
     rows: list[Row]
     annotations: Annotations
@@ -64,14 +59,12 @@ def annotate(
 ) -> AnnotationResult:
     """Read annotations of tasks and form the consensus (`annotations.judgments_of`).
 
-    Marks on check items count like all others.
-
     Args:
         paths: Files of annotations, see `annotations.read_annotations`, also for `accounts` and `assigned`.
         prompts: Prompts of the tasks.
         tasks: Columns of `tasks.TASKS`.
-        key: File of known answers of check items.
-        options: Rules of consensus and rounds.
+        key: File of known answers of check items, whose marks count like all others.
+        options: Rules of the rounds.
         again: Files of later rounds. They replace earlier marks of the same annotator.
         review: One file for each stage of review. The marks of reviewers take precedence over all others.
         accounts: Annotator by account.

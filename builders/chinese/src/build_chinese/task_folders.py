@@ -35,14 +35,9 @@ PROMPTS = pl.Schema(
 
 @dataclass(frozen=True)
 class PreparedTasks:
-    """Annotation tasks.
+    """Annotation tasks on the prompts that passed the screening, and what was dropped.
 
-    Attributes:
-        prompts: Prompts and responses that passed the screening.
-        tasks: Columns of `tasks.TASKS`.
-        dropped: Dropped responses, columns of `screening.DROPS`.
-        by_rule: Number of dropped responses by rule and category (`screening.dropped_by`).
-        responses: Number of responses before screening.
+    `by_rule`: see `screening.dropped_by`. `responses`: their number before screening.
     """
 
     prompts: pl.DataFrame
@@ -114,10 +109,7 @@ def prepare_tasks(recipe: ChineseRecipe, rows: Sequence[Row], unwritten: pl.Data
 
 
 def read_tasks_folder(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame, Path | None, Tasks]:
-    """Read a folder that `make_tasks` wrote.
-
-    Returns:
-        The prompts, the tasks, the file of known answers (None if there is none), and the options of the tasks.
+    """Read a folder that `make_tasks` wrote: prompts, tasks, file of known answers, and options of the tasks.
 
     Raises:
         StudyError: The folder has no tasks, or a file is malformed.

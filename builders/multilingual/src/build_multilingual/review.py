@@ -50,15 +50,8 @@ def write_review_sheets(
     """Write `LANGUAGE.csv` and `keys/LANGUAGE.csv` for each language, and `guide.md` with what reviewers fill in.
 
     The order of the answers is random for each row and language, and a sheet shows neither the models nor the subset. A
-    filled-in sheet is a file of decisions for the recipe.
-
-    Args:
-        folder: Folder for the sheets; see `check_folder`.
-        frames: Rows by language, including those that failed a check.
-        english: Pairs of the source.
-        set_aside: Texts that failed a check, columns of `translate.SET_ASIDE`.
-        rows: Number of random rows per language. None: all.
-        seed: Seed of the draws.
+    filled-in sheet is a file of decisions for the recipe. `frames` include rows that failed a check, which `set_aside`
+    (`translate.SET_ASIDE`) explains. `rows`: number of random rows per language; None: all. Raises as `check_folder`.
     """
     check_folder(folder)
     (folder / "keys").mkdir(parents=True, exist_ok=True)

@@ -26,15 +26,9 @@ SET_ASIDE = pl.Schema(
 
 @dataclass
 class Text:
-    """Text that is being translated.
+    """Text that is being translated, with its latest translation and the calls and models behind it.
 
-    Attributes:
-        label: Label of its calls.
-        masked: The English text.
-        translation: The latest translation.
-        reason: Problem of the translation, "" if it passed the checks.
-        calls: Keys of the calls behind the translation.
-        models: Models that wrote the translation.
+    `label`: of its calls. `reason`: problem of the translation, "" if it passed the checks.
     """
 
     label: str

@@ -51,14 +51,7 @@ def build_tasks(
     """Make the tasks of all prompts and assign them to annotators; a prompt is a group of `assign`.
 
     Which responses share a task, and the order in which a task shows them, are drawn; the order of the responses
-    changes nothing.
-
-    Args:
-        prompts: `id`, `config` and `responses` (structs with an `id`).
-        annotators: Names of the annotators.
-        options: Overlap, share of check items and the like.
-        seed: Seed of the random order and of the assignment.
-        checks: Ids of tasks with known answers.
+    changes nothing. `checks`: ids of tasks with known answers.
 
     Returns:
         Columns of `TASKS`, one row per assigned task, sorted by prompt (in the order of `prompts`), task and kind.
