@@ -195,8 +195,8 @@ def test_a_stale_parent_is_taken_up_again_once(run: Run, release: Make, pairs: P
     else:
         assert (status, output) == (
             2,
-            "Error: Two other commits to org/name arrived during the upload, so nothing was changed; rerun the same "
-            "command when they are done.\n",
+            "Error: Another commit to org/name arrived during the upload, so nothing was changed; rerun the same "
+            "command to resume.\n",
         )
         assert files_of(directory) == before
         assert [*repository.tags] == ["v1.0.0"]
@@ -343,18 +343,19 @@ def test_what_is_no_release_on_the_hub_is_told(run: Run, hub: Hub, place: str, s
         assert (status, output.startswith(f"Error: {sentence}")) == (2, True), output
 
 
-def test_a_disk_that_is_full_after_publishing_leaves_what_is_published(
+def test_what_is_published_is_written_to_the_folder_by_the_same_command(
     run: Run, release: Make, hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
-    monkeypatch.setattr("pluralbench_release.publishing.atomic_write", full)
-    status, said = run("publish", release(), "org/name", "--create")
-    assert status == 2
-    assert " is published (http" in said
-    assert "(No space left on device); download it" in said
-    assert [*hub.repository("org/name").tags]
+    directory = release()
+    with monkeypatch.context() as patch:
+        patch.setattr("pluralbench_release.publishing.atomic_write", full)
+        status, said = run("publish", directory, "org/name", "--create")
+    assert (status != 0, "The disk is full" in said) == (True, True), said
+    assert run("publish", directory, "org/name")[0] == 0
+    assert published(hub) == files_of(directory)
 
 
 @pytest.mark.heavy

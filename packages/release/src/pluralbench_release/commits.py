@@ -109,21 +109,11 @@ def text_at(remote: Remote, revision: str, path: str) -> str | None:
 
 
 def commit_with_retry(commit: Callable[[Head], str], remote: Remote) -> str:
-    """Call `commit` with the main branch, and once more if another commit came in between.
-
-    Raises:
-        ReleaseError: The Hub answers with an error, or another commit came in between twice.
-    """
+    """Call `commit` with the main branch, and once more if another commit came in between."""
     try:
         return commit(head_of(remote))
     except StaleParent:
-        try:
-            return commit(head_of(remote))
-        except StaleParent:
-            raise ReleaseError(
-                f"Two other commits to {remote.name} arrived during the upload, so nothing was changed; rerun the same "
-                "command when they are done."
-            ) from None
+        return commit(head_of(remote))
 
 
 def commit(
@@ -245,6 +235,8 @@ def translate_hub_errors(remote: Remote) -> Iterator[None]:
         status = next((each.response.status_code for each in errors if isinstance(each, HfHubHTTPError)), None)
         reason = one_line(": ".join(one_line(redact(str(each)), 300) for each in errors), 300)
         if status == PRECONDITION_FAILED:
-            raise StaleParent(f"Another commit to {remote.name} arrived during the upload ({reason}).") from None
+            raise StaleParent(
+                f"Another commit to {remote.name} arrived during the upload, so nothing was changed; {RESUME}."
+            ) from None
         fix = LOG_IN if status in {401, 403, 404} else RESUME
         raise ReleaseError(f"The request to the Hub for {remote.name} failed: {reason}; {fix}.") from None

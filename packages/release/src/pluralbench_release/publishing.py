@@ -192,13 +192,7 @@ def _publish(
     prepared, other_files = sent[commit_id]
     put_tag(remote, version.tag, commit_id, f"{_title(prepared)}\n\n{_description(prepared)}")
     url = address(remote, version.tag)
-    try:
-        _write_back(directory, prepared)
-    except OSError as error:
-        raise ReleaseError(
-            f"{_title(prepared)} is published ({url}), but its card, changelog and digests cannot be written to "
-            f"{directory} ({error.strerror}); download it to have them there too."
-        ) from None
+    _write_back(directory, prepared)
     return Published(remote.name, version, url, prepared.digest, True, changes, before, other_files)
 
 
