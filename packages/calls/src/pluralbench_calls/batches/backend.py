@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 MAX_TRIES = 3  # of a call in one command, if its batch expires, is canceled or fails
 FIRST_PAUSE, LONGEST_PAUSE = 2.0, 60.0  # seconds between two polls of a batch, with backoff
 FINAL_STATUSES = {"completed", "failed", "expired", "cancelled"}
-SHOWN_BATCHES = 3  # in a message
 
 
 class OpenAIBatches(Endpoint):
@@ -202,12 +201,8 @@ class OpenAIBatches(Endpoint):
 
     def _first_error(self, batch: "Batch") -> str:
         problems = batch.errors.data if batch.errors else None
-        if not problems:
-            return "no reason given"
-        first, *more = problems
-        line = f"line {first.line}: " if first.line else ""
-        reason = self.clean(first.message or first.code or "no reason given")
-        return f"{line}{reason}" + (f", and {len(more):,} more" if more else "")
+        first = problems[0] if problems else None
+        return self.clean((first and (first.message or first.code)) or "no reason given")
 
     def _report(self) -> None:
         counts = [batch.request_counts for batch in self._polled.values()]
@@ -220,6 +215,5 @@ class OpenAIBatches(Endpoint):
         ids = [batch.id for batch in self._polled.values() if batch.status not in FINAL_STATUSES]
         if not ids:
             return ""
-        shown = ", ".join(ids[:SHOWN_BATCHES]) + (", ..." if len(ids) > SHOWN_BATCHES else "")
         subject = "The batch continues" if len(ids) == 1 else f"{len(ids)} batches continue"
-        return f" {subject} at {self.host} ({shown})."
+        return f" {subject} at {self.host} ({', '.join(ids)})."
