@@ -34,11 +34,16 @@ AsJson = Annotated[bool, Flag("--json")]
 File = Annotated[Path | None, Flag(metavar="FILE")]
 
 
-def print_run(run: "Run") -> None:
-    """Print a run's header, its row of the report, and the notes. A shard has only the header."""
+def print_run(run: "Run[Any, Any]") -> None:
+    """Print a run's header, its row of the report, and the notes; of a shard the header, of other kinds the report."""
+    from pluralbench.reports.kinds import reports_of
     from pluralbench.reports.runs import overview, run_header
+    from pluralbench.results.finding import as_found
 
     console.print()
+    if not run.kind.has_overall:
+        print_report(*reports_of(as_found(run)))
+        return
     console.print(*run_header(run), sep="\n")
     if run.config.data.shard is None:
         console.print()
