@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from pluralbench_local.training_config import TRAINING_FILE
+from pluralbench_measures.bootstrap import Estimate
 from pluralbench_release.markdown import escape_markdown
 from pluralbench_runs import plural, write_text
 from pluralbench_runs.console import clean
@@ -17,6 +18,7 @@ from pluralbench.downstream.study import Study, load_study
 from pluralbench.downstream.study_plan import MODELS
 from pluralbench.errors import EvaluationError, RunError, UserError
 from pluralbench.evaluation.without import read_item_list
+from pluralbench.metrics.frame import NUMBERS, key_text
 from pluralbench.metrics.table import METRICS
 from pluralbench.reports import downstream, personalize
 from pluralbench.reports.contamination import add_numbers_without
@@ -130,15 +132,15 @@ def _plans_section(run: Plans, among: Sequence[str]) -> Report:
 
 
 def _report_numbers(runs: Sequence[Run[Any, Any]]) -> Report:
-    """The numbers of each run that have no dimensions."""
+    """Every number of each run."""
     tables = []
     for run in runs:
         rows = [
-            Row(metric.heading, [with_interval(run.estimate(name), KINDS[metric.unit])])
-            for name, metric in METRICS.items()
-            if run.estimate(name).value is not None
+            Row(key_text(row), [with_interval(Estimate(*map(row.get, NUMBERS)), KINDS[METRICS[row["metric"]].unit])])
+            for row in run.metrics.iter_rows(named=True)
+            if row["value"] is not None
         ]
-        tables.append(Table(str(run.path), "number", [Column("value")], rows))
+        tables += [Table(str(run.path), "number", [Column("value")], rows)] if rows else []
     return Report(tables, frame=long_frame((run.path, run.metrics) for run in runs))
 
 
