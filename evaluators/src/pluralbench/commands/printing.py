@@ -42,7 +42,7 @@ def print_run(run: "Run[Any, Any]") -> None:
 
     console.print()
     if not run.kind.has_overall:
-        print_report(*reports_of(as_found(run)))
+        print_report(reports_of(as_found(run))[0])
         return
     console.print(*run_header(run), sep="\n")
     if run.config.data.shard is None:
