@@ -34,9 +34,9 @@ from pluralbench.config.fields import PLACE
 from pluralbench.data.texts import first_ids
 from pluralbench.errors import DataError, RunError
 from pluralbench.evaluation.folders import run_folder
-from pluralbench.evaluation.judge import write_judge_run
+from pluralbench.evaluation.judge import evaluation_of
 from pluralbench.evaluation.judged_items import JudgeVerdicts, judge_items, questions_of
-from pluralbench.evaluation.loading import LoadedBenchmark, run_directory
+from pluralbench.evaluation.loading import LoadedBenchmark, run_directory, write_evaluation
 from pluralbench.evaluation.models import chat_file_name
 from pluralbench.evaluation.reloading import OtherPrompts, RunInputs, check_prompts, reload_data
 from pluralbench.evaluation.verdicts import judge_prompts_digest, judge_record, judges_of
@@ -203,7 +203,8 @@ def import_inspect(
                 ledger.record(*read.answers)
                 verdicts = _judge(read, task, config, ledger)
                 [judge] = judges_of(config, ledger, backend=Replay())
-                write_judge_run(output, config, task.loaded, verdicts, judge, lambda: read.seconds)
+                evaluated = evaluation_of(output, config, verdicts, judge, lambda: read.seconds)
+                write_evaluation(output, config, task.loaded, *evaluated)
     return load_run(target, JudgeRunConfig)
 
 

@@ -17,7 +17,7 @@ from pluralbench.config import JudgeConfig, PersonaJudgeConfig, Profile, PromptC
 from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judged_items import JudgeVerdicts, check_protocol, judge_items, questions_of
-from pluralbench.evaluation.loading import LoadedBenchmark, LoadedPersonas, load_benchmark, run_directory
+from pluralbench.evaluation.loading import Evaluation, LoadedBenchmark, LoadedPersonas, evaluated_run, load_benchmark
 from pluralbench.evaluation.models import ResolvedChat, chat_file_name, resolve_chat_model, runs_here
 from pluralbench.evaluation.soft_verdicts import request_fields
 from pluralbench.evaluation.verdicts import (
@@ -27,12 +27,11 @@ from pluralbench.evaluation.verdicts import (
     judges_of,
     rubric_connection,
 )
-from pluralbench.evaluation.work import stopwatch
 from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig, JudgingRunConfig
-from pluralbench.results.kinds import RUN_KINDS, Texts, numbers_of_run
+from pluralbench.results.kinds import RUN_KINDS
 from pluralbench.results.record import UsageRecord
-from pluralbench.results.run_files import LEDGER_FILE, write_run
-from pluralbench.results.runs import Run, load_run
+from pluralbench.results.run_files import LEDGER_FILE
+from pluralbench.results.runs import Run
 
 ConfigT = TypeVar("ConfigT", bound=JudgingRunConfig)
 NAMED_JUDGES = 3  # in the name of a run's directory
@@ -132,12 +131,12 @@ def judge_run(
 
     `here` makes the backends of judges in this process, by name; `decide` returns the verdicts.
     """
-    with run_directory(target, config, fresh=fresh) as output:
-        if output is not None:
-            judges = judges_of(config, output.work / "ledger.sqlite", here=here)
-            with stopwatch(output.work) as seconds:
-                write_judge_run(output, config, loaded, decide(judges), judges[0], seconds)
-    return load_run(target, type(config), part=True)
+
+    def evaluate(output: Output, seconds: Callable[[], float]) -> Evaluation:
+        judges = judges_of(config, output.work / "ledger.sqlite", here=here)
+        return evaluation_of(output, config, decide(judges), judges[0], seconds)
+
+    return evaluated_run(target, config, loaded, evaluate, fresh=fresh)
 
 
 def load_judged(
@@ -161,20 +160,12 @@ def load_judged(
     return loaded, judging
 
 
-def write_judge_run(
-    output: Output,
-    config: JudgingRunConfig,
-    loaded: LoadedBenchmark | LoadedPersonas,
-    verdicts: JudgeVerdicts,
-    judge: Judge,
-    seconds: Callable[[], float],
-) -> None:
-    """Compute a run's numbers from its verdicts and the calls in the ledger of `judge`, and write it."""
-    usage = export_calls(judge, output)
-    result = result_of_verdicts(config, verdicts, usage, seconds())
-    frames, calls = verdicts.frames | loaded.frames(), read_ledger(output.work / LEDGER_FILE)
-    metrics = numbers_of_run(config, result, frames, Texts(loaded.items.frame, calls))
-    write_run(output, config, result, metrics, frames)
+def evaluation_of(
+    output: Output, config: JudgingRunConfig, verdicts: JudgeVerdicts, judge: Judge, seconds: Callable[[], float]
+) -> Evaluation:
+    """Write the ledger of `judge` to the run, and return the run's result, frames and calls."""
+    result = result_of_verdicts(config, verdicts, export_calls(judge, output), seconds())
+    return result, verdicts.frames, read_ledger(output.work / LEDGER_FILE)
 
 
 def _chat_models(

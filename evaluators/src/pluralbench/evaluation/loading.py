@@ -1,9 +1,9 @@
 """Load the items of a benchmark for a run, and open the run's directory."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import polars as pl
 from pluralbench_release import manifest_at
@@ -40,11 +40,17 @@ from pluralbench.data.prompts import (
 from pluralbench.data.rules import overall_rule, rule_of
 from pluralbench.data.samples import SAMPLE
 from pluralbench.errors import BenchmarkError, DataError
-from pluralbench.evaluation.work import reopen_failed
+from pluralbench.evaluation.work import reopen_failed, stopwatch
 from pluralbench.metrics.table import named_metrics
+from pluralbench.results.evaluations import EvaluationResult, EvaluationRunConfig
+from pluralbench.results.kinds import Texts, numbers_of_run
 from pluralbench.results.record import BenchmarkRecord, DataRecord, PromptRecord, RunConfig
-from pluralbench.results.run_files import RUN_FILE
+from pluralbench.results.run_files import RUN_FILE, write_run
+from pluralbench.results.runs import Run, load_run
 
+ConfigT = TypeVar("ConfigT", bound=EvaluationRunConfig)
+Evaluation = tuple[EvaluationResult, dict[str, pl.DataFrame], pl.DataFrame | None]
+"""Result, frames and recorded calls of a run; None without calls."""
 DEFAULT = "personalized"
 TRAIN = "train"
 """Default split to train on, if the data has it."""
@@ -304,3 +310,41 @@ def run_directory(out: Path, config: RunConfig, *, fresh: bool) -> Iterator[Outp
         else:
             log_status(f"{out} is already complete.")
             yield None
+
+
+def evaluated_run(
+    target: Path,
+    config: ConfigT,
+    loaded: LoadedBenchmark | LoadedPersonas,
+    evaluate: Callable[[Output, Callable[[], float]], Evaluation],
+    *,
+    fresh: bool,
+) -> Run[ConfigT, Any]:
+    """Evaluate a model on loaded items and write the run directory, or read the finished run in it.
+
+    Args:
+        target: Run directory.
+        config: The run's configuration.
+        loaded: The items.
+        evaluate: Evaluates, given the directory and what returns the seconds so far; not called for a finished run.
+        fresh: Start over.
+    """
+    with run_directory(target, config, fresh=fresh) as output:
+        if output is not None:
+            with stopwatch(output.work) as seconds:
+                # No name holds the frames, which take as much memory as those that are read below.
+                write_evaluation(output, config, loaded, *evaluate(output, seconds))
+    return load_run(target, type(config), part=True)
+
+
+def write_evaluation(
+    output: Output,
+    config: EvaluationRunConfig,
+    loaded: LoadedBenchmark | LoadedPersonas,
+    result: EvaluationResult,
+    frames: dict[str, pl.DataFrame],
+    calls: pl.DataFrame | None = None,
+) -> None:
+    """Compute the numbers of a run from its frames and the judge's calls, and write it."""
+    frames = frames | loaded.frames()
+    write_run(output, config, result, numbers_of_run(config, result, frames, Texts(loaded.items.frame, calls)), frames)

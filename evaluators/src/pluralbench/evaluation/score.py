@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 from pluralbench_rewards import MISSING_CONTEXT, AnyRewardModel, ModelRecord, RewardModel, Scored, ScoringConfig
-from pluralbench_runs import ClusterConfig, log_status
+from pluralbench_runs import ClusterConfig, Output, log_status
 
 from pluralbench.arguments import ShardText
 from pluralbench.config import DataConfig, Profile, PromptConfig
@@ -14,15 +14,13 @@ from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.decisions import decide, decisions_of, score_items
 from pluralbench.data.rules import rule_of
 from pluralbench.evaluation.folders import file_name, run_folder
-from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark, run_directory
+from pluralbench.evaluation.loading import Evaluation, LoadedBenchmark, evaluated_run, load_benchmark
 from pluralbench.evaluation.models import Scorable, find_model
 from pluralbench.evaluation.pairwise import check_pairs, compare_items, compared_items, compared_pairs
-from pluralbench.evaluation.work import open_journal, stopwatch
+from pluralbench.evaluation.work import open_journal
 from pluralbench.results.evaluations import ScoreResult, ScoreRunConfig, count_within_tolerance
-from pluralbench.results.kinds import Texts, numbers_of_run
 from pluralbench.results.record import CostRecord
-from pluralbench.results.run_files import write_run
-from pluralbench.results.runs import Run, load_run
+from pluralbench.results.runs import Run
 
 
 def score(
@@ -96,15 +94,12 @@ def write_scores(
     fresh: bool = False,
 ) -> Run[ScoreRunConfig, ScoreResult]:
     """Score a loaded benchmark and write the run directory, or read the finished run in it."""
-    with run_directory(target, config, fresh=fresh) as output:
-        if output is not None:
-            with stopwatch(output.work) as seconds:
-                result, rows = _score_items(output.work, loaded, open_model, config.model, seconds)
-                frames = {"items": rows} | loaded.frames()
-                metrics = numbers_of_run(config, result, frames, Texts(loaded.items.frame))
-                write_run(output, config, result, metrics, frames)
-                del rows, frames  # of as much memory as those that are read below
-    return load_run(target, ScoreRunConfig, part=True)
+
+    def evaluate(output: Output, seconds: Callable[[], float]) -> Evaluation:
+        result, rows = _score_items(output.work, loaded, open_model, config.model, seconds)
+        return result, {"items": rows}, None
+
+    return evaluated_run(target, config, loaded, evaluate, fresh=fresh)
 
 
 def _score_items(
