@@ -2,7 +2,7 @@
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 import torch
 from case_marks import heavy
 from pluralbench_local import LocalError, load, score
+from pluralbench_rewards import Group
 from reward_models import (
     Folders,
     change_config,
@@ -200,6 +201,17 @@ def test_code_without_a_reward_head_is_no_reward_model(folder: Path) -> None:
         load(str(folder), device="cpu", trust_remote_code=True)
 
 
+def by_own_code(folder: Path, tokenizer: Any, groups: Sequence[Group], dtype: str = "float32") -> list[list[float]]:
+    """Scores of the model's own forward pass, one conversation at a time."""
+    auto: Any = AutoModelForSequenceClassification
+    remote = auto.from_pretrained(str(folder), trust_remote_code=True, dtype=getattr(torch, dtype)).eval()
+    with torch.inference_mode():
+        return [
+            [remote(torch.tensor([conversation_ids(tokenizer, group, text)])).logits.item() for text in group.responses]
+            for group in groups
+        ]
+
+
 @pytest.mark.parametrize("mode", ["fast", *heavy("exact")])
 def test_logits_of_any_shape_are_a_row_of_each_conversation(pooling: Callable[..., Path], mode: str) -> None:
     """Several rewards, which the label weights, and the only one of a batch of one, without any dimension."""
@@ -221,16 +233,11 @@ def test_a_gate_in_the_models_code_sees_the_whole_conversation(
 ) -> None:
     folder, groups = pooling(GATING, pad_token_id=2), make_groups(1)
     model = load_classifier(str(folder), trust_remote_code=True, dtype=dtype)
-    auto: Any = AutoModelForSequenceClassification
-    remote = auto.from_pretrained(str(folder), trust_remote_code=True, dtype=getattr(torch, dtype)).eval()
     scored = score(model, groups, mode=mode)
     tokenizer = model.template.tokenizer
-    with torch.inference_mode():
-        own = [
-            [remote(torch.tensor([conversation_ids(tokenizer, group, text)])).logits.item() for text in group.responses]
-            for group in groups
-        ]
-    assert max(differences(scored.scores, own)) < (1e-4 if dtype == "float32" else 0.1)
+    assert max(differences(scored.scores, by_own_code(folder, tokenizer, groups, dtype))) < (
+        1e-4 if dtype == "float32" else 0.1
+    )
     assert (work_of(scored).batches == sum(len(set(group.responses)) for group in groups)) == (mode == "exact")
     tokenizer.chat_template = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
     with pytest.raises(LocalError, match=r"fails on a conversation \(Token pattern not found in the list\)\.$"):
@@ -246,16 +253,7 @@ def test_a_model_that_finds_its_last_token_by_padding_is_scored_as_its_own_forwa
     folder, groups = pooling(pad_token_id=pad, num_labels=3), make_groups(1)
     model = load_classifier(str(folder), trust_remote_code=True)
     scored = score(model, groups, mode=mode)
-    remote: Any = AutoModelForSequenceClassification.from_pretrained(str(folder), trust_remote_code=True).eval()
-    with torch.inference_mode():
-        own = [
-            [
-                remote(torch.tensor([conversation_ids(model.template.tokenizer, group, text)])).logits.item()
-                for text in group.responses
-            ]
-            for group in groups
-        ]
-    assert max(differences(scored.scores, own)) < 1e-4
+    assert max(differences(scored.scores, by_own_code(folder, model.template.tokenizer, groups))) < 1e-4
     work = work_of(scored)
     alone = mode == "exact" or pad is None
     distinct = sum(len(set(group.responses)) for group in groups)
