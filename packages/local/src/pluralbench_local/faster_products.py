@@ -68,10 +68,6 @@ def _weights(layer: nn.Linear, convert: Callable[[Tensor], Tensor]) -> tuple[Ten
     return convert(layer.weight), None if layer.bias is None else convert(layer.bias)
 
 
-def _unchanged(tensor: Tensor) -> Tensor:
-    return tensor
-
-
 def _is_gated(module: nn.Module) -> bool:
     parts = [getattr(module, name, None) for name in PARTS]
     return (
@@ -97,7 +93,7 @@ def _fused_forward(block: Any) -> Callable[[Tensor], Tensor]:
     linear = torch.ops.mkldnn._linear_pointwise  # noqa: SLF001 - it has no public name
 
     def forward(states: Tensor) -> Tensor:
-        convert = torch.Tensor.float if _multiplies_in_float32(states) else _unchanged
+        convert = torch.Tensor.float if _multiplies_in_float32(states) else lambda tensor: tensor
         inputs = convert(states)
         gated = linear(inputs, *_weights(gate, convert), activation, [], algorithm)
         inner = linear.binary(inputs, gated, *_weights(up, convert), "mul")

@@ -218,18 +218,10 @@ def _classifier(files: ModelFiles) -> ReadableNetwork:
     return _network(files, AutoModelForSequenceClassification)
 
 
-def _internlm2(files: ModelFiles) -> ReadableNetwork:
-    return _network(files, AutoModel, attrgetter("v_head"))
-
-
 def _token_network(files: ModelFiles) -> ReadableNetwork:
     size = files.config.get_text_config().vocab_size
     template = token_template(files.source, Template(load_tokenizer(files.source), num_embeddings=size))
     return with_token_head(load_language_model(files), template.labels)
-
-
-def _value_head(family: HeadFamily) -> ModelKind:
-    return ModelKind("classifier", family.recognizes, network=partial(load_value_head, family), family=family)
 
 
 LANGUAGE_MODEL = ModelKind(
@@ -284,7 +276,7 @@ KINDS: tuple[ModelKind, ...] = (
     ModelKind(
         "classifier",
         lambda files: "InternLM2ForRewardModel" in (files.config.architectures or ()),
-        network=_internlm2,
+        network=lambda files: _network(files, AutoModel, attrgetter("v_head")),
         append="reward_token_id",
         own_logits=True,
     ),
@@ -304,7 +296,10 @@ KINDS: tuple[ModelKind, ...] = (
         lambda files: files.source.kind == "pairwise",
         loader="pluralbench_local.pairwise:load_pair_preference",
     ),
-    *map(_value_head, FAMILIES),
+    *(
+        ModelKind("classifier", family.recognizes, network=partial(load_value_head, family), family=family)
+        for family in FAMILIES
+    ),
     CLASSIFIER,
 )
 """The first kind that recognizes a model is its kind, if its settings name no other."""

@@ -48,7 +48,7 @@ def with_cut(model: LocalRewardModel, length: int, side: Cut) -> LocalRewardMode
         length: Maximum number of tokens.
         side: Side that loses tokens.
     """
-    return _edited(model, partial(_keep, length, side))
+    return _edited(model, lambda ids: ids[-length:] if side == "left" else ids[:length])
 
 
 def with_other_token(model: LocalRewardModel) -> tuple[str, LocalRewardModel] | None:
@@ -111,7 +111,3 @@ def _edited(model: LocalRewardModel, edit: Callable[[list[int]], list[int]]) -> 
 def _begin_with(bos: int, count: int, ids: list[int]) -> list[int]:
     start = next((place for place, token in enumerate(ids) if token != bos), len(ids))
     return [bos] * count + ids[start:]
-
-
-def _keep(length: int, side: Cut, ids: list[int]) -> list[int]:
-    return ids[-length:] if side == "left" else ids[:length]

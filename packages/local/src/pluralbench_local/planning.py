@@ -68,8 +68,10 @@ def needs_of(
     those that are not loaded yet; `prefix_tokens` are those whose keys and values are kept between batches.
     """
     text = config.get_text_config()
-    _, key_heads, width = _heads(text)
-    vectors = 5 * text.hidden_size + 3 * _inner_size(text) + 2 * width
+    width = getattr(text, "head_dim", None) or text.hidden_size // text.num_attention_heads
+    key_heads = getattr(text, "num_key_value_heads", None) or text.num_attention_heads
+    inner_size = getattr(text, "intermediate_size", None) or 4 * text.hidden_size
+    vectors = 5 * text.hidden_size + 3 * inner_size + 2 * width
     return Needs(
         weights=weights,
         activations=token_budget * vectors * itemsize,
@@ -173,14 +175,3 @@ def _is_plannable(config: PretrainedConfig) -> bool:
     text = config.get_text_config()
     sizes = ("hidden_size", "num_attention_heads", "num_hidden_layers", "vocab_size")
     return all(isinstance(getattr(text, name, None), int) for name in sizes)
-
-
-def _heads(text: PretrainedConfig) -> tuple[int, int, int]:
-    """Numbers of heads and of key heads, and the width of a head."""
-    heads = text.num_attention_heads
-    width = getattr(text, "head_dim", None) or text.hidden_size // heads
-    return heads, getattr(text, "num_key_value_heads", None) or heads, width
-
-
-def _inner_size(text: PretrainedConfig) -> int:
-    return int(getattr(text, "intermediate_size", None) or 4 * text.hidden_size)

@@ -79,7 +79,8 @@ def reads_as_model(network: ReadableNetwork, conversations: Sequence[Tokens], re
     for tokens in conversations:
         ids, place = list(tokens.ids), tokens.reads[-1]
         if place == len(ids) - 1:
-            ids = _without_end(ids, pad)
+            while len(ids) > 1 and ids[-1] == pad:
+                ids.pop()
             place = len(ids) - 1
         batch = to_device([ids], network.device)
         with using_default_attention(network):
@@ -94,11 +95,6 @@ def reads_as_model(network: ReadableNetwork, conversations: Sequence[Tokens], re
         return False
     limit = SAME.get(network.dtype, SAME_IN_BFLOAT16) * max(float(expected.abs().max()) for expected, _ in pairs)
     return all(float((expected - found).abs().max()) <= limit for expected, found in pairs)
-
-
-def _without_end(ids: list[int], token: int | None) -> list[int]:
-    number = next((number for number in range(len(ids), 1, -1) if ids[number - 1] != token), 1)
-    return ids[:number]
 
 
 def by_own_forward_pass(network: ReadableNetwork) -> ReadableNetwork:

@@ -43,8 +43,6 @@ from pluralbench_local.planning import default_budget
 from pluralbench_local.rendering import date_settings
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
     from pluralbench_local.personal.backbones import Decoder
 
 UNLIMITED = 10**9  # tokenizers without a limit report a much larger number
@@ -294,19 +292,16 @@ def work_of(model: "LocalRewardModel | Decoder", limit: int) -> Work:
 def loaded_fields(model: "LocalRewardModel | Decoder") -> dict[str, Any]:
     """Return the fields of `ModelRecord` that are known only after loading."""
     network = model.networks[0]
+    parameters = sum(weights.numel() for weights in network.model.parameters())
     return {
         "commit": getattr(network.model.config, "_commit_hash", None),
         "chat_template_digest": digest(str(model.template.tokenizer.chat_template)),
         "architecture": type(network.model).__name__,
-        "parameters": None if quantization_settings(network.model.config) else _parameters(network.model),
+        "parameters": None if quantization_settings(network.model.config) else parameters,
         "device": str(network.device),
         "dtype": str(network.dtype).removeprefix("torch."),
         "settings": date_settings(model.template.tokenizer),
     }
-
-
-def _parameters(model: "PreTrainedModel") -> int:
-    return sum(weights.numel() for weights in model.parameters())
 
 
 def token_limit(tokenizer: PreTrainedTokenizerBase, configs: Sequence[PretrainedConfig]) -> int:

@@ -164,16 +164,12 @@ def _common_tail(texts: Sequence[str]) -> str:
 
 def _check_end_of_turn(template: Template, text: str) -> None:
     [ids] = template.encode([text])
-    if ids[-1] not in template.tokenizer.all_special_ids and ids[-1] not in _added(template.tokenizer):
+    added: Mapping[int, Any] = getattr(template.tokenizer, "added_tokens_decoder", {})
+    if ids[-1] not in template.tokenizer.all_special_ids and not getattr(added.get(ids[-1]), "special", False):
         raise LocalError(
             f"The chat template ends with {template.tokenizer.decode(list(ids[-1:]))!r}, and this reward is read at "
             "the token that ends a turn; give a template that ends with it as `chat_template=...`."
         )
-
-
-def _added(tokenizer: PreTrainedTokenizerBase) -> set[int]:
-    added: Mapping[int, Any] = getattr(tokenizer, "added_tokens_decoder", {})
-    return {number for number, token in added.items() if token.special}
 
 
 def _token_id(token: str, texts: Sequence[str], tail: str, template: Template) -> int:

@@ -10,7 +10,6 @@ import torch
 from pluralbench_rewards import ScoringConfig, Work, model_digest
 from pluralbench_runs import digest, install_command
 from torch import Tensor
-from transformers import PreTrainedTokenizerBase
 from transformers.utils.hub import cached_file
 
 from pluralbench_local.batches import Read, in_batches
@@ -151,7 +150,9 @@ def _decoder(source: LocalModel, scoring: ScoringConfig) -> Decoder:
         raise LocalError(_no_decoder_message(source.name, declared[0]))
     plain = not tokenizer.chat_template
     if plain:
-        tokenizer.chat_template = _bos_prefix(tokenizer) + PLAIN_TEMPLATE
+        first = tokenizer("", verbose=False)["input_ids"][:1]  # what it puts before every text, if anything
+        opening = "{{ bos_token }}" if first and first == [tokenizer.bos_token_id] else ""
+        tokenizer.chat_template = opening + PLAIN_TEMPLATE
     record = BackboneRecord(
         name=source.name,
         digest=model_digest(source.name),
@@ -175,12 +176,6 @@ def _no_decoder_message(name: str, architecture: str) -> str:
         f"{name} is not a decoder but {architecture}; give a causal language model, or a sentence encoder with the "
         "modules.json of sentence-transformers."
     )
-
-
-def _bos_prefix(tokenizer: PreTrainedTokenizerBase) -> str:
-    """The template of the token that the tokenizer puts before every text, if any."""
-    first = tokenizer("", verbose=False)["input_ids"][:1]
-    return "{{ bos_token }}" if first and first == [tokenizer.bos_token_id] else ""
 
 
 def _read_at_last_tokens(tokenized: Tokenized) -> Tokenized:

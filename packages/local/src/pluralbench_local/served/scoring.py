@@ -27,7 +27,6 @@ from pluralbench_local.errors import LocalError
 from pluralbench_local.labels import check_label, reward_of
 from pluralbench_local.model_kinds import kind_of
 from pluralbench_local.models import load_config, load_tokenizer
-from pluralbench_local.packing import Tokens
 from pluralbench_local.rendering import date_settings
 from pluralbench_local.scoring import token_limit
 from pluralbench_local.served.checking import Items, check, check_unchanged, load_head, weight_files
@@ -199,7 +198,8 @@ class _Requests:
         tokens = self.tokenized[index].conversations[response]
         if not self.template.whole_response:  # engines read the last token that they get
             tokens = replace(tokens, ids=tokens.ids[: tokens.reads.stop])
-        text = self._text(index, tokens) if self.texts else ""
+        name = self.groups[index].id
+        text = decode_exactly(self.template.tokenizer, tokens.ids, name) if self.texts else ""
         return Conversation(tokens.ids, text, tokens.reads, self.template.labels)
 
     def group(self, index: int) -> list[Conversation]:
@@ -212,15 +212,9 @@ class _Requests:
         if not self.texts:
             ids = [token for conversation in flat for token in conversation.ids]
             plain = str(self.template.tokenizer.decode(ids[: max(len(conversation.ids) for conversation in flat)]))
-            return Items(groups, conversations, [(plain, self._ids(plain))])
+            [encoded] = self.template.encode([plain])
+            return Items(groups, conversations, [(plain, list(encoded))])
         return Items(groups, conversations, [(conversation.text, conversation.ids) for conversation in flat])
-
-    def _ids(self, text: str) -> list[int]:
-        [ids] = self.template.encode([text])
-        return list(ids)
-
-    def _text(self, index: int, tokens: Tokens) -> str:
-        return decode_exactly(self.template.tokenizer, tokens.ids, self.groups[index].id)
 
 
 def load(model: ServedModel, scoring: ScoringConfig) -> Served:
