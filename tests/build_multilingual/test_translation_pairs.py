@@ -224,20 +224,14 @@ def test_too_few_pairs_are_counted() -> None:
     with pytest.raises(SourceError) as caught:
         drawn(rated(scores))
     assert str(caught.value) == (
-        "zh-en easy: only 4 of 100 pairs are available (5 sources; required difference: at least 0.25); lower "
+        "zh-en easy: only 4 of 100 pairs are available (5 sources; least difference: 0.25); lower "
         "`translation.per_level=...`, or `easy` in `scale=...`."
     )
     with pytest.raises(SourceError) as caught:
         drawn(rated(scores), per_level=4)
     assert str(caught.value) == (
-        "zh-en hard: only 3 of 4 pairs are available (5 sources; required difference: at least 0.5); lower "
+        "zh-en hard: only 3 of 4 pairs are available (5 sources; least difference: 0.5); lower "
         "`translation.per_level=...`, or `hard` in `scale=...`."
-    )
-    with pytest.raises(SourceError) as caught:
-        drawn(rated({"甲": [0.0, -0.5]}, SCALES["hter"], sign=-1), per_level=1)
-    assert str(caught.value) == (
-        "zh-en hard: only 0 of 1 pairs are available (1 sources; required difference: at least 0.15 and less than "
-        "0.4); lower `translation.per_level=...`, or `hard` in `scale=...`."
     )
 
 

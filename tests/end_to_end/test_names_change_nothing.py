@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from build_chinese.annotated_files import annotate
 from build_chinese.annotation.tasks import build_tasks
 from build_chinese.audit import audit
 from build_chinese.figures import annotator_figures
 from build_chinese.lengths import size_figures
 from build_chinese.rankings import ranked_pairs, resolve_rows
 from build_chinese.recipe import Tasks
-from build_chinese.steps import annotate
 from build_multilingual.preferred import PREFERRED, review_figures
 from build_persona_judge.labels import LABELS, figures_of
 from build_personalized.audit import audit as pair_audit

@@ -21,6 +21,7 @@ from pluralbench_schemas import RANKED_RESPONSES
 from pluralbench_tables import write_jsonl
 
 from build_chinese import reward_model, source
+from build_chinese.annotated_files import annotate_sample
 from build_chinese.audit import audit, check_disjoint, prompt_figures
 from build_chinese.card import card
 from build_chinese.figures import PEOPLE, figures_of
@@ -28,7 +29,6 @@ from build_chinese.lengths import FIGURE, draw_lengths, size_figures
 from build_chinese.preference_set import JudgedPart, build_preference_set, pairs_by_row
 from build_chinese.rankings import Row, number_annotators, ranked_pairs, resolve_rows, with_votes
 from build_chinese.recipe import SAMPLE, ChineseRecipe
-from build_chinese.steps import annotate_sample
 from build_chinese.tables import frame_of, pairs_of, published_rows
 from build_chinese.votes import NO_RECORDED_VOTE, recorded_votes, votes
 

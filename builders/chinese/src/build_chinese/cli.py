@@ -131,9 +131,9 @@ def annotations(
     Examples:
         build-chinese annotations export.json --tasks dist/tasks --out annotated.jsonl
     """
-    from build_chinese import console_output, steps, task_folders
+    from build_chinese import annotated_files, console_output, task_folders
 
-    result = steps.annotate(
+    result = annotated_files.annotate(
         files,
         *task_folders.read_tasks_folder(tasks),
         again=again,
@@ -141,7 +141,7 @@ def annotations(
         accounts=reading.account,
         assigned=reading.assigned,
     )
-    report = steps.write_annotated(result, out, [*files, *again, *review])
+    report = annotated_files.write_annotated(result, out, [*files, *again, *review])
     console_output.print_annotated(console, result, out, report)
 
 
@@ -155,9 +155,9 @@ def resolve(file: Path, *, out: Path) -> None:
     Examples:
         build-chinese resolve annotated.jsonl --out ranked.jsonl
     """
-    from build_chinese import console_output, steps
+    from build_chinese import annotated_files, console_output
 
-    console_output.print_resolved(console, file, steps.resolve_file(file, out), out)
+    console_output.print_resolved(console, file, annotated_files.resolve_file(file, out), out)
 
 
 def describe(files: Sequence[Path], *, figure: Annotated[Path | None, Flag(metavar="FILE")] = None) -> None:
@@ -172,11 +172,11 @@ def describe(files: Sequence[Path], *, figure: Annotated[Path | None, Flag(metav
     Examples:
         build-chinese describe cheems_bench/open.jsonl cheems_bench/human.jsonl --figure bias.png
     """
-    from build_chinese import console_output, steps
+    from build_chinese import annotated_files, console_output
 
     if figure is not None:
-        steps.check_writable(figure)
-    console_output.print_described(console, steps.describe_files(files), figure)
+        annotated_files.check_writable(figure)
+    console_output.print_described(console, annotated_files.describe_files(files), figure)
 
 
 def preference(
@@ -258,15 +258,15 @@ def _load_recipe(recipe: str | None, overrides: Overrides, *, own: str | None) -
 
 def _sample_steps(config: ChineseRecipe, target: Path, *, fresh: bool) -> None:
     """Run the verbs that precede the release on the sample; their files go next to the release."""
-    from build_chinese import console_output, steps, task_folders
+    from build_chinese import annotated_files, console_output, task_folders
 
     folder = target.with_name(f"{target.name}-tasks")
     annotated, ranked = (target.with_name(f"{target.name}-{name}.jsonl") for name in ("annotated", "ranked"))
     prepared = task_folders.make_tasks(config, folder, BuildOptions(fresh=fresh))
     console_output.print_tasks(console, prepared, folder)
-    result = steps.annotate([steps.SAMPLE_ANNOTATIONS], *task_folders.read_tasks_folder(folder))
-    console_output.print_annotated(console, result, annotated, steps.write_annotated(result, annotated))
-    console_output.print_resolved(console, annotated, steps.resolve_file(annotated, ranked), ranked)
+    result = annotated_files.annotate([annotated_files.SAMPLE_ANNOTATIONS], *task_folders.read_tasks_folder(folder))
+    console_output.print_annotated(console, result, annotated, annotated_files.write_annotated(result, annotated))
+    console_output.print_resolved(console, annotated, annotated_files.resolve_file(annotated, ranked), ranked)
 
 
 def _with_writers(overrides: Overrides) -> Overrides:

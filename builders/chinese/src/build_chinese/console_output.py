@@ -10,10 +10,10 @@ from pluralbench_release import entries_table, print_table, text_table
 from pluralbench_runs import plural, shell_command
 from rich.console import Console
 
+from build_chinese.annotated_files import AnnotationResult, RankedPrompts, next_sheets
 from build_chinese.annotation.forms import LABEL_STUDIO, SHEETS
 from build_chinese.figures import figures_tables, format_share
 from build_chinese.lengths import draw_lengths
-from build_chinese.steps import AnnotationResult, RankedPrompts, next_sheets
 from build_chinese.task_folders import PreparedTasks
 
 

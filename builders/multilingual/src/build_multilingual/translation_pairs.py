@@ -143,10 +143,7 @@ def _too_few(
             f"{direction}: each of the {sizes.len()} sources has one translation, but a pair needs two; use a table "
             "with several rated translations per source."
         )
-    required = f"at least {getattr(scale, level):g}"
-    if level == "hard" and (sizes <= 2).all():
-        required += f" and less than {scale.easy:g}"
     return SourceError(
-        f"{direction} {level}: only {available} of {per_level} pairs are available ({sizes.len()} sources; required "
-        f"difference: {required}); lower `translation.per_level=...`, or `{level}` in `scale=...`."
+        f"{direction} {level}: only {available} of {per_level} pairs are available ({sizes.len()} sources; least "
+        f"difference: {getattr(scale, level):g}); lower `translation.per_level=...`, or `{level}` in `scale=...`."
     )

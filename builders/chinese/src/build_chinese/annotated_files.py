@@ -1,4 +1,4 @@
-"""The steps after the tasks (`task_folders`): read annotations, resolve conflicts, describe files."""
+"""Files of annotated prompts: read annotations of tasks, resolve conflicts into ranks, describe."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
