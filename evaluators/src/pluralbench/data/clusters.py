@@ -22,7 +22,6 @@ from pluralbench.errors import EvaluationError
 NUM_BLOCKS = 64
 """Number of blocks of a benchmark; fewer if they would be smaller than `MIN_BLOCK`, more if larger than `MAX_BLOCK`."""
 MIN_BLOCK, MAX_BLOCK = 4, 128  # items; a larger group is a block by itself
-OTHER_SPACE = r"[\t-\r\x1c-\x1f]"
 Pair = tuple[str, int | None, str, str]
 """Config of a pair, hash of its prompt, and the normalized texts of its better response and worse response."""
 
@@ -94,21 +93,10 @@ def _prompt_hashes(items: pl.DataFrame) -> pl.Series:
 
     Two of 1 million different prompts have the same 128 bits with a probability of about 1e-27.
     """
-    contents = items["prompt"].list.eval(pl.element().struct.field("content"))
-    texts = pl.col("texts")
-    both = texts.hash(0).cast(pl.UInt128) * 2**64 + texts.hash(1)
-    return pl.select(texts=_normalized(contents.list.join("\n\n"))).select(pl.when(texts != "").then(both)).to_series()
-
-
-def _normalized(texts: pl.Series) -> pl.Series:
-    """Apply `normalized` to texts: to a column at once where they are ASCII, which NFKC does not change."""
-    spaced = texts.str.to_lowercase().str.replace_all(OTHER_SPACE, " ")
-    while spaced.str.contains("  ", literal=True).any():
-        spaced = spaced.str.replace_all("  ", " ", literal=True)
-    others = (texts.str.len_bytes() > texts.str.len_chars()).arg_true()
-    return spaced.str.strip_chars(" ").scatter(
-        others, pl.Series(map(normalized, texts.gather(others)), dtype=pl.String)
-    )
+    contents = items["prompt"].list.eval(pl.element().struct.field("content")).list.join("\n\n")
+    texts = pl.Series("texts", map(normalized, contents), dtype=pl.String)
+    both = pl.col("texts").hash(0).cast(pl.UInt128) * 2**64 + pl.col("texts").hash(1)
+    return texts.to_frame().select(pl.when(pl.col("texts") != "").then(both)).to_series()
 
 
 def connected_groups(keys: pl.DataFrame) -> pl.Series:
