@@ -6,13 +6,13 @@ Rubric aspects and narratives define the right answer, so only a judge with `ora
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any, overload
 
 import polars as pl
 from pluralbench_rewards import Group, Person
-from pluralbench_rewards.contract import MODEL_FIELDS, Message
+from pluralbench_rewards.contract import MODEL_FIELDS
 from pluralbench_rewards.judge_prompts import WORDINGS as PERSONA_WORDINGS
 from pluralbench_rewards.judge_prompts import demonstration_block, persona_block
 from pluralbench_runs import digest
@@ -128,13 +128,11 @@ def items_to_groups(
     """
 
     def make(part: pl.DataFrame) -> Iterator[Group]:
-        rows = part.drop("prompt", "responses").iter_rows(named=True)
-        for item, prompt, responses in zip(rows, _messages(part["prompt"]), _lists(part["responses"]), strict=True):
-            item["prompt"] = prompt
+        for item in part.iter_rows(named=True):
             yield Group(
                 f"{item['config']}/{item['id']}" if several_configs else item["id"],
-                prompt,
-                responses,
+                item["prompt"],
+                item["responses"],
                 build_person(item, context, full_context=full_context),
                 context_blocks(item, context),
                 block=item["block"],
@@ -153,20 +151,6 @@ def up_to_each_step(group: Group) -> Group:
     """Return a group whose responses are one answer up to each of its steps, from one with the steps as responses."""
     steps = group.responses
     return replace(group, responses=["\n\n".join(steps[: end + 1]) for end in range(len(steps))], steps=steps)
-
-
-def _messages(prompts: pl.Series) -> Iterator[list[Message]]:
-    """Yield prompts as messages, from flat columns: reading lists of objects takes polars five times as long."""
-    flat = prompts.explode(empty_as_null=False).struct
-    messages = zip(flat.field("role").to_list(), flat.field("content").to_list(), strict=True)
-    for size in prompts.list.len().to_list():
-        yield [{"role": role, "content": content} for role, content in islice(messages, size)]
-
-
-def _lists(lists: pl.Series) -> Iterator[list[str]]:
-    values = iter(lists.explode(empty_as_null=False, keep_nulls=False).to_list())
-    for size in lists.list.len().fill_null(0).to_list():
-        yield [*islice(values, size)]
 
 
 def build_person(item: Mapping[str, Any], context: UserContext, *, full_context: bool = False) -> Person:
