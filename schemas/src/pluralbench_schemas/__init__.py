@@ -1,7 +1,4 @@
-"""Schemas of all PluralBench tables.
-
-The names are in `__init__.pyi`. Each is imported when first used, which keeps `--help` fast.
-"""
+"""Schemas of all PluralBench tables."""
 
 import lazy_loader
 

@@ -44,13 +44,7 @@ class Policy:
 class Thread:
     """A conversation up to a user turn, numbered from 0, of an item.
 
-    Attributes:
-        config: Config of the item.
-        id: Id of the item.
-        cluster: Cluster of the item.
-        turn: Number of the user turn, from 0.
-        group: Conversation as a reward model reads it, without responses.
-        messages: Conversation as the policy reads it.
+    `group` is as a reward model reads it, without responses, and `messages` as the policy does.
     """
 
     config: str

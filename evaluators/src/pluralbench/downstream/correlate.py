@@ -31,12 +31,8 @@ from pluralbench.errors import DataError
 class Statistic:
     """A rank statistic with its 95 % interval; a missing number is None.
 
-    Attributes:
-        value: Value of the statistic.
-        low: Lower bound.
-        high: Upper bound.
-        without_noise: Estimate corrected for the noise of the items; None without per-item results.
-        p_value: One-sided p-value of the permutation test for no association.
+    `without_noise` is corrected for the noise of the items. `p_value` is one-sided, of the permutation test for no
+    association.
     """
 
     value: float | None

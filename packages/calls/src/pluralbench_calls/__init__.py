@@ -1,7 +1,4 @@
-"""Recorded model calls: send requests, record each answer in a ledger, and replay it.
-
-The names are listed in `__init__.pyi`; each is imported at its first use to keep `--help` fast.
-"""
+"""Recorded model calls: send requests, record each answer in a ledger, and replay it."""
 
 import lazy_loader
 

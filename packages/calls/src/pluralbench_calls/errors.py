@@ -6,8 +6,7 @@ from pluralbench_runs import UserError
 class CallsError(UserError):
     """Base class of this package's errors: the endpoint, its key, its model or the spending limit stops a run.
 
-    Attributes:
-        resumable: Whether rerunning the same command resumes from the recorded answers.
+    `resumable`: rerunning the same command resumes from the recorded answers.
     """
 
     resumable = True
@@ -20,10 +19,7 @@ class PermanentError(CallsError):
 
 
 class RequestFailed(CallsError):
-    """A request failed in all tries, and others may succeed.
-
-    A server error, a timeout, a lost connection, or something that is not a chat completion.
-    """
+    """A request failed in all tries, and others may succeed."""
 
 
 class BatchRejected(CallsError):

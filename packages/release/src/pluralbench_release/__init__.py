@@ -1,7 +1,4 @@
-"""Versioned dataset releases: write, verify, compare, rebuild and publish them.
-
-The names are listed in `__init__.pyi`; each is imported at its first use to keep `--help` fast.
-"""
+"""Versioned dataset releases: write, verify, compare, rebuild and publish them."""
 
 import lazy_loader
 

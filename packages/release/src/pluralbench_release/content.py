@@ -23,14 +23,10 @@ LARGEST = 2**53  # whole numbers from here on are not exact in JSON
 
 @dataclass(frozen=True)
 class ReleaseTable:
-    """The rows of one config and split.
+    """The rows of one config and split, with a unique column `id` of strings or integers.
 
-    Attributes:
-        config: Config.
-        split: Split.
-        frame: Rows with a unique column `id` of strings or integers.
-        schema: Name of the rows' schema, a key of `pluralbench_schemas.SCHEMAS`.
-        scored: Whether models are scored on the rows and the result enters the benchmark's overall number.
+    `schema` is a key of `pluralbench_schemas.SCHEMAS`. `scored`: models are scored on the rows, and the result enters
+    the benchmark's overall number.
     """
 
     config: str

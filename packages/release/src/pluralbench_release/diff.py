@@ -16,15 +16,7 @@ from pluralbench_release.manifest import read_manifest
 
 @dataclass(frozen=True)
 class TableDiff:
-    """Differences of one config and split from A to B; false if there are none.
-
-    Attributes:
-        config: Config.
-        split: Split.
-        added: Ids of rows only in B.
-        removed: Ids of rows only in A.
-        changed: Ids of rows with different values, by column.
-    """
+    """Differences of one config and split from A to B; false if there are none. `changed` has ids by column."""
 
     config: str
     split: str

@@ -50,17 +50,9 @@ CHANGES = {"major": "rows were removed or changed", "minor": "rows were added", 
 
 @dataclass(frozen=True)
 class Published:
-    """A published version of a release.
+    """A published version of a release, with its address, release digest, changes, and the version `before` it.
 
-    Attributes:
-        repository: ORG/NAME.
-        version: The version.
-        address: Web address of the version.
-        digest: Its release digest.
-        new: Whether this call published it.
-        changes: Lines of its changelog.
-        before: Preceding version; None for the first one.
-        other_files: Files of the repository that belong to no release.
+    `new`: this call published it. `other_files` of the repository belong to no release.
     """
 
     repository: str

@@ -51,13 +51,8 @@ class Builder:
 class Contents:
     """The contents of a release.
 
-    Attributes:
-        tables: Tables of rows.
-        sources: Sources of the rows.
-        statistics: Figures, as JSON values.
-        card: The builder's part of the card.
-        records: Further tables by name, such as dropped rows with reasons, written to `provenance/NAME.parquet`.
-        files: Further files to copy, by path in the release, such as the rows in another format.
+    `records` are further tables by name, such as dropped rows with reasons, written to `provenance/NAME.parquet`.
+    `files` are copied, by path in the release, such as the rows in another format.
     """
 
     tables: Sequence[ReleaseTable]

@@ -1,7 +1,4 @@
-"""Annotation studies: assignment of items, sheets and Label Studio tasks, answers, and agreement.
-
-The names are in `__init__.pyi`. Each is imported when first used, which keeps `--help` fast.
-"""
+"""Annotation studies: assignment of items, sheets and Label Studio tasks, answers, and agreement."""
 
 import lazy_loader
 

@@ -1,7 +1,4 @@
-"""Strict readers of CSV, JSON and Parquet files of unknown origin.
-
-The names are in `__init__.pyi`. Each is imported when first used, which keeps `--help` fast.
-"""
+"""Strict readers of CSV, JSON and Parquet files of unknown origin."""
 
 import lazy_loader
 

@@ -1,7 +1,4 @@
-"""Reader of Parquet files of unknown origin.
-
-It uses pyarrow, which validates what it reads, and refuses a schema that is so deep that polars would crash.
-"""
+"""Reader of Parquet files of unknown origin, by pyarrow, which refuses schemas so deep that polars would crash."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
