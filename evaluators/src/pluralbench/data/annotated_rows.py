@@ -24,8 +24,6 @@ PLACES = {TIE: None, FIRST: 0, SECOND: 1}
 
 
 class _Raw(NamedTuple):
-    """A vote as a table has it."""
-
     annotator: Any
     vote: Any
     attributes: tuple[Any, ...]
@@ -121,7 +119,6 @@ def _parsed(value: Any) -> Any:
 
 
 def _from_row(annotations: Annotations, row: Mapping[str, Any]) -> Iterator[_Raw]:
-    """Yield the vote of a row, or those of its lists."""
     names = [str(annotations.vote), *([annotations.annotator] if annotations.annotator else [])]
     names += annotations.attributes.values()
     cells = [name if name == VOTE_COLUMN else row[name] for name in names]
@@ -138,7 +135,6 @@ def _from_row(annotations: Annotations, row: Mapping[str, Any]) -> Iterator[_Raw
 
 
 def _are_marks(benchmark: Benchmark, annotations: Annotations) -> bool:
-    """Return whether votes are marks of the right responses."""
     return not annotations.columns and annotations.vote == benchmark.columns.right
 
 
@@ -157,7 +153,6 @@ def _from_marks(benchmark: Benchmark, annotations: Annotations, row: Mapping[str
 
 
 def _from_columns(annotations: Annotations, row: Mapping[str, Any]) -> Iterator[_Raw]:
-    """Yield the votes of several columns: one in each, or a list of objects."""
     for column in annotations.columns:
         if annotations.vote is None:
             attributes = (column,) * len(annotations.attributes)
@@ -242,7 +237,6 @@ UNKNOWN = -1
 
 
 def _meaning(benchmark: Benchmark, key: str | None, responses: Sequence[str]) -> tuple[int | None, float | None]:
-    """Return place and grade of a vote."""
     annotations, labels = benchmark.annotations or Annotations(), benchmark.labels
     if benchmark.columns.responses is None:
         meaning = labels.meaning(key)

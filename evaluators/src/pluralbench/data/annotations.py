@@ -139,7 +139,6 @@ def with_personas(benchmark: Benchmark, items: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_attributes(items: pl.DataFrame, changed: Sequence[Mapping[str, str | None]]) -> pl.DataFrame:
-    """Replace attributes of votes by those of some people, a mapping for each attribute."""
     lists = items["annotations"].to_list()
     for vote in (vote for votes in lists for vote in votes or ()):
         vote["attributes"] = [

@@ -135,7 +135,6 @@ def _is_repeated(values: pl.Series) -> pl.Series:
 
 
 def _repeated_pairs(items: pl.DataFrame) -> Iterator[Pair]:
-    """Yield the pairs of the items whose prompt occurs more than once in their config."""
     repeated = items.filter(pl.struct("config", "prompt").is_duplicated())
     for *place, ranks, responses in repeated.select("config", "prompt", "rank", "responses").iter_rows():
         ranked = [(rank, normalized(text)) for rank, text in zip(ranks, responses, strict=True) if rank is not None]

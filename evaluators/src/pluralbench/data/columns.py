@@ -111,7 +111,6 @@ def _are_json(values: pl.Series) -> bool:
 
 
 def _response_columns(benchmark: Benchmark, columns: Columns, layout: Layout, where: str) -> Names:
-    """Return the columns of the responses and their order, by field."""
     fields = layout.fields
     missing = [field for field in fields if field not in layout.optional and not getattr(columns, field)]
     others = [field for field in benchmark.required if field in RESPONSE_FIELDS and field not in fields]

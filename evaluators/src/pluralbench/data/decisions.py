@@ -155,7 +155,6 @@ def lists_pairs(items: pl.DataFrame) -> bool:
 
 
 def _compared_names(items: pl.DataFrame) -> pl.Series:
-    """Return, for each response, the names of the wrong ones with which it is compared."""
     names: list[list[str]] = []
     for ids, pairs in items.select("response_ids", "compared").iter_rows():
         names += [[ids[wrong] for right, wrong in pairs or () if right == place] for place in range(len(ids))]
@@ -205,7 +204,6 @@ def responses_by_item(items: pl.DataFrame) -> pl.DataFrame:
 
 
 def _compared_places(grouped: pl.DataFrame) -> pl.Series:
-    """Return the positions of the pairs that `_compared_names` has written."""
     pairs = []
     for ids, names in grouped.select("response_ids", "names").iter_rows():
         place = {name: number for number, name in enumerate(ids)}

@@ -75,7 +75,6 @@ def source_columns(frame: pl.DataFrame, name: str) -> list[str]:
 
 
 def _numbers(frame: pl.DataFrame, before: str, numbers: str, after: str) -> dict[str, str]:
-    """Return columns by their numbers, or by their letters."""
     pattern = re.compile(f"{re.escape(before)}({numbers}){re.escape(after)}")
     return {match[1]: column for column in frame.columns if (match := pattern.fullmatch(column))}
 

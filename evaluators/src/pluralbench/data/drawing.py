@@ -94,7 +94,6 @@ def allocate(weights: Sequence[float], sizes: Sequence[Sequence[int]], number: i
 
 
 def _units_by_stratum(benchmark: Benchmark, configs: Mapping[str, pl.DataFrame]) -> dict[Cell, list[Unit]]:
-    """Return the units of each stratum, sorted by the stratum's name."""
     strata: dict[Cell, dict[str, Unit]] = {}
     for config, items in configs.items():
         for subset, item_id in items.select("subset", "id").iter_rows():
@@ -105,7 +104,6 @@ def _units_by_stratum(benchmark: Benchmark, configs: Mapping[str, pl.DataFrame])
 
 
 def _key(seed: int, cell: Cell, unit: Unit) -> tuple[float, Unit]:
-    """Return a random key of a unit, which depends on nothing else."""
     return rng_for(seed, "items", cell[0], *unit).random(), unit
 
 

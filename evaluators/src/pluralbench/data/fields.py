@@ -266,14 +266,7 @@ Cell = tuple[str, str | None]
 
 
 class Stratum(FrozenModel):
-    """The items of one subset of a config.
-
-    Attributes:
-        config: Config.
-        subset: Subset; null if the items have none.
-        drawn: Number of drawn items.
-        items: Number of all items.
-    """
+    """The items of one subset of a config, of which some are drawn; the subset is null if the items have none."""
 
     config: str
     subset: str | None = None

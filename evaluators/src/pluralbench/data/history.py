@@ -16,12 +16,9 @@ COLUMNS = ("config", "id", "person", "prompt", "responses", "rank")
 
 
 class History:
-    """Pairs that people decided, in the order of the data.
+    """Pairs that people decided, in the order of the data: one row per prompt, with `COLUMNS` of the items.
 
     An item's history is the first `item["earlier"]` rows of its person.
-
-    Attributes:
-        frame: One row per prompt with its responses; `COLUMNS` are those of `rows_to_items.ITEMS`.
     """
 
     def __init__(self, frame: pl.DataFrame | None = None) -> None:

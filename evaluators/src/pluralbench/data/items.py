@@ -46,7 +46,7 @@ from pluralbench.errors import BenchmarkError, ColumnMissing, DataError
 
 ALL = "all"
 DIGEST_DIGITS = 16  # of an item's digest in a run
-TOLD = ("empty", "missing", "answered")
+FLAGS = ("empty", "missing", "answered")
 """What a run says of items, by their ids: an empty text, one such as "nan", which programs write for a missing value,
 or a prompt that contains the better response (see `answered_prompts`)."""
 
@@ -154,7 +154,7 @@ def load_items(benchmark: str | Benchmark, data: str | Path | DataConfig | None 
         "reference": reference,
         "rows": dict(frame["config"].value_counts(sort=False).sort("config").iter_rows()),
         "ignored_columns": sorted({column for table in read for column in table.ignored}),
-        **{name: [one for table in read for one in table.told[name]] for name in TOLD},
+        **{name: [one for table in read for one in table.flagged[name]] for name in FLAGS},
         "on_empty": data.on_empty,
         "clusters": clusters,
         "history": _earlier_counts(frame, history),
@@ -172,7 +172,7 @@ class _TableItems(NamedTuple):
     history: pl.DataFrame
     cluster: str | None
     ignored: set[str]
-    told: dict[str, list[str]]
+    flagged: dict[str, list[str]]
     left_out: int
     votes: dict[str, int]
 
@@ -193,7 +193,7 @@ def _read_items(benchmark: Benchmark, tables: Tables, data: DataConfig) -> list[
 def _draw(
     benchmark: Benchmark, read: list[_TableItems], data: DataConfig
 ) -> tuple[list[_TableItems], tuple[Stratum, ...]]:
-    """Leave the items out that are not drawn, and what is said of them."""
+    """Leave out the items that are not drawn, and their flags."""
     if data.items is None:
         return read, ()
     configs = {table.config: table.items for table in read if table.items.height}
@@ -202,8 +202,8 @@ def _draw(
     for table in read:
         items = parts.get(table.config, table.items.clear())
         others = {*table.items["id"]}.difference(items["id"])
-        told = {name: [one for one in ids if one not in others] for name, ids in table.told.items()}
-        drawn.append(table._replace(items=items, told=told))
+        flagged = {name: [one for one in ids if one not in others] for name, ids in table.flagged.items()}
+        drawn.append(table._replace(items=items, flagged=flagged))
     return drawn, strata
 
 
@@ -256,8 +256,8 @@ def _table_items(benchmark: Benchmark, config: str, frame: pl.DataFrame, where: 
     if benchmark.prompts_only:
         items = items.with_columns(pl.col(name).list.head(0) for name in ("response_ids", "responses", "rank"))
     cluster = columns.cluster if columns.cluster in used else None
-    told = dict(zip(TOLD, (empty, missing, answered), strict=True))
-    return _TableItems(config, items, history, cluster, ignored, told, left_out, voted.left_out)
+    flagged = dict(zip(FLAGS, (empty, missing, answered), strict=True))
+    return _TableItems(config, items, history, cluster, ignored, flagged, left_out, voted.left_out)
 
 
 def _read(benchmark: Benchmark, data: DataConfig) -> Tables:
@@ -297,7 +297,6 @@ def _read(benchmark: Benchmark, data: DataConfig) -> Tables:
 
 
 def _matching_rows(benchmark: Benchmark, frame: pl.DataFrame, where: str) -> tuple[pl.DataFrame, int]:
-    """Return the benchmark's rows of a table, and the number of other rows."""
     kept = pl.Series([True]).new_from_index(0, frame.height)
     for column, values in benchmark.rows.items():
         if column not in frame.columns:

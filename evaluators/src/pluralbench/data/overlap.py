@@ -39,13 +39,7 @@ Places = NDArray[np.int64]
 
 
 class NormalizedTexts(NamedTuple):
-    """Texts as their words.
-
-    Attributes:
-        texts: The words of each text, joined by one space.
-        words: Hashes of the words of all texts.
-        sizes: Number of words of each text.
-    """
+    """Texts as words joined by one space, hashes of the words of all texts, and the number of words of each."""
 
     texts: pl.Series
     words: Hashes
@@ -62,13 +56,7 @@ def normalize(texts: pl.Series) -> NormalizedTexts:
 
 
 class NGrams(NamedTuple):
-    """The n-grams of texts.
-
-    Attributes:
-        hashes: Hash of each n-gram, text after text.
-        text: Number of its text.
-        word: Number of its first word, over all texts.
-    """
+    """Hash of each n-gram, text after text, the number of its text, and that of its first word over all texts."""
 
     hashes: Hashes
     text: Places

@@ -56,11 +56,6 @@ class PersonaItems:
 def load_personas(data: str | None, *, configs: Sequence[str] | None = None, split: str = "test") -> PersonaItems:
     """Read items with the columns of `PERSONA_ITEMS`; each config is a task.
 
-    Args:
-        data: Directory, file, ORG/NAME[@REVISION] or "sample". Required: there is no default dataset.
-        configs: Configs to read. Default: all.
-        split: Split to read.
-
     Raises:
         DataError: If a table has another shape, or there is no location.
         TablesError: If the data cannot be read.
@@ -95,7 +90,6 @@ def _digest(row: Mapping[str, Any]) -> str:
 
 
 def _check_table(source: pl.DataFrame, where: str) -> pl.DataFrame:
-    """Check a table and return the required columns with their types."""
     missing = [name for name in REQUIRED_COLUMNS if name not in source.columns]
     if missing:
         raise DataError(
@@ -135,12 +129,6 @@ def sample_items(
 
     Ties are only judged in the setting "tie", which leaves out tasks without ties. A variable set leaves out tasks
     without any of its variables. Whether an item is drawn depends only on the seed, its task and its id.
-
-    Args:
-        personas: All items.
-        judging: The setting, the variables, and the number of items per task.
-        configs: Configs that the caller named. A named config is never left out silently.
-        seed: Seed of the draw.
 
     Raises:
         DataError: If a named config or all configs have no items of this setting.

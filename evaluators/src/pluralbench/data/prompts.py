@@ -53,14 +53,7 @@ def prompts_digest(profile: Profile) -> str:
 
 @dataclass(frozen=True)
 class UserContext:
-    """User data from files, and what of it prompts show.
-
-    Attributes:
-        prompt: What prompts show.
-        plans: Inferred aspects by item id.
-        personas: Personas by item id or person.
-        history: Pairs that the people decided earlier.
-    """
+    """User data from files, by the id of an item or its person, and what of it prompts show."""
 
     prompt: PromptConfig = field(default_factory=PromptConfig)
     plans: Mapping[str, str] = field(default_factory=dict)

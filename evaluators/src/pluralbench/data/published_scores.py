@@ -58,14 +58,7 @@ Row = Mapping[str, Any]
 
 
 class ItemScores(NamedTuple):
-    """The scores of a model by item, of a run or of a published file.
-
-    Attributes:
-        where: Directory or file.
-        shape: The shape of the file, for readers.
-        benchmark: Description whose rule makes the accuracy.
-        items: One row per item, with the columns `ITEM_SCORES`.
-    """
+    """The scores of a model, with the columns `ITEM_SCORES`, and the benchmark whose rule makes the accuracy."""
 
     where: str
     shape: str
@@ -148,7 +141,6 @@ def _select(frame: pl.DataFrame, where: Sequence[str], location: str, argument: 
 
 
 def _fields(frame: pl.DataFrame, columns: Sequence[str], location: str) -> dict[str, str]:
-    """Return the column of each field."""
     names = {
         field: present[0]
         for field, known in ALIASES.items()
@@ -165,7 +157,6 @@ def _fields(frame: pl.DataFrame, columns: Sequence[str], location: str) -> dict[
 
 
 def _check_ids(fields: pl.DataFrame, frame: pl.DataFrame, location: str, argument: str, key: Sequence[str]) -> None:
-    """Raise `DataError` unless each row has an id, and no other row has the same `key`."""
     if fields["id"].null_count():
         row = fields["id"].is_null().to_list().index(True) + 1
         raise DataError(f"{location}: row {row} has no id; add it or remove the row.")
@@ -185,7 +176,6 @@ def _check_ids(fields: pl.DataFrame, frame: pl.DataFrame, location: str, argumen
 
 
 def _item(shape: "Shape", row: Row, where: str) -> dict[str, Any]:
-    """Return the row of an item, with the columns `ITEM_SCORES`."""
     stated = None if row.get("results") is None else _number(row["results"], "results", where)
     subset = None if row.get("subset") is None else str(row["subset"])
     item = {"config": "default", "id": row["id"], "cluster": row["id"], "subset": subset, "digest": "", "scores": []}
@@ -231,7 +221,6 @@ def _outcome(row: Row, where: str) -> dict[str, Any]:
 
 
 def _label(row: Row, where: str) -> tuple[int, dict[str, Any]]:
-    """The meaning of a row's label, and the responses A and B with their ranks."""
     better = PREFERENCE.meaning(row["label"])
     if better is None:
         raise DataError(f"{where}: the label {shortened(row['label'])} is unknown; known are {PREFERENCE.expected}.")

@@ -52,25 +52,14 @@ class SuiteBenchmark(DataConfig):
 
 
 class SuiteColumn(FrozenModel):
-    """A column of a suite: the unweighted mean of the overall numbers of its benchmarks.
-
-    Attributes:
-        name: Heading of the column.
-        benchmarks: The benchmarks.
-    """
+    """A column of a suite: the unweighted mean of the overall numbers of its benchmarks."""
 
     name: str = Field(min_length=1)
     benchmarks: tuple[SuiteBenchmark, ...] = Field(min_length=1)
 
 
 class Suite(FrozenModel):
-    """Columns of a row of results.
-
-    Attributes:
-        title: Title in reports.
-        includes: Built-in suites whose columns come first.
-        columns: The columns, in order.
-    """
+    """Columns of a row of results, after those of built-in suites that it includes."""
 
     title: str
     includes: tuple[str, ...] = ()
@@ -137,7 +126,6 @@ def _read_suite(path: Path, known: Mapping[str, Suite]) -> Suite:
 
 
 def _with_included(suite: Suite, known: Mapping[str, Suite], where: str) -> Suite:
-    """Return the suite with the columns of the suites that it includes."""
     unknown = next((name for name in suite.includes if name not in known), None)
     if unknown is not None:
         raise BenchmarkError(

@@ -75,7 +75,6 @@ def parse_messages(row: Row, columns: Columns, *, user_turns: bool = False) -> l
 
 
 def _message(part: Any, column: str) -> dict[str, str]:
-    """Read a message of a list; a text is a user message."""
     if isinstance(part, str):
         return {"role": "user", "content": part}
     return {"role": _role(part, column), "content": plain_text(part, column)}

@@ -74,7 +74,6 @@ def _as_given(frame: pl.DataFrame, where: str) -> pl.DataFrame:
 
 
 def _normalized(frame: pl.DataFrame, where: str) -> pl.DataFrame:
-    """The table that `check_verdicts` returns."""
     duplicates = frame.group_by(*GROUP, "row", maintain_order=True).len().filter(pl.col("len") > 1)
     if duplicates.height:
         task, judge, setting, variables, row, times = duplicates.row(0)

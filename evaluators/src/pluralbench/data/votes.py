@@ -89,13 +89,7 @@ def verdict(row: Mapping[str, Any], vote: Vote = "unanimous") -> tuple[str, str]
 
 
 class Tally(NamedTuple):
-    """The votes of some judges and samples.
-
-    Attributes:
-        items: The rows of `items.parquet`, with the verdicts or scores of the votes.
-        tied: Number of tied votes.
-        votes: Number of votes.
-    """
+    """Rows of `items.parquet` with the votes of some judges and samples, and how many votes are tied, of how many."""
 
     items: pl.DataFrame
     tied: int
@@ -151,7 +145,6 @@ class Votes:
 
     @cached_property
     def _asked(self) -> pl.DataFrame:
-        """The number of the row of each verdict or score, and its key."""
         rows = self.items.with_row_index("row")
         key = ("row", "config", "id")
         if "response" in rows.columns:
@@ -258,7 +251,6 @@ class Votes:
         return scores, int(((many > 1) & (most[starts] > 0)).sum())
 
     def _rating_votes(self, replies: Array) -> tuple[Array, int]:
-        """Return the score of each response, and the number of tied votes."""
         if self.rule != "majority":
             return _mean(replies), 0
         counts = (replies[:, :, None] == replies[:, None, :]).sum(2)

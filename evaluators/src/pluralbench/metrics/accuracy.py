@@ -118,7 +118,6 @@ def resampled_accuracies(benchmark: Benchmark, cells: Sequence[Cell], counts: Dr
 
 
 def _pooled_parts(benchmark: Benchmark, cells: Sequence[Cell], counts: Drawn) -> Iterator[ResampledAccuracy]:
-    """Yield the accuracy over all decisions of each part, and the rule's other shares."""
     rule, (configs, ours) = rule_of(benchmark), configs_of(benchmark, cells)
     parts = [(MetricKey("pooled_accuracy"), cells_in(cells, ours))]
     for config in configs:

@@ -51,7 +51,6 @@ def annotation_differences(
 
 
 def _check_votes(ours: pl.DataFrame, theirs: pl.DataFrame, where: str) -> None:
-    """Raise `RunError` if items that both have differ in their votes."""
     columns = sorted(set(ours.columns) & set(theirs.columns))
     sides = [
         one.join(other.select(ITEM).unique(), on=ITEM, how="semi").select(columns).sort(columns)

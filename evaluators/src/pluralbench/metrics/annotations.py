@@ -62,7 +62,6 @@ def _counts(own: Annotated) -> Numbers:
 
 
 def _agreement(own: Annotated, chosen: Mask, config: str | None) -> Numbers:
-    """Yield the agreement with single votes of a run and of people, and the share of the reachable."""
     counts, votes = own.counts, own.votes.of(chosen)
     key = MetricKey("agreement_with_annotations", config)
     yield key, crossed.share_of_votes(own.credit[chosen], votes)
@@ -91,7 +90,6 @@ def _over_prompts(cluster: Ints) -> Votes:
 
 
 def _consensus(own: Annotated) -> Numbers:
-    """Yield accuracy against the majority and the margin by consensus, and how margins and consensus go together."""
     counts = own.counts
     place = annotators.consensus_of(counts, own.ties)
     right = (own.answer == own.majority).astype(np.float64)
@@ -154,7 +152,6 @@ def _shares(own: Annotated) -> Numbers:
 
 
 def _groups(own: Annotated, attribute: str, values: pl.Series) -> Numbers:
-    """Yield the agreement with each group of people, the gap between them, and whose side is taken."""
     known = values.is_not_null().to_numpy()
     yield MetricKey("annotations_without_group", attribute=attribute), Estimate(float((~known).sum()))
     yield MetricKey("annotators_without_group", attribute=attribute), Estimate(float(own.votes.of(~known).people))

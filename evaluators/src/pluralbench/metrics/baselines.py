@@ -38,7 +38,6 @@ def baseline_numbers(decided: Decided) -> Numbers:
 
 
 def _of_responses(benchmark: Benchmark, items: pl.DataFrame) -> Numbers:
-    """`items`: items with `responses` and `rank`."""
     # One after the other, to hold only one table of all decisions in memory.
     yield from _by_decisions(Decided(benchmark, _by_length(items, 1)), LONGER)
     shorter = Decided(benchmark, _by_length(items, -1))
@@ -75,7 +74,6 @@ def _by_decisions(decided: Decided, baseline: str) -> Numbers:
 
 
 def _accuracies(decided: Decided) -> Numbers:
-    """Yield the accuracies by kind of language."""
     return ((key, estimate) for key, estimate in language_accuracies(decided) if key.metric == "accuracy")
 
 

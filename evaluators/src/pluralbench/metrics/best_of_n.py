@@ -101,11 +101,6 @@ def mean_numbers(
 
 
 def _columns(table: OutcomeTable, sizes: Sequence[int]) -> Iterator[tuple[Key, Array]]:
-    """Yield a column of values per item for each key.
-
-    Differences are paired by item, so that both sides cover the same items: in a conversation, the policy, a model and
-    the same model at another k may each lack the value of a turn.
-    """
     level = _level(table) if table.values is not None or table.selected else None
     if level is not None:
         yield (None, "outcome", None), level
@@ -218,7 +213,6 @@ def _sums(table: OutcomeTable, columns: Mapping[Key, Array]) -> Sums:
 
 
 def _means(values: Array) -> Array:
-    """Return the mean of each row's values without NaN. Shape (rows,)."""
     counts = (~np.isnan(values)).sum(1)
     return np.asarray(np.divide(np.nansum(values, axis=1), counts, out=np.full(len(values), np.nan), where=counts > 0))
 

@@ -113,7 +113,6 @@ def verdict_metrics(verdicts: pl.DataFrame, *, threshold: float = THRESHOLD) -> 
 
 
 def _by_threshold(linearized: Linearization, every: Mask, high: Mask, low: Mask) -> dict[str, Any]:
-    """Return counts and accuracies of answers with high and low certainty, and the coverage."""
     return {
         "high": _count(linearized, high),
         "low": _count(linearized, low),
@@ -193,7 +192,6 @@ def compare_verdicts(first: pl.DataFrame, second: pl.DataFrame) -> dict[str, Any
 
 
 def _linearize_verdicts(verdicts: pl.DataFrame) -> tuple[Linearization, pl.DataFrame]:
-    """Linearize right answers and rows by kind of answer: validity, whether it is A, and certainty."""
     rows = verdicts.select(
         "certainty",
         cluster=pl.col("cluster").rank("dense") - 1,
@@ -276,7 +274,6 @@ def _area(source: Resampled, certainty: Array, rated: Mask) -> Array:
 
 
 def _deciles(linearized: Linearization, certainty: Array, rated: Mask) -> list[dict[str, Any]]:
-    """Return the nonempty deciles by their lower bound (0, 10, ..., 90), with the mean certainty."""
     deciles = []
     for decile in np.unique(_decile(certainty)[rated]).tolist():
         mask = rated & (_decile(certainty) == decile)

@@ -39,8 +39,6 @@ MAX_COUNT, MAX_NUMBER = 2**53, 1e100
 
 
 class _Numbers(FrozenModel):
-    """A number of a run; dimensions that it does not have are left out."""
-
     model_config = ConfigDict(allow_inf_nan=False)
 
     metric: str = Field(

@@ -93,7 +93,6 @@ def _join_english(language: pl.DataFrame, original: pl.DataFrame) -> pl.DataFram
 
 
 def _languages(benchmark: Benchmark, decisions: pl.DataFrame) -> tuple[list[str], pl.DataFrame]:
-    """Return the languages behind the overall number, and their counted decisions."""
     codes = [code for code in decisions["config"].unique(maintain_order=True) if code not in benchmark.outside_overall]
     return codes, decisions.filter(pl.col("config").is_in(codes), pl.col("outcome").is_in(COUNTED))
 
@@ -101,7 +100,6 @@ def _languages(benchmark: Benchmark, decisions: pl.DataFrame) -> tuple[list[str]
 def _accuracies(
     benchmark: Benchmark, codes: Sequence[str], cells: Sequence[Cell], source: Resampled
 ) -> dict[str | None, Accuracies]:
-    """Compute the accuracies of languages as a whole (None) and by section."""
     parts: dict[str | None, Accuracies] = {name: {} for name in (None, *benchmark.sections)}
     for code in codes:
         for one in config_accuracies(benchmark, code, cells, source):
@@ -171,7 +169,6 @@ def _variance(accuracies: Accuracies) -> float | None:
 
 
 def _kinds(accuracies: Accuracies) -> Iterator[tuple[str, str, Accuracies]]:
-    """Yield the languages of each kind."""
     for kind, field in KINDS.items():
         kinds = {code: str(getattr(LANGUAGES[code], field)) for code in accuracies if code in LANGUAGES}
         for name in sorted(set(kinds.values())):

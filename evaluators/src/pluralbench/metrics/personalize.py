@@ -29,8 +29,6 @@ KEYS = ("config", "item", "pair", "cluster")
 
 
 class _Part(NamedTuple):
-    """Decisions of a method under a condition: sums by user and config, with the strata of the accuracy."""
-
     sums: Sums
     strata: Strata
     n: int
@@ -50,7 +48,6 @@ def method_numbers(items: pl.DataFrame, by_config: Mapping[str, bool]) -> Number
 
 
 def _set_numbers(items: pl.DataFrame, name: str, config: str | None, *, by_config: bool) -> Numbers:
-    """Yield accuracies, their standard deviation over seeds, gains, and p-values of the gains."""
     parts = {key: _part(rows, by_config=by_config) for key, rows in _by_condition(items).items()}
     seeds = items.partition_by("method", "condition", "seed", as_dict=True)
     for (method, condition), part in parts.items():
@@ -73,7 +70,6 @@ def _set_numbers(items: pl.DataFrame, name: str, config: str | None, *, by_confi
 
 
 def _by_condition(items: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
-    """Split decisions by method and condition, with the share of seeds that got each one right."""
     shares = items.group_by("method", "condition", *KEYS, maintain_order=True).agg(
         correct=pl.col("correct").cast(pl.Float64).mean(), **{name: pl.col(name).first() for name in MEASURES}
     )
@@ -99,7 +95,6 @@ def _accuracy(part: _Part) -> Estimate:
 
 
 def _gain(first: _Part, second: _Part) -> Estimate:
-    """Return the second minus the first, on the same decisions."""
     linearized = linearize(first.sums, second.sums)
     one, other = (_values(source, first.strata) for source in linearized.sources)
     return linearized.difference(other - one, first.strata, first.n, first.clusters)
@@ -116,7 +111,6 @@ def _over_seeds(seeds: Sequence[pl.DataFrame], *, by_config: bool) -> Estimate:
 
 
 def _by_measure(items: pl.DataFrame, name: str, measure: str) -> Numbers:
-    """Yield accuracies and gains by quantiles of a measure of the user context, over decisions that have it."""
     parts = _by_condition(items.filter(pl.col(measure).is_not_null()))
     for method in dict.fromkeys(method for method, _ in parts):
         own = {condition: rows for (name, condition), rows in parts.items() if name == method}

@@ -93,7 +93,6 @@ def _over(cluster: pl.Series, hits: pl.Series, of: pl.Series) -> Estimate:
 
 
 def _count(verdicts: pl.Series) -> pl.Series:
-    """Convert to 1.0 and 0.0; null counts as 0.0."""
     return verdicts.fill_null(value=False).cast(pl.Float64)
 
 

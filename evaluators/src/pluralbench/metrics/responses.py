@@ -80,7 +80,6 @@ def style_numbers(decided: Decided) -> Numbers:
 
 
 def _means(dimension: str, rows: pl.DataFrame, sections: Sequence[str]) -> Numbers:
-    """Yield the accuracy of each kind of pair in each section, and the unweighted mean over sections."""
     names = rows["subset"].unique().sort().to_list()
     cells = [(section, name) for section in sections for name in names]
     linearized = linearize(sums_by_cell(rows, cells, rows["outcome"] == "win"))

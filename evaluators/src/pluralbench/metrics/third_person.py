@@ -132,7 +132,6 @@ def _compared(group: pl.DataFrame, labels: pl.DataFrame, on: list[str], threshol
 
 
 def _majority(labels: pl.DataFrame, items: pl.DataFrame) -> pl.DataFrame:
-    """Return the items with a majority, with its answer in place of a judge's."""
     votes = labels.drop_nulls("answer").group_by("row", "answer").agg(pl.len().alias("votes"), pl.mean("certainty"))
     most = votes.filter(pl.col("votes") == pl.col("votes").max().over("row"))
     single = most.filter(pl.len().over("row") == 1).select("row", "answer", "certainty")

@@ -69,7 +69,6 @@ def subsets(samples: int, k: int) -> list[tuple[int, ...]]:
 
 
 def _accuracy(decided: Decided, votes: Votes, judges: Sequence[int], k: int) -> tuple[Estimate, Estimate]:
-    """Return the overall number of votes of these judges with k samples each, and the share of tied votes."""
     benchmark, cells = decided.benchmark, decided.cells
     counted, tied = [], []
     for samples in subsets(votes.samples, k):
@@ -83,7 +82,6 @@ def _accuracy(decided: Decided, votes: Votes, judges: Sequence[int], k: int) -> 
 
 
 def _mean(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Return frames of the same rows as one, with the mean of `won`."""
     won = np.mean([frame["won"].to_numpy() for frame in frames], axis=0)
     return frames[0].with_columns(won=pl.Series(won, dtype=pl.Float64))
 

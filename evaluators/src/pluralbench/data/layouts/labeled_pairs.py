@@ -46,7 +46,6 @@ def ordered_pairs(benchmark: Benchmark, source: SourceRows, better: Sequence[int
 
 
 def _check_labels(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, where: str) -> None:
-    """Raise `DataError` for unknown labels and for rows without a label."""
     labels = benchmark.labels
     ids = frame[columns.id].to_list() if columns.id in frame.columns else range(frame.height)
     unknown: dict[tuple[str, str], str] = {}

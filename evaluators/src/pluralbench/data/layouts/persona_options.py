@@ -10,7 +10,6 @@ SIDES = ("A", "B")
 
 
 def _prompt(item: Row) -> list[dict[str, str]]:
-    """Return the messages of an item, which may have none."""
     return [{"role": "user", "content": item["context"]}] if item["context"].strip() else []
 
 

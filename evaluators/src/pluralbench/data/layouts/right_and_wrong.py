@@ -51,7 +51,6 @@ def _check_rows(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, whe
 
 
 def _check_items(benchmark: Benchmark, columns: Columns, items: pl.DataFrame, where: str) -> None:
-    """Raise `DataError` for items without a right or without a wrong response."""
     for rank, kind in ((FIRST, "right"), (SECOND, "wrong")):
         without = items.filter(~pl.col("rank").list.contains(rank))["id"].to_list()
         if without:

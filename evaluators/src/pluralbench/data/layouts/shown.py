@@ -41,7 +41,6 @@ def show_responses(
 
 
 def _votes(item: Row, place: int) -> Row:
-    """Return how many people prefer a response, if people voted on the item."""
     votes = item.get("annotations")
     return {} if votes is None else {"votes": sum(vote["response"] == place for vote in votes)}
 

@@ -65,7 +65,6 @@ def _outcomes(benchmark: Benchmark) -> Sequence[str]:
 
 
 def _accuracies(benchmark: Benchmark, cells: Sequence[Cell], counts: Drawn) -> Iterator[ResampledAccuracy]:
-    """Yield the overall number, and accuracy and exact match as means over categories."""
     _, ours = configs_of(benchmark, cells)
     pairs, exact = counts["pairs"], counts["exact"]
     means: dict[str, list[ResampledAccuracy]] = {"accuracy": [], "exact_match": []}

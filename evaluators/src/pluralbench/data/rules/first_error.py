@@ -34,7 +34,6 @@ def _words(benchmark: Benchmark) -> str:
 
 
 def _accuracies(benchmark: Benchmark, cells: Sequence[Cell], counts: Drawn) -> Iterator[ResampledAccuracy]:
-    """Yield the mean F1 over configs, the mean accuracies of both kinds of answers, and the F1 of each config."""
     source, (configs, ours) = counts["decisions"], configs_of(benchmark, cells)
     accuracies = {
         subset: {
@@ -102,7 +101,6 @@ def step_decisions(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _settle(benchmark: Benchmark, rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the threshold."""
     threshold = DEFAULT if benchmark.step_threshold is None else benchmark.step_threshold
     if benchmark.tune_step_threshold is not None:
         threshold = tuned_threshold(rows.filter(config=benchmark.tune_step_threshold))
