@@ -30,8 +30,8 @@ def check_disjoint(rows: Sequence[Row], parts: Mapping[str, Sequence[Row]], what
                 )
 
 
-def audit(rows: Sequence[Row], pairs: Pairs) -> dict[str, Any] | None:
-    """Compute figures of what a scorer could exploit in the pairs (`pair_figures`), or None without pairs.
+def audit(rows: Sequence[Row], pairs: Pairs) -> dict[str, Any]:
+    """Compute figures of what a scorer could exploit in the pairs (`pair_figures`), of which there is at least one.
 
     Lengths are in characters, and repeated text is text of the prompt. In `near_duplicates`, `chosen` counts responses
     to two prompts (better or worse ones), and `sides` the two responses of a pair."""
@@ -41,8 +41,6 @@ def audit(rows: Sequence[Row], pairs: Pairs) -> dict[str, Any] | None:
         for row, texts, own in zip(rows, responses, pairs, strict=True)
         for better, worse in own
     ]
-    if not triples:
-        return None
     prompts, chosen, rejected = (list(texts) for texts in zip(*triples, strict=True))
     figures = pair_figures(chosen, rejected, prompts, owners=prompts, length=len)
     contents = [(row["id"], text) for row, texts in zip(rows, responses, strict=True) for text in texts.values()]

@@ -204,17 +204,13 @@ def _audit(resolved: Mapping[str, Sequence[Row]], judged: JudgedPart | None, rec
     if judged is not None:
         rows = judged.preferences.rows
         parts.append((judged.judge, PREFERENCE, rows, pairs_by_row(rows)))
-    audits = [
-        {"annotator": annotator, "config": config, **figures}
-        for annotator, config, rows, pairs in parts
-        if (figures := audit(rows, pairs)) is not None
-    ]
+    audits, sizes = [], []
+    for annotator, config, own, pairs in parts:
+        if own:
+            sizes.append({"annotator": annotator, "config": config, **size_figures(own, pairs)})
+        if any(pairs):
+            audits.append({"annotator": annotator, "config": config, **audit(own, pairs)})
     check_audits({f"{entry['config']} by {entry['annotator']}": entry for entry in audits}, recipe.audit)
-    sizes = [
-        {"annotator": annotator, "config": config, **size_figures(rows, pairs)}
-        for annotator, config, rows, pairs in parts
-        if rows
-    ]
     benchmarks, training = (
         [row for _, config, rows, _ in parts for row in rows if (config == PREFERENCE) is for_training]
         for for_training in (False, True)
