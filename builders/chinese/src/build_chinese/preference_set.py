@@ -29,13 +29,9 @@ NO_PAIR_AFTER = "no pair left after down-sampling for length"
 
 @dataclass(frozen=True)
 class PreferenceSet:
-    """Preferences from a judge's votes.
+    """Preferences from a judge's votes: resolved rows, with the pairs that were kept as `annotations`.
 
-    Attributes:
-        rows: Resolved rows, with the pairs that were kept as `annotations`.
-        votes: Number of dropped votes by reason.
-        dropped: Dropped prompts, columns of `rankings.DROPPED`.
-        steps: Number of pairs left after each step.
+    `votes`: dropped votes by reason. `dropped`: prompts (`rankings.DROPPED`). `steps`: pairs left after each step.
     """
 
     rows: list[Row]
@@ -46,15 +42,9 @@ class PreferenceSet:
 
 @dataclass(frozen=True)
 class JudgedPart:
-    """The judge's part of a release.
+    """The judge's part of a release: the rows that were voted on, and what became of the votes.
 
-    Attributes:
-        judge: Name of the judge model.
-        rows: All rows that were voted on, before filtering.
-        votes: Columns of `votes.VOTES`.
-        rewards: Columns of `reward_model.REWARDS`; None without distant supervision.
-        preferences: The preference set that the votes result in.
-        source: Origin of the rows.
+    `rewards` (`reward_model.REWARDS`) is None without distant supervision.
     """
 
     judge: str

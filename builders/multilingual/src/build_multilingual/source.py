@@ -26,13 +26,9 @@ T = TypeVar("T", SourceTable, RatedTable)
 
 @dataclass(frozen=True)
 class EnglishPairs:
-    """English pairs of a source.
+    """English pairs of a source (`PAIRS`), and the ids of rows with two equal answers, which are not among the pairs.
 
-    Attributes:
-        pairs: Columns of `PAIRS`.
-        equal: Ids of rows with two equal answers, which are not among the pairs.
-        source: Manifest entry of the source.
-        numbered: Whether `id` is the number of the row.
+    `numbered`: whether `id` is the number of the row.
     """
 
     pairs: pl.DataFrame
