@@ -67,7 +67,6 @@ PROFILE = "User context: none, posts (raw), inferred aspects (plan) or a descrip
 
 
 def _split(value: Any) -> Any:
-    """Split a text at its commas."""
     return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
 
@@ -167,11 +166,7 @@ class PromptConfig(FrozenModel):
 
 
 def as_prompt_config(prompt: Profile | PromptConfig | None) -> PromptConfig:
-    """Convert the name of a kind of user context to a `PromptConfig`.
-
-    Raises:
-        ConfigError: If there is no such kind.
-    """
+    """Convert the name of a kind of user context to a `PromptConfig`. Raises `ConfigError` if there is none."""
     if isinstance(prompt, PromptConfig):
         return prompt
     return PromptConfig() if prompt is None else PromptConfig(profile=prompt)

@@ -41,12 +41,9 @@ REPLY_FORMAT = (
 
 
 class ReplyConfig(FrozenModel):
-    """The format of a judge's replies.
+    """The format of a judge's replies, with `default_format` where `reply_format` is None.
 
     The embedded model replies in JSON by default: it is too small to follow another format reliably.
-
-    Attributes:
-        default_format: Format of other models' replies where `reply_format` is None.
     """
 
     default_format: ClassVar[ReplyFormat] = "reasoned"
@@ -65,12 +62,7 @@ class ReplyConfig(FrozenModel):
 
 
 class RubricFile(FrozenModel):
-    """A rubric that every item gets, from a text file.
-
-    Attributes:
-        name: Name of the file without its suffix.
-        text: What the judge sees.
-    """
+    """A rubric that every item gets, from a text file of this name without its suffix."""
 
     name: str
     text: str
@@ -83,11 +75,7 @@ Rubric = Literal["data", "none"] | RubricFile
 
 
 def load_rubric(path: str | Path) -> RubricFile:
-    """Read a rubric from a text file in UTF-8.
-
-    Raises:
-        RecipeError: There is no such file, it cannot be read, or it is empty.
-    """
+    """Read a rubric from a text file in UTF-8. Raises `RecipeError` if it cannot be read or is empty."""
     if not Path(path).is_file():
         raise RecipeError(f"There is no rubric {str(path)!r}; give data, none or the path of a text file.")
     try:

@@ -26,12 +26,8 @@ class PersonaItems:
     Attributes:
         frame: One row per item: `config`, `row` (its number in its table, from 0), `digest` of its content, and the
             columns of `PERSONA_ITEMS` that a judge needs.
-        location: Directory, file, or dataset on the Hub.
-        revision: Commit of the dataset on the Hub.
-        license: License of the data.
         digest: SHA-256 of all items of the data.
         ignored: Columns that are not read.
-        rows: Number of items in the data by config.
         ties: Number of tied items that the setting leaves out, by task.
         skipped: Tasks that the setting leaves out, with the reason, such as "no ties".
     """
@@ -55,6 +51,8 @@ class PersonaItems:
 
 def load_personas(data: str | None, *, configs: Sequence[str] | None = None, split: str = "test") -> PersonaItems:
     """Read items with the columns of `PERSONA_ITEMS`; each config is a task.
+
+    `data` is a directory, a file, ORG/NAME[@REVISION] or "sample"; there is no default dataset.
 
     Raises:
         DataError: If a table has another shape, or there is no location.
@@ -131,7 +129,7 @@ def sample_items(
     without any of its variables. Whether an item is drawn depends only on the seed, its task and its id.
 
     Raises:
-        DataError: If a named config or all configs have no items of this setting.
+        DataError: If a config in `configs`, which the caller named, or all configs have no items of this setting.
     """
     setting, variables = judging.setting, judging.variables
     parts = personas.frame.partition_by("task", "config", as_dict=True, maintain_order=True)

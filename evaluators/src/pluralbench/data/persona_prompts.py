@@ -36,7 +36,7 @@ def persona_digest() -> str:
 
 
 def persona_sentences(item: Mapping[str, Any], variables: str) -> list[str]:
-    """Return the sentences about an item's person that belong to a variable set (or "all"), in the item's order."""
+    """Return the sentences about an item's person of a variable set, "all" or "none", in the item's order."""
     return [
         entry["sentence"]
         for entry in item["persona"]
@@ -47,7 +47,7 @@ def persona_sentences(item: Mapping[str, Any], variables: str) -> list[str]:
 def persona_messages(
     item: Mapping[str, Any], variables: str, setting: Setting, style: ReplyFormat, *, swapped: bool = False
 ) -> list[Message]:
-    """Build the messages about an item; `swapped` shows option B as A and A as B.
+    """Build the messages about an item, with option B as A and A as B if `swapped`.
 
     A person without any sentence of the variable set is not mentioned. No text of an item can imitate the tags around
     it: if one contains a tag, all tags get a number.

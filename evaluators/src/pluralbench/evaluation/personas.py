@@ -6,7 +6,7 @@ and invalid ones are counted.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -191,16 +191,10 @@ def _to_rows(
             signs = {"A": row["margin"], "B": row["margin"] and -row["margin"]}
             row["margin"] = signs.get(row["truth"])  # a tie is no side
     for row, valid_replies in zip(rows, valid, strict=True):
-        row["verdict"], row["outcome"] = verdict(row)
+        row["verdict"] = combined_verdict({name: row.get(name) for name, _ in COLUMNS}, COLUMNS)
+        row["outcome"] = {INVALID: "invalid", CHANGED: "tie", row["truth"]: "win"}.get(row["verdict"], "loss")
         if row["verdict"] not in {INVALID, CHANGED}:
             certainties = [reply.certainty for reply in valid_replies if reply.certainty is not None]
             mean = sum(certainties) / len(certainties) if certainties else None
             row |= {"answer": row["verdict"], "certainty": mean}
     return pl.DataFrame(rows, schema={**JUDGED_PERSONAS, **SOFT_PERSONAS} if judging.logprobs else JUDGED_PERSONAS)
-
-
-def verdict(row: Mapping[str, Any]) -> tuple[str, str]:
-    """Combine the replies in a row into a verdict, with A and B in the order of the data, and an outcome."""
-    letter = combined_verdict({name: row.get(name) for name, _ in COLUMNS}, COLUMNS)
-    outcome = {INVALID: "invalid", CHANGED: "tie", row["truth"]: "win"}
-    return letter, outcome.get(letter, "loss")

@@ -58,9 +58,13 @@ def judge_from_ledger(
     places: Sequence[int] | None = None,
     connection: ConnectionConfig | None = None,
 ) -> JudgeVerdicts:
-    """Judge the items of a run at these places, or all; raises what `reproduce_run` raises.
+    """Judge the items of a run at these places, or all, with replies from a backend.
 
-    `Replay` as the backend answers from the ledger only; without a backend, the endpoint answers.
+    `Replay` answers from the ledger only; without a backend the endpoint of `connection` does, or the recorded one.
+
+    Raises:
+        CallsError: The ledger lacks a call, or the endpoint fails.
+        DataError: The data does not give the prompts; `OtherPrompts` if these cannot be reproduced here.
     """
     if config.prompts_digest != judge_prompts_digest(config.judging):
         raise OtherPrompts("The judge's prompts differ from those of this version of pluralbench.")
