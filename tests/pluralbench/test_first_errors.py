@@ -283,8 +283,10 @@ def test_what_gives_no_score_of_a_step_is_refused(tmp_path: Path, run: Command) 
         assert status == 2
         assert "The benchmark processbench has answers in steps, each of which needs a score" in said
     status, _, said = run("score", "local", "--step-threshold", "0.5", "--benchmark", "pairs", "--data", "sample")
-    assert (status, "Pairs does not have answers in steps; leave out `--step-threshold 0.5`" in said) == (2, True)
-    with pytest.raises(BenchmarkError, match=r"Pairs does not have answers in steps; leave out .*processbench"):
+    assert (status, "Pairs: `--step-threshold 0.5` requires `overall = " in said) == (2, True)
+    with pytest.raises(
+        BenchmarkError, match=r"Pairs: `columns.steps` and `overall = .* require each other; leave it out"
+    ):
         find_benchmark("pairs", columns=("steps=parts", "first_wrong=label"))
     with pytest.raises(BenchmarkError, match=r"exclude each other"):
         score_sample(of_steps, tmp_path / "both", step_threshold=0.5, tune_step_threshold="math")

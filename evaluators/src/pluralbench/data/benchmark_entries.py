@@ -148,21 +148,17 @@ def find_benchmark(
     """
     builtin = _builtin_entries()
     benchmark = _find_entry(name, builtin).benchmark()
-    rule = rule_of(benchmark)
     if legacy:
-        older = {"sections": legacy_sections(benchmark.legacy)} if benchmark.legacy else rule.legacy
+        older = {"sections": legacy_sections(benchmark.legacy)} if benchmark.legacy else rule_of(benchmark).legacy
         if not older:
             raise BenchmarkError(f"{benchmark.title} has no legacy rules; leave out `legacy=True`.")
         benchmark = benchmark.model_copy(update=older)
-    benchmark = _with_threshold(benchmark, step_threshold, tune_step_threshold)
+    given = {"step_threshold": step_threshold, "tune_step_threshold": tune_step_threshold}
+    if any(value is not None for value in given.values()):
+        benchmark = benchmark.model_copy(update=given)
     named = parse_changes(columns, Columns.model_fields, BenchmarkError)
     changes = {field: tuple(column.split(",")) if field in LISTS else column for field, column in named}
     own = benchmark.columns.model_copy(update=changes)
-    if (own.steps is None) == ("steps" in rule.columns):
-        raise BenchmarkError(
-            f'{benchmark.title} does not have answers in steps; leave out `columns=["steps={own.steps}"]`, or choose '
-            "the benchmark processbench."
-        )
     required = tuple(dict.fromkeys((*changes, *benchmark.required)))
     train_split = benchmark.train_split if for_training else None
     if not for_training:
@@ -171,19 +167,14 @@ def find_benchmark(
         own = own.model_copy(update={"pairs": None})
     meanings = _parse_labels(benchmark.labels, labels)
     changed = {name: value for name, value in dialect._asdict().items() if value is not None}
-    return benchmark.model_copy(
+    described = benchmark.model_copy(
         update=changed | {"columns": own, "required": required, "labels": meanings, "train_split": train_split}
     )
-
-
-def _with_threshold(benchmark: Benchmark, step_threshold: float | None, tune_step_threshold: str | None) -> Benchmark:
-    given = {"step_threshold": step_threshold, "tune_step_threshold": tune_step_threshold}
-    name = next((name for name, value in given.items() if value is not None), None)
-    if name is None:
-        return benchmark
-    if name not in rule_of(benchmark).options:
-        raise BenchmarkError(f"{benchmark.title} does not have answers in steps; leave out `{name}={given[name]}`.")
-    return benchmark.model_copy(update=given)
+    try:
+        check_names(described)
+    except ValueError as error:
+        raise BenchmarkError(f"{benchmark.title}: {error}; leave it out, or choose another benchmark.") from None
+    return described
 
 
 def _read_file(path: Path) -> BenchmarkEntry:

@@ -30,8 +30,9 @@ def check_names(benchmark: Benchmark) -> None:
             if (getattr(benchmark.columns, column) is not None) != (rule.name == benchmark.overall):
                 raise ValueError(f'`columns.{column}` and `overall = "{rule.name}"` require each other')
         for option in rule.options if rule.name != benchmark.overall else ():
-            if getattr(benchmark, option) != Benchmark.model_fields[option].default:
-                raise ValueError(f'`{option}` requires `overall = "{rule.name}"`')
+            value = getattr(benchmark, option)
+            if value != Benchmark.model_fields[option].default:
+                raise ValueError(f'`{option}={value}` requires `overall = "{rule.name}"`')
 
 
 def overall_rule(benchmark: Benchmark) -> str:
