@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from pluralbench_calls import CallsError
-from pluralbench_runs import UserError, digest, file_digest
+from pluralbench_runs import UserError
 from pluralbench_tables import read_json
 
 from pluralbench.errors import DataError, RunError
@@ -22,7 +22,7 @@ from pluralbench.leaderboard.reproduction import reproduce_run
 from pluralbench.leaderboard.rescoring import Rescoring, check_rescored
 from pluralbench.results.checks import STATES, CheckResult, Finding, State
 from pluralbench.results.kinds import numbers_of_run
-from pluralbench.results.run_files import ITEMS_FILE
+from pluralbench.results.run_files import ITEMS_FILE, files_digest
 from pluralbench.results.runs import Run
 
 Checked = tuple[list[Finding], State, str]
@@ -98,11 +98,6 @@ def _check_own_numbers(run: Run[Any, Any]) -> list[Finding]:
     except UserError as error:
         return [Finding("error", f"Its numbers cannot be recomputed. {error}")]
     return [*compare_metrics(without_texts(run.metrics), again, "its own tables")]
-
-
-def files_digest(path: Path) -> str:
-    """Return the SHA-256 over names and bytes of the files in a run's directory."""
-    return digest({file.name: file_digest(file) for file in sorted(path.iterdir()) if file.is_file()})
 
 
 def location_override(locations: Mapping[str, str], run: Run[Any, Any]) -> str | None:

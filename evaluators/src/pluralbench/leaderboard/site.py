@@ -12,11 +12,12 @@ from pluralbench_runs.meters import progress
 from pluralbench.data.benchmark_entries import is_published_data
 from pluralbench.errors import RunError
 from pluralbench.evaluation.reloading import DataCache, RunInputs
-from pluralbench.leaderboard.checks import check_submission, files_digest, location_override
+from pluralbench.leaderboard.checks import check_submission, location_override
 from pluralbench.publishing.results import RUNS, fetch_results
 from pluralbench.reports.html.page import Listed, html_report
 from pluralbench.results.checks import CheckResult
 from pluralbench.results.finding import FoundRuns, find_runs
+from pluralbench.results.run_files import files_digest
 from pluralbench.results.runs import Run
 
 INDEX, RECIPE_FILE = "index.html", "site.toml"

@@ -20,12 +20,13 @@ from pluralbench_release.content import write_parquet
 from pluralbench_release.hub import commit_of, translate_read_errors
 from pluralbench_release.leaks import leaks
 from pluralbench_release.tables import HUB_REPOSITORY
-from pluralbench_runs import check_path_name, file_digest, plural
+from pluralbench_runs import check_path_name, plural
 
 from pluralbench.errors import RunError
 from pluralbench.reports.runs import report_frame
 from pluralbench.results.finding import find_runs
 from pluralbench.results.numbers import with_interval
+from pluralbench.results.run_files import files_digest
 from pluralbench.results.runs import Run
 
 RUNS, CARD, METRICS_CONFIG = "runs", "README.md", "metrics"
@@ -161,13 +162,9 @@ def _is_pushed(run: Run, folder: Path, repository: str) -> bool:
     """Return whether the dataset has this run. Raises `RunError` if it has another run of this name."""
     if not folder.exists():
         return False
-    if _digests(run.path) != _digests(folder):
+    if files_digest(run.path) != files_digest(folder):
         raise RunError(f"{repository} has another run named {folder.name}; rename {run.path}.")
     return True
-
-
-def _digests(folder: Path) -> dict[str, str]:
-    return {path.name: file_digest(path) for path in folder.iterdir() if path.is_file()}
 
 
 def _copy(run: Path, to: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, Union
 
 import polars as pl
-from pluralbench_runs import FrozenModel, Output
+from pluralbench_runs import FrozenModel, Output, digest, file_digest
 from pluralbench_tables import read_json
 from pydantic import ConfigDict, Discriminator, Field, TypeAdapter, ValidationError, create_model
 
@@ -100,6 +100,11 @@ def write_run(
     for name in folders:
         link_folder(output.work / name, staged / name)
     output.publish(staged)
+
+
+def files_digest(path: Path) -> str:
+    """Return the SHA-256 over names and bytes of the files in a run's directory."""
+    return digest({file.name: file_digest(file) for file in sorted(path.iterdir()) if file.is_file()})
 
 
 def link_folder(source: Path, target: Path) -> None:
