@@ -50,7 +50,7 @@ class GeneralPreferenceModel:
 
     def record(self) -> ModelRecord:
         """Return the record of the model."""
-        return self.scorer.record().model_copy(update={"kind": "pairwise"})
+        return self.scorer.record()
 
     def compare(
         self, groups: Sequence[Group], pairs: Sequence[Pairs], *, cached: Cached = None, on_scored: OnScored = None
