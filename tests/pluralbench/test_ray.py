@@ -25,7 +25,7 @@ from pluralbench.results.record import ScoringRecord
 from pluralbench_rewards import FunctionModel, RewardsError
 from pluralbench_rewards.cluster import on_cluster
 from pluralbench_runs import ClusterConfig, ClusterError
-from pluralbench_runs.workers import cluster_workers
+from pluralbench_runs.cluster import cluster_workers
 from ray_models import Elsewhere, by_bytes
 from written_tables import write
 

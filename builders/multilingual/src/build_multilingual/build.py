@@ -15,7 +15,8 @@ from pluralbench_release import LEDGER, Builder, Built, Contents, ReleaseTable, 
 from pluralbench_release.audit import check_audits
 from pluralbench_release.errors import BuildError, SourceError
 from pluralbench_runs import BuildOptions, ClusterConfig
-from pluralbench_runs.workers import ParallelMap, cluster_workers, workers
+from pluralbench_runs.cluster import cluster_workers
+from pluralbench_runs.workers import ParallelMap, workers
 from pluralbench_schemas import ENGLISH, LANGUAGES
 
 from build_multilingual import filtering, rated, source, translation_pairs

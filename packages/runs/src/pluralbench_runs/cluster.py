@@ -7,11 +7,12 @@ result, in any order.
 import os
 import socket
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, field_validator, model_validator
@@ -22,7 +23,12 @@ from pluralbench_runs.meters import log_status, step
 from pluralbench_runs.recipe import FrozenModel
 from pluralbench_runs.software import versions
 
+if TYPE_CHECKING:
+    from pluralbench_runs.workers import ParallelMap
+
 Target = TypeVar("Target")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 DEFAULT_CLUSTER = "ray"
 CLIENT = "ray://"
@@ -343,3 +349,33 @@ def _start_local(ray: Any, cluster: ClusterConfig, quiet: dict[str, Any]) -> Non
     gpus = ray.cluster_resources().get("GPU", 0)
     if gpus < cluster.gpus_per_worker:
         raise ClusterError(NO_ROOM.format(wanted=f"{cluster.gpus_per_worker:g} GPU", has=f"{gpus:g} GPU"))
+
+
+@contextmanager
+def cluster_workers(cluster: ClusterConfig) -> Iterator["ParallelMap"]:
+    """Open a map over the workers of a Ray cluster, to which all items are submitted at once.
+
+    Raises:
+        ClusterError: The cluster cannot be used.
+    """
+    with Workers(cluster, _Caller) as pool:
+        yield partial(_map_on_cluster, pool)
+
+
+class _Caller:
+    """The object in each worker of a cluster."""
+
+    def call(self, function: Callable[[Item], Result], item: Item) -> Result:
+        return function(item)
+
+
+def _map_on_cluster(
+    pool: Workers[_Caller], function: Callable[[Item], Result], items: Iterable[Item]
+) -> Iterator[Result]:
+    ready: dict[int, Result] = {}
+    next_index = 0
+    for index, result in pool.results("call", [(function, item) for item in items]):
+        ready[index] = result
+        while next_index in ready:
+            yield ready.pop(next_index)
+            next_index += 1

@@ -1,4 +1,4 @@
-"""Parallel map over processes or a Ray cluster, with the results of one process in the same order."""
+"""Processes of this machine: a parallel map with the results of one process in the same order, and workers by name."""
 
 import os
 import signal
@@ -15,7 +15,6 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Protocol, Self, TypeVar
 
-from pluralbench_runs.cluster import ClusterConfig, Workers
 from pluralbench_runs.errors import UserError
 from pluralbench_runs.meters import log_status
 
@@ -69,36 +68,6 @@ def workers(processes: int) -> Iterator[ParallelMap]:
         ) from None
     finally:
         pool.shutdown(cancel_futures=True)
-
-
-@contextmanager
-def cluster_workers(cluster: ClusterConfig) -> Iterator[ParallelMap]:
-    """Open a map over the workers of a Ray cluster, to which all items are submitted at once.
-
-    Raises:
-        ClusterError: The cluster cannot be used.
-    """
-    with Workers(cluster, _Caller) as pool:
-        yield partial(_map_on_cluster, pool)
-
-
-class _Caller:
-    """The object in each worker of a cluster."""
-
-    def call(self, function: Callable[[Item], Result], item: Item) -> Result:
-        return function(item)
-
-
-def _map_on_cluster(
-    pool: Workers[_Caller], function: Callable[[Item], Result], items: Iterable[Item]
-) -> Iterator[Result]:
-    ready: dict[int, Result] = {}
-    next_index = 0
-    for index, result in pool.results("call", [(function, item) for item in items]):
-        ready[index] = result
-        while next_index in ready:
-            yield ready.pop(next_index)
-            next_index += 1
 
 
 def _map_in_order(
