@@ -146,7 +146,6 @@ def print_exported(exported: "Exported") -> None:
 
 
 def _print_unusual_pairs(pairs: Mapping[str, int]) -> None:
-    """Print the counts of `count_unusual_pairs`."""
     if pairs["identical_pairs"]:
         console.print(f"Left out: {plural(pairs['identical_pairs'], 'pair')} of identical responses.")
     if pairs["repeated_pairs"]:
@@ -308,14 +307,7 @@ def print_next(*words: object, when: str = "") -> None:
 
 
 def print_report(report: "Report", form: str = "table", out: Path | None = None, *, width: int | None = WIDTH) -> None:
-    """Print a report, or write it to a file, in which tables are Markdown.
-
-    Args:
-        report: The report.
-        form: Output format.
-        out: File to write. Default: the terminal.
-        width: Maximum number of columns; None for no maximum.
-    """
+    """Print a report in at most 80 columns, or write it to a file, in which tables are Markdown."""
     from pluralbench.reports.writing import format_report
 
     form = "markdown" if out is not None and form == "table" else form

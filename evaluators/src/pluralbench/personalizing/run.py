@@ -279,7 +279,6 @@ def _train_and_decide(
 def _decide(
     model: Model, saved: "SavedPersonal", sets: Mapping[str, "EmbeddedSplit"], config: PersonalizeRunConfig
 ) -> Iterator[pl.DataFrame]:
-    """Decide all sets with a model, and with other users' profiles if `profile` is "all"."""
     from pluralbench_local.personal.corpus import shuffle_profiles
     from pluralbench_local.personal.scoring import rewards_of
 

@@ -41,13 +41,7 @@ HAS_CONTEXT: dict[str, Callable[[Group], bool]] = {
 
 
 class UserSplit(NamedTuple):
-    """Items of some users.
-
-    Attributes:
-        items: The items.
-        groups: Their prompts and responses, in the same order.
-        excluded: Number of items without the user context that models need, or longer than the backbone reads.
-    """
+    """Items of some users, their groups in the same order, and the number of items that no model can read."""
 
     items: pl.DataFrame
     groups: list[Group]
@@ -56,16 +50,7 @@ class UserSplit(NamedTuple):
 
 @dataclass(frozen=True)
 class Users:
-    """The items of all users.
-
-    Attributes:
-        train: Items to train on.
-        validation: Items to choose an epoch by; None if the data has no such split.
-        sets: Items to decide, by the names of `SETS`.
-        loaded: The splits that were read.
-        scored: Another benchmark whose items are decided.
-        personas: Personas from a file.
-    """
+    """The items of all users; `sets` are decided, by the names of `SETS`, and `loaded` are the splits read."""
 
     train: UserSplit
     validation: UserSplit | None
@@ -95,14 +80,12 @@ def load_users(
         benchmark: Benchmark of the users.
         data: Their items.
         required: Kinds of user context (keys of `MISSING_CONTEXT`) that the models read.
-        held_out: Share of the users of the train split to hold out as new users, or the location of others. Default:
-            the test split.
+        held_out: Share of the users to hold out as new ones, or the location of others. Default: the test split.
         scored: Another benchmark to decide, its data, and the kinds of user context that its items need.
         personas: File with personas of items or users whose data has none.
 
     Raises:
-        DataError: If a user is in two splits, there are fewer than two users or `MIN_TRAIN_PAIRS` pairs to train on, or
-            no item has the context that is needed.
+        DataError: A user is in two splits, there are too few users or pairs, or no item has the context.
     """
     personas_by_id = {} if personas is None else read_personas(personas)
     loaded, frames = _load_splits(benchmark, data, _prompt(required), held_out)
@@ -139,7 +122,6 @@ def _prompt(kinds: Sequence[str]) -> PromptConfig:
 def _load_splits(
     benchmark: str, data: DataConfig, prompt: PromptConfig, held_out: float | str | None
 ) -> tuple[dict[str, LoadedBenchmark], dict[str, pl.DataFrame]]:
-    """The loaded splits, and the items of each part."""
 
     def read(split: str, location: str | None = data.location) -> LoadedBenchmark:
         return load_benchmark(
@@ -230,10 +212,7 @@ def select(part: UserSplit, indices: Sequence[int]) -> UserSplit:
 
 
 def with_context(part: UserSplit, source: ContextSource) -> UserSplit:
-    """Return the items with a user context from posts ("raw"), or from the persona ("persona").
-
-    Users without a persona keep their posts.
-    """
+    """Return the items with a user context from posts, or from the persona; users without one keep their posts."""
     if source == "raw":
         return part
     personas = [() if group.person is None else group.person.persona for group in part.groups]
@@ -245,12 +224,7 @@ def with_context(part: UserSplit, source: ContextSource) -> UserSplit:
 
 
 def context_sizes(part: UserSplit, posts: int) -> Iterator[tuple[int, int | None]]:
-    """Yield the number of posts of each item's user, and the number of words of the user context (None without one).
-
-    Args:
-        part: The items.
-        posts: Maximum number of blocks of a user context.
-    """
+    """Yield each item's number of posts, and of words in the first `posts` blocks; None without a block."""
     for group in part.groups:
         blocks = group.context[:posts]
         count = 0 if group.person is None else len(group.person.profile)

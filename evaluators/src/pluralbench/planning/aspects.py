@@ -26,13 +26,9 @@ class Pair(NamedTuple):
 
 
 def count_matches(similarity: Array, threshold: float) -> int:
-    """Count the pairs of a maximum one-to-one matching of rows and columns.
+    """Count the pairs of a maximum one-to-one matching of rows and columns with at least this similarity (-1 to 1).
 
     Of all matchings of maximum size, the one with the highest total similarity is used.
-
-    Args:
-        similarity: From -1 to 1, of shape (rows, columns).
-        threshold: Lowest similarity of a pair.
     """
     from scipy.optimize import linear_sum_assignment
 
@@ -43,13 +39,7 @@ def count_matches(similarity: Array, threshold: float) -> int:
 
 
 def match_aspects(pairs: Sequence[Pair], similarities: Sequence[Array], threshold: float) -> list[AspectMatches]:
-    """Match the aspects of each item.
-
-    Args:
-        pairs: The aspects of each item.
-        similarities: Similarity of true and planned aspects, by item, each of shape (true, planned).
-        threshold: Lowest similarity of a match.
-    """
+    """Match the aspects of each item by its similarities of shape (true, planned)."""
     results = []
     for pair, similarity in zip(pairs, similarities, strict=True):
         matches = count_matches(similarity, threshold) if pair.planned else 0
@@ -72,13 +62,8 @@ def word_similarity(pairs: Sequence[Pair]) -> list[Array]:
 def embedding_similarity(pairs: Sequence[Pair], encoder: str, ledger: Ledger) -> list[Array]:
     """Return the cosine of the embeddings of true and planned titles, by item. Embeddings are recorded calls.
 
-    Args:
-        pairs: The aspects of each item.
-        encoder: A sentence-transformers model: a folder, or ORG/NAME on the Hub.
-        ledger: Records the calls.
-
     Raises:
-        RetrievalError: If the model cannot be loaded; or if sentence-transformers is not installed.
+        RetrievalError: The sentence-transformers model cannot be loaded, or sentence-transformers is not installed.
     """
     from pluralbench_calls.retrieval import Query, rank, retriever
 

@@ -238,7 +238,6 @@ def _save(
 
 
 def _plan_lines(plans: pl.DataFrame) -> str:
-    """The file of plans: the titles of each list, or the text of a plan without a list."""
     written = plans.filter(pl.col("text").is_not_null()).select("config", "id", "aspects", "text")
     lines = [
         json.dumps({"id": item, "config": config, "aspects": aspects or text.strip()}, ensure_ascii=False)

@@ -19,11 +19,7 @@ LEARNED = "learned"
 
 
 def load_planner_items(benchmark: str, data: DataConfig, profile_size: int) -> LoadedBenchmark:
-    """Load the prompts and profiles of a benchmark's items, with at most `profile_size` posts each.
-
-    Raises:
-        DataError: An item has no profile.
-    """
+    """Load the prompts and profiles of items. Raises `DataError` for an item without a profile."""
     loaded = load_benchmark(benchmark, data, PromptConfig(profile="raw", profile_size=profile_size), prompts_only=True)
     for item, posts in zip(loaded.items.frame["id"], _posts(loaded), strict=True):
         if not posts:
@@ -61,6 +57,5 @@ def item_fingerprints(loaded: LoadedBenchmark) -> list[set[str]]:
 
 
 def _posts(loaded: LoadedBenchmark) -> list[list[dict[str, Any]]]:
-    """The first posts of each item's user."""
     size = loaded.prompt.profile_size
     return [loaded.context.posts(item)[:size] for item in loaded.items.frame.iter_rows(named=True)]

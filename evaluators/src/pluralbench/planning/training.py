@@ -113,11 +113,7 @@ def _training_data(benchmark: str, data: DataConfig) -> DataConfig:
 
 
 def training_examples(loaded: LoadedBenchmark) -> list[PlanExample]:
-    """Return a training example for each item.
-
-    Raises:
-        DataError: An item has no rubric aspects.
-    """
+    """Return a training example for each item. Raises `DataError` for an item without rubric aspects."""
     items = loaded.items.frame
     aspects_by_item = items["aspects"].to_list()
     for item, aspects in zip(items["id"], aspects_by_item, strict=True):

@@ -16,14 +16,7 @@ Row = dict[str, Any]
 
 
 def benchmark_rows(benchmarks: Mapping[str, BenchmarkEntry]) -> list[Row]:
-    """Return a row for each benchmark, as values that JSON can hold.
-
-    Returns:
-        Rows with the keys `name`, `title`, `items` (number of `unit`; None for your own data), `unit`, `overall` (how
-        the overall number is computed), `license` (of the data), `hub` (the data's repository on the Hub), `revision`
-        (its commit; None: not pinned), `source`, `data` (what the data location may be) and `verbs` (the commands that
-        accept the benchmark).
-    """
+    """Return a row for each benchmark, as values that JSON can hold; `items` counts `unit`, None for your own data."""
     return [
         {
             "name": name,
@@ -44,7 +37,6 @@ def benchmark_rows(benchmarks: Mapping[str, BenchmarkEntry]) -> list[Row]:
 
 
 def _is_here(location: str | None) -> bool:
-    """Whether data are a file or folder, and not a repository on the Hub (ORG/NAME)."""
     name = str(location).partition("@")[0]
     return location is not None and (Path(location).exists() or HUB_REPOSITORY.fullmatch(name) is None)
 
@@ -65,11 +57,7 @@ def benchmark_lines(row: Row) -> Iterator[str]:
 
 
 def suite_rows(suites: Mapping[str, Suite]) -> list[Row]:
-    """Return a row for each suite, as values that JSON can hold.
-
-    Returns:
-        Rows with the keys `name`, `title`, `columns` (benchmarks by column) and `verbs`.
-    """
+    """Return a row for each suite, as values that JSON can hold, with its benchmarks by column."""
     return [
         {
             "name": name,

@@ -29,12 +29,7 @@ COUNTS = pl.Schema(
 
 
 def report_contamination(result: Contamination, *, examples: int = EXAMPLES) -> Report:
-    """Report the contaminated items by benchmark, part and kind.
-
-    Args:
-        result: What was compared.
-        examples: Maximum number of examples of each benchmark.
-    """
+    """Report the contaminated items by benchmark, part and kind, with some examples of each benchmark."""
     counts = [_counts(result, one, part) for part in _groups(result) for one in result.benchmarks]
     columns = [Column(text) for text in ("items", "equal", "near", f"{result.ngram}-gram", "any", "any, %")]
     rows = [
@@ -91,7 +86,6 @@ def _json_row(result: Contamination, benchmark: ComparedBenchmark, examples: int
 
 
 def _examples(result: Contamination, benchmark: ComparedBenchmark, examples: int) -> list[dict[str, Any]]:
-    """Return a few contaminated items, of each kind and part in turn."""
     own = result.items.filter(pl.col("benchmark") == benchmark.name)
     turn = pl.int_range(pl.len()).over("part", "kind")
     ordered = own.with_columns(turn=turn).sort("turn", maintain_order=True)
@@ -128,14 +122,7 @@ def _notes(result: Contamination) -> list[str]:
 def add_numbers_without(report: Report, runs: Sequence[Run], listed: ItemList) -> Report:
     """Add the overall numbers without the listed items to the default report of runs.
 
-    Args:
-        report: The report, from `pluralbench.reports.runs.overview`.
-        runs: Its runs.
-        listed: The items to leave out.
-
-    Returns:
-        The report with another table and notes; each of its rows for programs has `without`: the number with its
-        bounds, and how many items were `removed`.
+    Each row for programs has `without`: the number with its bounds, and how many items were `removed`.
 
     Raises:
         EvaluationError: The report has no rows to extend.

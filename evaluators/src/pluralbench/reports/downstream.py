@@ -281,7 +281,6 @@ def _outcome(run: Downstream, name: str, config: str | None = None) -> Estimate:
 
 
 def _settings(run: Downstream) -> str:
-    """The settings that directories of `optimize` in one table share."""
     config, result = run.config, run.result
     settings = (result.optimization or {}).get("settings", {})
     judged = "" if result.outcome is None else f"{result.outcome.judge.name} {config.outcome.measure}"

@@ -44,11 +44,7 @@ def overview(run: Run) -> list[str]:
 
 
 def item_page(example: Row, console: Console, *, full: bool = False) -> Iterator[Text]:
-    """Lay out an item of `examples` in lines that fit the console.
-
-    Args:
-        full: Do not cut long texts.
-    """
+    """Lay out an item of `examples` in lines that fit the console; long texts are cut unless it is `full`."""
     prompt = example["prompt"]
     title = Text(question_of(prompt, LONG) or clean(example["id"]), style="bold")
     shown = cell_len(title.plain) <= console.width and [one["content"].strip() for one in prompt] == [title.plain]
@@ -84,7 +80,6 @@ def _parts(example: Row, *, full: bool) -> Iterator[Part]:
 
 
 def _facts(example: Row) -> str:
-    """The item's id, place, outcome and credit."""
     outcomes, first = example["outcomes"], example["decisions"][0]
     one = len(example["decisions"]) == 1
     outcome_text = ", ".join(f"{'' if one else f'{count} '}{OUTCOMES[outcome]}" for outcome, count in outcomes.items())
@@ -202,11 +197,7 @@ def _reading(reply: Row) -> str:
 
 
 def cut(text: str, limit: int, *, full: bool = False) -> str:
-    """Cut a text to `limit` characters and note how many more there are; control characters are removed.
-
-    Args:
-        full: Do not cut.
-    """
+    """Cut a text to `limit` characters and note how many more there are; control characters are removed."""
     printable = sanitize(text).strip()
     if full or len(printable) <= limit:
         return printable or "(empty)"

@@ -83,9 +83,7 @@ def reports_of(
 def figures_of_found(runs: FoundRuns, families: Mapping[str, str]) -> dict[str, Chart]:
     """Return the charts of runs of every kind, by file stem; of several runs of a group each has a folder.
 
-    Args:
-        runs: The runs.
-        families: Patterns of model names by the name of a family, for the figure of profile modes.
+    Families are patterns of model names, for the figure of profile modes.
     """
     charts = figures_of(runs.runs, families)
     for group, own in runs.others.items():
@@ -149,12 +147,7 @@ def _numbers_section(run: Run[Any, Any], among: Sequence[str]) -> Report:
 
 
 class Shown(NamedTuple):
-    """How runs of a group are shown.
-
-    Attributes:
-        report: Report of the group's runs together.
-        section: Section of a page for one run; the names of the models on the page determine the colors.
-    """
+    """How runs of a group are shown: in a report together, and one in a section of a page with its models' names."""
 
     report: Callable[[Sequence[Any]], Report]
     section: Callable[[Any, Sequence[str]], Report]
@@ -220,7 +213,6 @@ def study_findings(study: Study) -> Iterator[str]:
 
 
 def _step_notes(study: Study) -> Iterator[str]:
-    """Describe the benchmarks and the training of the models, a sentence each."""
     for name, runs in study.runs.items():
         run = next(iter(runs.values()))
         clusters = run.headline.clusters
@@ -240,12 +232,7 @@ def _step_notes(study: Study) -> Iterator[str]:
 
 
 def correlation_section(title: str, correlation: Correlation, models: Sequence[str] = (), stem: str = "") -> Report:
-    """Return what a page shows of a correlation.
-
-    Args:
-        models: Names of the models on the page, which determine the colors.
-        stem: Prefix of the names of the figures.
-    """
+    """Return what a page shows of a correlation; its models determine the colors, and file stems begin with `stem`."""
     sides = [" ".join(line.split()) for line in heading(correlation)]
     tables = [one._replace(title=one.title or "Rank statistics") for one in correlation_tables(correlation)]
     charts = {f"{stem}{name}": chart for name, chart in figures.correlation(correlation, models).items()}
@@ -278,11 +265,7 @@ def _write_page(section: Report, page: Path, steps: str) -> None:
 
 
 def markdown_page(section: Report, level: int = 1) -> str:
-    """Write a section and its parts in Markdown.
-
-    Args:
-        level: Level of the heading.
-    """
+    """Write a section and its parts in Markdown, below a heading of this level."""
     parts = [f"{'#' * level} {escape_markdown(clean(section.title))}", listed(section.sentences)]
     parts += map(in_markdown, section.tables)
     parts.append(listed([*section.texts, *marks_in(section.tables)]))

@@ -73,12 +73,10 @@ def _floats(table: Table, texts: Grid, labels: int, notes: Sequence[str]) -> Ite
 
 
 def _folded(texts: Grid) -> Grid:
-    """The texts with line breaks in long names."""
     return [[folded(cell, NAME if number else HEAD, lines=9) for cell in row] for number, row in enumerate(texts)]
 
 
 def _width(texts: Grid) -> float:
-    """Letters in a row of a table."""
     columns = zip(*texts, strict=True)
     return sum(BETWEEN + max(cell_len(line) for cell in column for line in cell.split("\n")) for column in columns)
 

@@ -48,13 +48,10 @@ class Grid(NamedTuple):
 
 
 def lay_out(table: Table, width: int | None = WIDTH) -> Iterator[RenderableType]:
-    """Lay out a table for a terminal.
+    """Lay out a table for a terminal of `width` columns; None for as many as needed.
 
     If the columns do not fit, names and then headings are shortened in the middle, and stay unique. If they still do
     not fit, the table is split into several with the same rows, one below the other.
-
-    Args:
-        width: Columns of the terminal; None for as many as needed.
     """
     if title := clean(table.title):
         yield wrapped(Text(title, style="bold"), width)
@@ -120,10 +117,7 @@ def first_words(names: Sequence[str]) -> list[str]:
 
 
 def shortened(names: Sequence[str], width: int) -> list[str]:
-    """Shorten names to at most `width` columns, by a cut in the middle that keeps them unique.
-
-    If no such cut exists, each name starts with its number.
-    """
+    """Shorten names by a cut in the middle that keeps them unique; if there is none, each starts with its number."""
     if max(map(cell_len, names), default=0) <= width:
         return list(names)
     for head in sorted(range(1, width - 1), key=lambda head: abs(head - width // 2)):

@@ -51,11 +51,7 @@ JUDGED = {
 
 
 def notes(sheets: Sequence[Sheet], *, detail: bool = False) -> list[str]:
-    """Write the notes of sheets, a sentence each; the last is the cost of the runs.
-
-    Args:
-        detail: Include notes on inputs and single verdicts, and name each run.
-    """
+    """Write the notes of sheets, a sentence each; `detail` adds notes on inputs and verdicts, and names each run."""
     texts = [*_reading_notes(sheets)]
     quiet = (row.name for sheet in sheets for row in sheet.rows if row.quiet)
     baselines = [name for name in dict.fromkeys(quiet) if name != BASELINES[PEOPLE]]
@@ -94,7 +90,6 @@ def _reading_notes(sheets: Sequence[Sheet]) -> Iterator[str]:
 
 
 def _cost_notes(runs: Sequence[Run]) -> Iterator[str]:
-    """The cost of the runs of each model, in one sentence."""
     by_model: dict[str, list[Run]] = {}
     for run in runs:
         by_model.setdefault(run.name, []).append(run)
@@ -162,7 +157,6 @@ def _counted_items(run: Run) -> Noted:
 
 
 def _data_notes(run: Run) -> Noted:
-    """Which items the numbers are over, and what they are resampled by."""
     data, strata = run.config.data, run.config.benchmark.description.strata
     if strata:
         drawn, items = (sum(getattr(stratum, name) for stratum in strata) for name in ("drawn", "items"))
@@ -209,7 +203,6 @@ def _excluded_configs(run: Run) -> Iterator[str]:
 
 
 def _decision_notes(run: Run) -> Noted:
-    """Which decisions count as wrong or not at all."""
     benchmark, rows, equal = run.config.benchmark.description, run.config.data.left_out, run.count("equal")
     of_config = " of {}" if len(run.config.data.rows) > 1 else ""
     left_out = [plural(n, "row") + of_config.format(config) for config, n in rows.items()]
@@ -318,7 +311,6 @@ def _input_notes(run: Run) -> Noted:
 
 
 def _persona_notes(run: Run) -> Noted:
-    """What a judge for personas left out, or judged without a persona."""
     ties, tasks = (getattr(run.result, name, {}) for name in ("ties_excluded", "tasks_excluded"))
     yield "Excluded because the label is a tie", ", ".join(f"{task} {count:,}" for task, count in ties.items())
     unfit = ", ".join(f"{task} ({why})" for task, why in tasks.items())
@@ -328,7 +320,6 @@ def _persona_notes(run: Run) -> Noted:
 
 
 def _annotation_notes(run: Run) -> Noted:
-    """How many votes of people there are, how far people agree, and which votes do not count."""
     if not (votes := run.count("annotations")):
         return
     people, two, alpha, most = run.count("annotators"), *(run.estimate(name) for name in AGREEMENT)

@@ -110,7 +110,6 @@ def findings(run: Personalized) -> Iterator[str]:
 
 
 def _notes(run: Personalized) -> Iterator[str]:
-    """Write the notes on the tables, a sentence or two each."""
     config, result = run.config, run.result
     for name, described in result.sets.items():
         about = {
@@ -163,7 +162,6 @@ def _without_personas(result: PersonalizeResult) -> Iterator[str]:
 
 
 def _seed_notes(run: Personalized) -> Iterator[str]:
-    """The standard deviation over seeds on the first set."""
     name, described = next(iter(run.result.sets.items()))
     parts = []
     for method in run.config.personalizing.methods:

@@ -24,11 +24,7 @@ MAY_DIFFER = ("{} posts", "{} if too long")
 
 
 class ModeRun(NamedTuple):
-    """A run in a profile mode.
-
-    Attributes:
-        against_none: Difference to the run without user context; None for that run itself.
-    """
+    """A run in a profile mode, and its difference to the run without user context."""
 
     run: Run
     mode: str
@@ -36,14 +32,10 @@ class ModeRun(NamedTuple):
 
 
 def modes_of(runs: Sequence[Run]) -> list[list[ModeRun]]:
-    """Match runs of a model in several profile modes.
+    """Match runs of a model on the same items in several profile modes.
 
-    Args:
-        runs: Runs on the same items.
-
-    Returns:
-        A list for each model that has a run without user context and runs with it: first the run without, then the
-        others in the order of `MODES`, and within a mode by directory.
+    Each model that has runs without and with user context has a list: first the run without, then the others in the
+    order of `MODES`, and within a mode by directory.
     """
     by_model: dict[tuple[Any, ...], list[Run]] = {}
     for run in runs:
@@ -70,10 +62,7 @@ def _settings(run: Run) -> tuple[Any, ...]:
 
 
 def _base(run: Run, bases: Sequence[Run]) -> Run | None:
-    """The run without user context that a run is compared to; None if there is none, or more than one.
-
-    Overflow rules must agree only if both runs applied theirs: a run that applied none is the same under every rule.
-    """
+    """The only run without user context that can be compared to a run; overflow rules count if both applied theirs."""
     rule = applied_overflow(run)
     comparable = [base for base in bases if None in (applied_overflow(base), rule) or applied_overflow(base) == rule]
     same = [base for base in comparable if _rule(base) == _rule(run)] or comparable

@@ -32,14 +32,9 @@ NAMED = 3  # models that a sentence names
 
 
 class Ranking(NamedTuple):
-    """The ranks of some numbers.
+    """The ranks of some numbers; None for one that is not ranked.
 
-    Attributes:
-        names: Name of each.
-        numbers: The numbers.
-        ranks: A rank for each; None for one that is not ranked.
-        differences: Difference of two numbers, by their indices.
-        problem: Why they cannot be ranked; empty if they can.
+    Differences are by the indices of two numbers; `problem` says why they cannot be ranked.
     """
 
     names: Sequence[str]
@@ -77,14 +72,12 @@ class Ranking(NamedTuple):
         return f"{text}, the most, but cannot be told apart from {self._listed(same)}.{rest if better else ''}"
 
     def _listed(self, rows: Sequence[int]) -> str:
-        """The names of some, as "A, B and 2 more"."""
         names = [self.names[row] for row in rows]
         *first, last = names if len(names) <= NAMED + 1 else [*names[:NAMED], f"{len(names) - NAMED} more"]
         return f"{', '.join(first)} and {last}" if first else last
 
 
 def _in_words(estimate: Estimate, kind: Kind = percent) -> str:
-    """A number in a sentence, as "55.5 (43.1 to 67.0)"."""
     value, low, high, _ = number(estimate, kind)
     return f"{value} ({low} to {high})" if low else value
 
@@ -129,12 +122,9 @@ def ranked_table(sheet: Sheet, ranking: Ranking) -> Table:
 
 
 def standings(sheets: Sequence[Sheet], rankings: Sequence[Ranking]) -> tuple[Table, Ranking | None]:
-    """Make the table of all models on all benchmarks, those with the best mean first, and rank the means.
+    """Make the table of all models on all benchmarks, those with the best mean first, and rank the means, if any.
 
     A model with other prompt settings has a row of its own. The first sheet of a subject represents it in the mean.
-
-    Returns:
-        The table, and the ranking of the means; None if there are none.
     """
     main: dict[Subject, int] = {}
     for at, sheet in enumerate(sheets):

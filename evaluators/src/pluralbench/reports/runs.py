@@ -49,17 +49,11 @@ COLUMNS = {
 
 
 def overview(runs: Sequence[Run], *, wide: bool = False) -> Report:
-    """Report runs with a row each, benchmark by benchmark; see `pluralbench.reports.sheets`.
+    """Report runs with a row each, benchmark by benchmark; `wide` shows the interval of every number.
 
-    If models have runs in several profile modes, a further table compares them to the runs without user context.
-
-    Args:
-        wide: Show the interval of every number. Default: only of the overall number.
-
-    Returns:
-        For programs, each number has its bounds, `n`, `clusters` and `method`. `parts` holds the parts of the overall
-        number, `sheet` names the table (only rows of one table are on the same items), and `against_none` the
-        difference to the run without user context. CSV joins nested names with a dot, as `parts.Safety.low`.
+    For programs, each number has its bounds, `n`, `clusters` and `method`. `parts` has the parts of the overall number,
+    `sheet` names the table (only rows of one table are on the same items), and `against_none` the difference to the run
+    without user context. CSV joins nested names with a dot, as `parts.Safety.low`.
     """
     sheets = sheets_of(runs)
     modes = [modes_table(sheet) for sheet in sheets if sheet.modes]
@@ -131,12 +125,7 @@ def details(runs: Sequence[Run]) -> Report:
 def report_frame(runs: Sequence[Run]) -> pl.DataFrame:
     """Concatenate the long frames of runs, the best run of a benchmark first.
 
-    Args:
-        runs: Finished runs.
-
-    Returns:
-        The columns `run` (directory), `model`, `kind`, `benchmark`, `profile`, `setting` and `variables` (both of the
-        persona judge only), then those of `pluralbench.metrics.frame`, without dimensions that no number has.
+    The columns are those of `about_run`, then those of `pluralbench.metrics.frame` that a number has.
     """
     own = [name for name in FRAME if name not in ABOUT]  # no number of these runs is by reward model
     frames = [pl.DataFrame(schema=dict.fromkeys(ABOUT, pl.String) | {name: FRAME[name] for name in own})]
@@ -237,7 +226,6 @@ def run_table(run: Run, qualifiers: Sequence[str] = ()) -> Table:
 
 
 def _value(own: Mapping[str, Value], name: str, main: str) -> Value:
-    """A value of a row. Missing numbers are empty, except for the metric `main`, which is shown as missing."""
     value = own.get(name, "")
     return "" if name != main and isinstance(value, Estimate) and value.value is None else value
 
@@ -252,7 +240,6 @@ LEFT_OUT_VOTES = {
 
 
 def _votes(record: AnnotationsRecord | None) -> list[str]:
-    """Describe what is not among the votes of people."""
     counts = {text: 0 if record is None else getattr(record, name) for name, text in LEFT_OUT_VOTES.items()}
     left_out = ", ".join(f"{text} ({count:,})" for text, count in counts.items() if count)
     return [f"Left out of the votes of people: {left_out}."] if left_out else []

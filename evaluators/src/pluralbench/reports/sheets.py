@@ -1,7 +1,6 @@
 """Sheets: the comparable runs of a report, one row for each model.
 
-A sheet has the runs of one benchmark on the same items with the same rule for the overall number. Its columns are the
-overall number and its parts, each a number of the runs.
+Its runs are of one benchmark on the same items with the same rule, and its columns the overall number and its parts.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -52,8 +51,6 @@ class Sheet(NamedTuple):
     """Runs of a benchmark on the same items, the best one first, and the baselines on these items.
 
     Attributes:
-        title: Title of the benchmark; see `title_of`.
-        items: Number of items.
         qualifiers: Texts that distinguish the sheet from others of its benchmark.
         other: The items differ from those of the first sheet of this subject in this setting, so the numbers of the
             two cannot be compared.
@@ -250,7 +247,6 @@ def columns_of(run: Run) -> Iterator[Column]:
 
 
 def _of_config(run: Run, config: str) -> Iterator[Column]:
-    """The best of k responses of a single config, and metrics that only configs have."""
     for k in run.names("k", "best_of_k", config=config)[-1:]:
         yield number_column(f"best of {k}", MetricKey("best_of_k", config, k=k), part=True)
     for metric in METRICS.values():
@@ -265,7 +261,6 @@ def levels_of(run: Run) -> list[str]:
 
 
 def _of_excluded(run: Run) -> Iterator[Column]:
-    """The configs outside the overall number, and their subsets."""
     for config in run.excluded_configs:
         yield number_column(config, MetricKey("accuracy", config), part=True)
         for key in run.keys("accuracy", "subset", config=config):

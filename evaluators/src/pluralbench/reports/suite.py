@@ -27,12 +27,7 @@ MEANS = (
 def report_suites(suites: Sequence[SuiteRun]) -> Report:
     """Report suites with a row for each model, and the benchmarks of each in a further table.
 
-    Suites with other columns have tables of their own.
-
-    Returns:
-        For programs: a row for each model, with `mean` (`columns` of `of` columns), `columns` by name, and in each of
-        these `benchmarks` by name. Every number has its bounds, `n`, `clusters`, `method` and `items`. CSV joins nested
-        names with a dot.
+    Suites with other columns have tables of their own. For programs, `columns` are by name, with their `benchmarks`.
     """
     tables: list[Table] = []
     for same in _by_suite(suites):
@@ -52,7 +47,6 @@ def suite_section(suites: Sequence[SuiteRun]) -> Report:
 
 
 def _by_suite(suites: Sequence[SuiteRun]) -> list[list[SuiteRun]]:
-    """Group the suites that have the same columns."""
     by_suite: dict[str, list[SuiteRun]] = {}
     for one in suites:
         by_suite.setdefault(one.suite.model_dump_json(), []).append(one)
@@ -75,7 +69,6 @@ def _names(suites: Sequence[SuiteRun]) -> list[str]:
 
 
 def _table_of_benchmarks(done: SuiteRun) -> Table:
-    """The table of a suite's benchmarks, with the number and the items of each, and what is counted beside them."""
     counted = [name for name in SHOWN_COUNTS if any(run.count(name) for run in done.runs.values())]
     runs = {one.key: done.runs[one.key] for one in done.suite.benchmarks if one.key in done.runs}
     rows = [

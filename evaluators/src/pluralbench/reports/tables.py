@@ -22,8 +22,6 @@ class Column(NamedTuple):
     """A column of a report.
 
     Attributes:
-        text: The heading.
-        kind: Formats the numbers.
         bounds: Show the confidence intervals.
         part: It is one of several parts or results; a page shows it without a bar.
         key: Name of the number that a run has in it. Default: it is not a number of a run's metrics.
@@ -42,13 +40,7 @@ class Column(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A row of a report.
-
-    Attributes:
-        quiet: The row is a baseline and is shown dimmed.
-        group: Name of the group of rows that it belongs to.
-        runs: The runs that its numbers are of; a baseline has those on whose items it is.
-    """
+    """A row of a report. Baselines are quiet, and have the runs on whose items they are."""
 
     name: str
     values: Sequence[Value]
@@ -58,12 +50,7 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of a report.
-
-    Attributes:
-        names: Heading of the column of row names.
-        groups: Heading of the column of groups.
-    """
+    """A table of a report, with the headings of its row names and of its groups of rows."""
 
     title: str
     names: str
@@ -80,14 +67,11 @@ class Report(NamedTuple):
     """The content of a report, or of a section of a page.
 
     Attributes:
-        tables: Tables for reading.
         notes: Sentences on these runs that change how the numbers are read, and counts beside them.
         frame: The same numbers for programs; empty in a section of a page.
         rows: The nested rows of JSON. Default: those of `frame`.
-        title: Heading of the section.
         sentences: The result in words.
         charts: Figures, by file stem.
-        parts: Sections within it.
         runs: Runs whose provenance a page shows.
         definitions: What headings and rows of the tables mean, by term; a terminal shows only where to read them.
     """
@@ -127,11 +111,7 @@ def without_empty_dimensions(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def upright(source: Table, names: str) -> Table:
-    """Return a table of one row as a table of one column, which is read more easily if it has many numbers.
-
-    Args:
-        names: Heading of the column of row names.
-    """
+    """Return a table of one row as a table of one column, which is read more easily if it has many numbers."""
     if len(source.rows) != 1:
         return source
     (row,) = source.rows

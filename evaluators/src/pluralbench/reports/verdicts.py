@@ -29,8 +29,7 @@ def verdict_rows(
         labels: Human labels, as `check_labels` returns them. Default: no comparison with people.
 
     Returns:
-        A row for each group: the four names, the metrics of `verdict_metrics`, and `against_none` and `human`, which
-        `against_none` and `compare_with_people` describe; both are None if there is nothing to compare.
+        A row for each group: the four names, the metrics of `verdict_metrics`, and `against_none` and `human`, if any.
     """
     rows = all_verdict_metrics(verdicts, threshold=threshold)
     persona = against_none(verdicts)

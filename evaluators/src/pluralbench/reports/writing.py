@@ -20,11 +20,7 @@ LINE = 80  # columns of a single definition that is printed in place of its term
 
 
 def format_report(report: Report, form: Format, width: int | None) -> str | Group:
-    """Write a report in an output format.
-
-    Args:
-        width: Columns of the terminal; None for as many as needed.
-    """
+    """Write a report in an output format, in `width` columns of a terminal or in as many as needed."""
     marks = [*marks_in(report.tables)]
     match form:
         case "json":

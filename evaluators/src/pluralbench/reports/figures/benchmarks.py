@@ -196,7 +196,6 @@ def votes(models: Sequence[RunSeries]) -> Chart:
 
 
 def _tokens(count: float) -> str:
-    """A number of tokens for a label, as "12k"."""
     size = next((size for size in (10**9, 10**6, 10**3) if count >= size), 1)
     return f"{count / size:.3g}{SUFFIXES[size]}"
 

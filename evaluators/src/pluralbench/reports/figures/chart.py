@@ -26,11 +26,7 @@ EQUAL = Series("equal", "", SOFT, "", "--")
 
 
 class Point(NamedTuple):
-    """A value and its interval; missing numbers are None.
-
-    Attributes:
-        few: The value or its interval is over few items or clusters, so its dot is hollow.
-    """
+    """A value and its interval; None if missing. The dot of one over few items or clusters is hollow."""
 
     value: float | None = None
     low: float | None = None
@@ -39,12 +35,7 @@ class Point(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """A value in a panel.
-
-    Attributes:
-        at: Row or column, by its label; or the position on a numeric axis, with an interval if it is a `Point`.
-        kind: "tick" is a line through the row.
-    """
+    """A value at a row or column, by its label, or at a number, with an interval if it is a `Point`."""
 
     at: str | float | Point
     point: Point
@@ -62,7 +53,6 @@ class Panel:
         lines: Styles of reference lines by value.
         upright: Values are vertical, as on numeric axes.
         joined: Lines connect the dots of a series. Those of a series without a marker are always connected.
-        log: The numeric axis is logarithmic.
         least: Minimum span of the axis of values.
     """
 
@@ -103,13 +93,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Chart:
-    """A figure.
-
-    Attributes:
-        note: Text below the figure; whiskers, hollow dots and dashes are explained without it.
-        across: Panels in a row.
-        few: What hollow dots are over fewer than `FEW` of.
-    """
+    """A figure, with `across` panels in a row. `draw` explains whiskers, dashes and hollow dots (over few of `few`)."""
 
     title: str = ""
     panels: Sequence[Panel] = ()
@@ -142,11 +126,7 @@ def number(run: Run[Any, Any], metric: str, *, scale: float = 100.0, **dimension
 def marks_of(
     models: Sequence[RunSeries], rows: Mapping[str, Mapping[str, Any]], metric: str, *, scale: float = 100.0
 ) -> list[Mark]:
-    """Make a mark of each model in each row.
-
-    Args:
-        rows: Dimensions of the number by row.
-    """
+    """Make a mark of each model in each row, which has the dimensions of its number."""
     return [Mark(row, number(one.run, metric, scale=scale, **of), one) for row, of in rows.items() for one in models]
 
 

@@ -41,11 +41,7 @@ CONDITIONS = {
 
 
 def best_of_n(run: Downstream, among: Iterable[str] = ()) -> dict[str, Chart]:
-    """Return the chart of the outcome by k and, if there are both, of realized against promised gain, by file stem.
-
-    Args:
-        among: Reward models in all figures of the report, which determine the colors.
-    """
+    """Return the chart of the outcome by k and, if there are both, of realized against promised gain, by file stem."""
     if not selects(run):
         return {}
     outcome, metric, sizes = run.result.outcome, shown_metric(run), run.result.sampling.sizes
@@ -70,7 +66,6 @@ def best_of_n(run: Downstream, among: Iterable[str] = ()) -> dict[str, Chart]:
 
 
 def _gains(run: Downstream, models: Sequence[Series]) -> dict[Mark, float]:
-    """Realized against promised gain for each k, with the promised one; none without a judge."""
     marks = {}
     for one in models:
         for k in run.result.sampling.sizes:
@@ -81,11 +76,7 @@ def _gains(run: Downstream, models: Sequence[Series]) -> dict[Mark, float]:
 
 
 def correlation(correlation: Correlation, among: Iterable[str] = ()) -> dict[str, Chart]:
-    """Return the chart of a correlation, with intervals if there are per-item results, by file stem.
-
-    Args:
-        among: Models in all figures of the report, which determine the colors.
-    """
+    """Return the chart of a correlation, with intervals if there are per-item results, by file stem."""
     sides = benchmark, downstream = correlation.benchmark, correlation.downstream
     models = series_of_judges(dict(zip(correlation.names, benchmark.scores.tolist(), strict=True)), among)
     places = dict(zip(correlation.names, zip(*map(_points, sides), strict=True), strict=True))
@@ -158,7 +149,6 @@ def _user_context(run: Personalized, name: str) -> Chart:
 
 
 def _bins(run: Personalized, name: str, method: str, measure: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The label of each bin, and the dimensions of its accuracies."""
     if measure == USERS:
         yield from ((one, {"set": one, "method": method}) for one in (NEW, KNOWN))
         return

@@ -66,13 +66,11 @@ def _step(chart: Chart) -> float:
 
 
 def _shown(panel: Panel) -> list[str]:
-    """The labels of rows or columns as they are written."""
     labels = list(map(readable, panel.labels))
     return labels if panel.upright else [folded(label, LETTERS, lines=2) for label in labels]
 
 
 def _size(panel: Panel, across: int, step: float, *, alone: bool) -> tuple[float, float]:
-    """Width and height of a panel in inches."""
     labels = [label.split("\n") for label in _shown(panel)]
     if not labels:
         side = HIGH if across <= 2 else ALL / across - GAP
@@ -241,7 +239,6 @@ def _arrange(figure: Figure, axes: Sequence[Axes], across: int) -> float:
 
 
 def _legend(ax: Axes, chart: Chart, away: float) -> None:
-    """Draw a legend right of the axes; a single model and series that are rows have none."""
     from matplotlib.lines import Line2D
 
     rows = {mark.at for mark in chart.marks}
@@ -257,7 +254,6 @@ def _legend(ax: Axes, chart: Chart, away: float) -> None:
 
 
 def _explained(chart: Chart, limits: dict[str, tuple[float, float]], step: float) -> Iterator[str]:
-    """Explain whiskers, hollow dots, dashes and cut axes for the note."""
     dots = [(panel, mark.point) for panel in chart.panels for mark in panel.marks if mark.kind == "dot"]
     across = [mark.at.low for mark in chart.marks if isinstance(mark.at, Point)]
     if any(low is not None for low in (*(one.low for _, one in dots), *across)):

@@ -36,14 +36,12 @@ def stem(*parts: str) -> str:
 
 
 def write(charts: Mapping[str, Chart], folder: Path, nothing: str = "") -> list[Path]:
-    """Draw charts and write them as PNG and SVG.
+    """Draw charts and write them as PNG and SVG; an empty one writes nothing.
 
     Args:
-        charts: Charts by file stem. An empty one writes nothing.
+        charts: Charts by file stem.
+        folder: Directory of the files.
         nothing: Why there is nothing to draw, for the error. Default: no figures are no error.
-
-    Returns:
-        The paths of the files.
 
     Raises:
         EvaluationError: There is nothing to draw, or the files cannot be written.
@@ -58,7 +56,6 @@ def write(charts: Mapping[str, Chart], folder: Path, nothing: str = "") -> list[
 
 
 def _save(figure: Figure, png: Path, svg: Path) -> list[Path]:
-    """Write a figure with reproducible bytes."""
     # Measured once for both files: with `savefig` measuring each time, saving takes 1.5 times as long.
     canvas: Any = figure.canvas
     box = figure.get_tightbbox(canvas.get_renderer()).padded(0.1)

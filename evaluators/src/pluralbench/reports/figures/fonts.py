@@ -83,9 +83,7 @@ def part_labels(names: Iterable[str]) -> dict[str, str]:
 def folded(text: str, width: int, lines: int = 3) -> str:
     """Wrap a text between words; a Han character counts as two letters, and a line may end after each.
 
-    Args:
-        width: Letters in a line; a longer word has a line of its own.
-        lines: Maximum number of lines; a longer text ends with an ellipsis.
+    A word longer than `width` letters has a line of its own; a text of more lines ends with an ellipsis.
     """
     wrapped = [""]
     for word in filter(None, re.findall(r"[^\s_/-]*[\s_/-]*", " ".join(text.split()))):
@@ -121,7 +119,6 @@ def _family(sign: str, wanted: str = "") -> str | None:
 
 
 def _lacking(text: str) -> frozenset[str]:
-    """The characters of a text that matplotlib's own font lacks."""
     if text.isascii() and text.isprintable():
         return frozenset()
     available = _of_letters()

@@ -145,8 +145,7 @@ def item_kappas(models: Sequence[RunSeries]) -> pl.DataFrame:
 def translators(models: Sequence[RunSeries]) -> Chart:
     """Make a row of each model that ran on several translations of the same items (section 6.1, Figure 4).
 
-    Translations have the same ids and subsets but different texts. Their names are the data locations, with the
-    digest if the locations are equal.
+    Translations have the same ids and subsets but different texts; they are named by the data's locations.
     """
     groups = [own for own in _by_model(models) if len(own) > 1]
     bases = [next(iter(own.values())) for own in groups]
@@ -201,12 +200,10 @@ def _translated(first: Run, second: Run) -> bool:
 
 
 def _codes(models: Sequence[RunSeries]) -> list[str]:
-    """The languages of these models, without the reference language."""
     return list(dict.fromkeys(code for one in models for code in one.run.configs))
 
 
 def _reference(run: Run) -> str:
-    """The config of the reference language."""
     reference = run.config.benchmark.description.reference
     return reference.config if reference else ""
 

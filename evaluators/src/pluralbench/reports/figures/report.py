@@ -52,7 +52,7 @@ def figures_of(
         runs: The runs.
         families: Patterns of model names by the name of a family. The figure of profile modes shows family means.
         among: All runs of the report, which determine the colors. Default: `runs`.
-        sheets: Sheets of the runs, if they are at hand. Default: computed.
+        sheets: Sheets of the runs. Default: computed.
     """
     charts: dict[str, Chart] = {}
     for name, chart in _charts(runs, families or {}, among or runs, sheets):
@@ -102,7 +102,6 @@ def _check_families(families: Mapping[str, str], models: Sequence[str]) -> None:
 
 
 def _verdicts(runs: Sequence[Run]) -> pl.DataFrame:
-    """The verdicts of the persona judge's runs in one table; a repeated setting of a judge gets another name."""
     frames, seen = [], set()
     for run in runs:
         key = run.name, run.config.judge_setting("setting"), run.config.judge_setting("variables")

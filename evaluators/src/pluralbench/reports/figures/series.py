@@ -33,12 +33,7 @@ Variant = tuple[str, tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class Series:
-    """A model, a judge or a reference in figures.
-
-    Attributes:
-        marker: Empty for a reference, which is a line.
-        line: Style of its lines, which distinguishes series of one color.
-    """
+    """A model, a judge or a reference in figures. A reference has no marker; lines distinguish those of a color."""
 
     name: str
     label: str
@@ -57,10 +52,8 @@ class RunSeries(Series):
 def series_of(runs: Sequence[Run], among: Sequence[Run] = ()) -> list[RunSeries]:
     """Make a series for each run of a benchmark, the best first, with unique labels.
 
-    Further runs of a model on a benchmark, such as those with another profile, share its color but not its marker.
-
-    Args:
-        among: All runs of the report. Their model names determine the colors, which are the same on every benchmark.
+    Further runs of a model share its color but not its marker. The models of all runs of the report determine the
+    colors, which are the same on every benchmark.
     """
     variants = _variants([*among, *runs])
     looks = _looks(variants.values())
@@ -73,12 +66,7 @@ def series_of(runs: Sequence[Run], among: Sequence[Run] = ()) -> list[RunSeries]
 
 
 def series_of_judges(accuracies: Mapping[str, float | None], among: Iterable[str] = ()) -> list[Series]:
-    """Make a series for each judge or model, the best first.
-
-    Args:
-        accuracies: Accuracy by name.
-        among: Names in all figures of the report, which determine the colors.
-    """
+    """Make a series for each judge or model by accuracy, the best first; all names in the report determine colors."""
     names = sorted(accuracies, key=lambda name: (_last_if_missing(accuracies[name]), name))
     known = dict.fromkeys(among)
     # Names that the report lacks come last, so that they do not change the colors of the others.

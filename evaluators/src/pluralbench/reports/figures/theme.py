@@ -10,11 +10,7 @@ from pluralbench.reports.figures.fonts import GENERIC, LETTERS
 
 
 class Role(NamedTuple):
-    """A color that follows the theme.
-
-    Attributes:
-        variable: Property of the pages' style sheet.
-    """
+    """A color that follows the theme, and its property in the pages' style sheet."""
 
     light: str
     dark: str

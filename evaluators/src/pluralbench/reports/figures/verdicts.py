@@ -30,15 +30,11 @@ EXPECTED = replace(PLAIN, name="expected", label="Perfect calibration", marker="
 
 
 def figures_of(rows: Rows, among: Iterable[str] = ()) -> dict[str, Chart]:
-    """Return the charts that these verdicts have data for.
+    """Return the charts of verdicts: certainty and risk by setting and variables, and by variables of a setting.
 
     Args:
         rows: As `verdict_rows` returns them.
         among: Names of all models in the report, which determine the colors.
-
-    Returns:
-        By file stem: `certainty_SETTING_VARIABLES` and `risk_coverage_SETTING_VARIABLES` for verdicts with certainties,
-        with a row of panels for each task; `variables_SETTING` if a setting has two sets of variables besides none.
     """
     names = _names(rows, "judge")
     means = {name: mean(Point(row["accuracy"]) for row in rows if row["judge"] == name) for name in names}
@@ -150,7 +146,6 @@ def _names(rows: Rows, column: str) -> list[str]:
 
 
 def _total(row: Row) -> int:
-    """The number of a row's valid answers with a certainty."""
     return int(row["high"]["total"] + row["low"]["total"])
 
 

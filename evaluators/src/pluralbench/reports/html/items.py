@@ -53,14 +53,7 @@ FLAGS = ("tie", "invalid", "truncated")
 
 
 class Browsed(NamedTuple):
-    """The item browser of a sheet.
-
-    Attributes:
-        shown: The controls.
-        blocks: The data.
-        note: Why texts are missing; empty if none is.
-        size: Characters of the blocks with texts.
-    """
+    """The item browser of a sheet: controls, data, why texts are missing, and characters of the blocks with texts."""
 
     shown: Markup
     blocks: list[Markup]
@@ -69,13 +62,7 @@ class Browsed(NamedTuple):
 
 
 def browse(key: str, name: str, sheet: Sheet, budget: int, listed: int = LISTED) -> Browsed:
-    """Make the browser of a sheet's items.
-
-    Args:
-        name: Name of the sheet in links to its items; unique on the page.
-        budget: Maximum number of characters of the blocks with texts.
-        listed: Maximum number of items.
-    """
+    """Make the browser of at most `listed` items of a sheet; `name` is unique on the page, `budget` of all texts."""
     whole = decided_items(sheet.runs)
     items = whole[sorted(_most_informative(whole, orders_of(whole, sheet.runs))[:listed])]
     orders = orders_of(items, sheet.runs)
@@ -143,7 +130,6 @@ def decided_items(runs: Sequence[Run]) -> pl.DataFrame:
 
 
 def _by_run(items: pl.DataFrame, name: str) -> Floats:
-    """A value of each run's items, NaN if it is missing, shape (runs, items)."""
     return items.select(pl.col(f"^{name} \\d+$").fill_null(float("nan"))).to_numpy().T
 
 
@@ -177,7 +163,6 @@ def orders_of(items: pl.DataFrame, runs: Sequence[Run] = ()) -> dict[str, list[i
 
 
 def _first(values: Floats, then: Floats | None = None) -> list[int]:
-    """The indices of the smallest values, without missing ones."""
     order = np.lexsort((np.zeros(len(values)) if then is None else then, values))
     return [int(place) for place in order if not np.isnan(values[place])][:SORTED]
 
@@ -200,14 +185,12 @@ def _texts(runs: Sequence[Run]) -> tuple[ItemTexts, str]:
 
 
 def _examples(run: Run, keys: Sequence[Key], texts: ItemTexts) -> dict[Key, Mapping[str, Any]]:
-    """Those of the items that the run has, with their texts."""
     own = set(run.items.select(KEYS).unique().rows())
     wanted = [key for key in keys if key in own]
     return dict(zip(wanted, examples(run, wanted, texts), strict=True)) if wanted else {}
 
 
 def _item(rows: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
-    """An item with its outcome in each run; None for a run without it."""
     first = next(row for row in rows if row is not None)
     return {
         "prompt": [[message["role"], cut(message["content"], LONG)] for message in first["prompt"]],
@@ -271,7 +254,6 @@ def _side(row: Mapping[str, Any]) -> int | None:
 
 
 def _replies(answers: Sequence[Mapping[str, Any]], decisions: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    """The replies of a judge, each with what it was asked."""
     listed = sorted((one for one in answers if "position" in one), key=itemgetter("position"))
     if listed:
         order = ", ".join(f"{one['position']}: {one['name']}" for one in listed)
@@ -294,7 +276,6 @@ def _titled(title: str, replies: Sequence[Mapping[str, Any]]) -> Iterator[tuple[
 
 
 def _index(sheet: Sheet, items: pl.DataFrame) -> dict[str, Any]:
-    """The index of all items: names and outcomes by model."""
     configs, subsets = (items[name].drop_nulls().unique(maintain_order=True).to_list() for name in ("config", "subset"))
     inside = {name: number for number, name in enumerate(subsets)} | {None: -1}
     right, margin = _by_run(items, "right"), _by_run(items, "margin")
@@ -314,7 +295,6 @@ def _index(sheet: Sheet, items: pl.DataFrame) -> dict[str, Any]:
 
 
 def _contents_note(with_texts: int, listed: int, items: int) -> str:
-    """Say how many of the items are on the page."""
     shown = f"All {items:,} items are here" if listed == items else f"{listed:,} of {items:,} items are here"
     if with_texts == listed:
         return f"{shown}, with their texts." if listed == items else f"{shown}, the most informative, with their texts."

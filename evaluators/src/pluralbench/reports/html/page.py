@@ -102,13 +102,7 @@ REJECTED = {
 
 
 class Listed(NamedTuple):
-    """A run of a page.
-
-    Attributes:
-        run: The run under the path that the page shows.
-        original: The run under its actual path.
-        checked: Result of its check. Default: the page is not a leaderboard.
-    """
+    """A run under the path that the page shows and under its own, and on a leaderboard the result of its check."""
 
     run: Run
     original: Run
@@ -116,14 +110,7 @@ class Listed(NamedTuple):
 
 
 def write_html(runs: FoundRuns, out: Path) -> list[str]:
-    """Write the page of runs.
-
-    Returns:
-        What the page lacks, such as the texts of items whose data cannot be read; a sentence each.
-
-    Raises:
-        EvaluationError: There are no runs, or the file cannot be written.
-    """
+    """Write the page of runs, and return what it lacks. Raises `EvaluationError` if there are no runs, or no file."""
     runs.check_any()
     text, missing = html_report(runs)
     save_page(text, out)
@@ -131,11 +118,7 @@ def write_html(runs: FoundRuns, out: Path) -> list[str]:
 
 
 def write_correlation(correlation: Correlation, out: Path) -> None:
-    """Write a page of a correlation.
-
-    Raises:
-        EvaluationError: The file cannot be written.
-    """
+    """Write a page of a correlation."""
     sides = correlation.benchmark, correlation.downstream
     benchmark, downstream = (replace(side, source=Path(side.source).name or side.source) for side in sides)
     shown = replace(correlation, benchmark=benchmark, downstream=downstream)
@@ -146,15 +129,12 @@ def write_correlation(correlation: Correlation, out: Path) -> None:
 
 
 def html_report(runs: FoundRuns, checked: Sequence[Listed] = ()) -> tuple[str, list[str]]:
-    """Render the page of runs.
+    """Render the page of runs, and say what it lacks, a sentence each.
 
     Args:
         runs: The runs.
         checked: Runs of a leaderboard, shown instead of the first argument's evaluation runs. Their items are not on
             the page, and of those that are not accepted it shows only the reasons.
-
-    Returns:
-        The page, and what it lacks, a sentence each.
     """
     every = checked or [Listed(run, run) for run in runs.runs]
     listed = [one for one in every if one.checked is None or one.checked.accepted]
@@ -230,7 +210,6 @@ class Benchmark(NamedTuple):
 
 
 def _facets(one: Listed) -> dict[str, str]:
-    """The values of a run by filter."""
     model, config = one.run.result.model, one.run.config
     profile, variables = config.prompt.profile, config.judge_setting("variables")
     few = (name for most, name in SIZES.items() if model.parameters is not None and model.parameters < most)
@@ -270,7 +249,6 @@ def _overview(
 
 
 def _benchmark_fold(benchmark: Benchmark, originals: Mapping[Path, Run], *, unfolded: bool) -> Markup:
-    """The tables, figures and items of a benchmark."""
     own = [run for sheet in benchmark.sheets for run in sheet.runs]
     readable = [originals[run.path] for run in own if not run.unreadable]
     sheets = benchmark.sheets if len(readable) == len(own) else None
@@ -282,7 +260,6 @@ def _benchmark_fold(benchmark: Benchmark, originals: Mapping[Path, Run], *, unfo
 
 
 def _run_fold(one: Listed, key: str) -> Markup:
-    """All numbers of a run, the result of its check, and its provenance."""
     run, checked = one.run, one.checked
     parts = [table(f"{key}-table", run_table(run))]
     if checked is not None:
@@ -323,7 +300,6 @@ def _section(key: str, report: Report, level: int = 2) -> Markup:
 
 
 def _facts(run: Run[Any, Any]) -> list[tuple[str, str]]:
-    """Return names and values that say how a run was made."""
     start: Any = run
     facts: dict[str, Any] = {
         title: reduce(lambda value, name: getattr(value, name, None), path.split("."), start)
@@ -343,7 +319,6 @@ def _facts(run: Run[Any, Any]) -> list[tuple[str, str]]:
 
 
 def _lead(results: FoundRuns, runs: Sequence[Run]) -> str:
-    """The counts of what the page shows, as a sentence."""
     counts = [
         (len(runs), "run", ""),
         (len({run.name for run in runs}), "model", ""),

@@ -56,13 +56,7 @@ class Bar(NamedTuple):
 
 
 class Cell(NamedTuple):
-    """Content of a cell.
-
-    Attributes:
-        order: Number to sort by; "" if the number is missing, None to sort by the text.
-        interval: Bounds, shown below the text.
-        link: Address that the text links to.
-    """
+    """A cell: `order` sorts it, "" if a number is missing, None by the text; the interval stands below the text."""
 
     text: str
     order: float | Literal[""] | None = None
@@ -79,13 +73,7 @@ class RunLink(NamedTuple):
 
 
 def table(key: str, source: Table, *, notes: Sequence[str] = (), links: Mapping[Path, RunLink] = {}) -> Markup:
-    """Render a table with sortable columns, and with a search box if it has many rows.
-
-    Args:
-        key: Id of the table on the page.
-        notes: Sentences below the table.
-        links: What rows have of their runs, by path. Default: rows have no links, and filters do not concern them.
-    """
+    """Render a table with sortable columns; `links` are what its rows have of their runs, by path."""
     by_column = [[row.values[place] for row in source.rows] for place in range(len(source.columns))]
     columns = [_cells(*pair, source) for pair in zip(source.columns, by_column, strict=True)]
     lines: dict[bool, list[tuple[list[Cell], Mapping[str, Sequence[str]] | None]]] = {False: [], True: []}
@@ -137,7 +125,6 @@ def _cells(column: Column, values: Sequence[Value], source: Table) -> list[Cell]
 
 
 def _order(value: Value) -> float | Literal[""] | None:
-    """What a cell is sorted by; see `Cell`."""
     if isinstance(value, str) and value:
         return None
     number = value.value if isinstance(value, Estimate) else value.best if isinstance(value, RankInterval) else value
@@ -153,11 +140,7 @@ def part(macro: str, *arguments: Any) -> Markup:
 def inlined_figures(key: str, charts: Mapping[str, Chart]) -> Iterator[Markup]:
     """Draw charts and inline them: selectable text, and titles and notes that screen readers read and that wrap.
 
-    Call it within `pluralbench.reports.figures.files.drawing`.
-
-    Args:
-        key: Prefix of the ids.
-        charts: Charts by file stem. An empty one is left out.
+    Call it within `pluralbench.reports.figures.files.drawing`. The key is the prefix of the ids.
     """
     for stem, chart in charts.items():
         if not chart.empty:
@@ -188,13 +171,7 @@ def block(key: str, value: Any) -> Markup:
 
 
 def page(title: str, sections: Mapping[str, tuple[str, Markup]], lead: str = "", blocks: Iterable[Markup] = ()) -> str:
-    """Render a page.
-
-    Args:
-        sections: Title in the navigation and content of each section, by id.
-        lead: Sentence below the title.
-        blocks: Data for scripts.
-    """
+    """Render a page with sections (title and content by id) and data for scripts."""
     code = [_asset(f"{name}.js") for name in ASSETS]
     style = Markup("\n").join(_asset(f"{name}.css") for name in ASSETS)
     hashes = " ".join(f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in code)
@@ -203,11 +180,7 @@ def page(title: str, sections: Mapping[str, tuple[str, Markup]], lead: str = "",
 
 
 def save_page(text: str, out: Path) -> None:
-    """Write a page, and the directories that it needs.
-
-    Raises:
-        EvaluationError: The file cannot be written.
-    """
+    """Write a page, and the directories that it needs. Raises `EvaluationError` if that is not possible."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         with output_file(out) as new:
@@ -218,7 +191,6 @@ def save_page(text: str, out: Path) -> None:
 
 @cache
 def _asset(name: str) -> Markup:
-    """A style sheet or script of this package, unescaped."""
     text = files("pluralbench.reports.html").joinpath("assets", name).read_text(encoding="utf-8")
     return Markup(text)  # noqa: S704 - a file of this package
 
