@@ -10,7 +10,7 @@ from made_runs import changed, config_of, made
 from pluralbench import find_benchmark
 from pluralbench.data.metric_key import MetricKey
 from pluralbench.metrics.frame import metrics_frame
-from pluralbench.reports.figures.series import NAME, series_of, series_of_judges, shortened
+from pluralbench.reports.figures.series import NAME, series_of, series_of_judges
 from pluralbench.results import Run
 from pluralbench.results.names import row_names
 from pluralbench_measures.bootstrap import Estimate
@@ -81,12 +81,3 @@ def test_names_are_short_and_models_of_one_name_can_be_told_apart() -> None:
     assert labels[:2] == ["a/checkpoint", "b/checkpoint"]
     assert "model" in labels
     assert max(map(len, labels)) <= NAME
-
-
-@given(st.lists(st.text("ab-", min_size=1, max_size=90), min_size=1, max_size=12))
-def test_names_that_are_unlike_stay_unlike(names: list[str]) -> None:
-    short = shortened(names)
-    assert len(set(short)) == len(set(names))
-    for one, whole in zip(short, names, strict=True):
-        before, _, after = one.partition("…")
-        assert one == whole or (whole.startswith(before) and whole.endswith(after) and len(one) < len(whole))

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import numpy as np
 import polars as pl
@@ -182,11 +182,9 @@ def personalize(
 
 def conditions_of(personalizing: PersonalizeConfig) -> tuple[Condition, ...]:
     """Return the conditions in order. If models also read the persona, `posts` is the condition without it."""
-    conditions = CONDITIONS[personalizing.profile]
-    if not personalizing.persona or "with" not in conditions:
-        return conditions
-    index = conditions.index("with")
-    return (*conditions[:index], "posts", *conditions[index:])
+    shown = CONDITIONS[personalizing.profile]
+    with_posts = personalizing.persona and "with" in shown
+    return tuple(one for one in get_args(Condition) if one in shown or (one == "posts" and with_posts))
 
 
 def models_to_train(personalizing: PersonalizeConfig, options: PersonalConfig) -> list[Model]:
@@ -316,8 +314,8 @@ def _context_columns(part: UserSplit, corpus: "Corpus", posts: int) -> pl.DataFr
         None if context is None else float(1 - directions[query] @ directions[context])
         for query, context in zip(corpus.query, corpus.about, strict=True)
     ]
-    sizes = list(context_sizes(part, posts))
-    columns = {"posts": [count for count, _ in sizes], "words": [words for _, words in sizes], "distance": distances}
+    counts, words = zip(*context_sizes(part, posts), strict=True)
+    columns = {"posts": counts, "words": words, "distance": distances}
     return pl.DataFrame(columns, {name: PERSONALIZE_ITEMS[name] for name in columns})
 
 

@@ -65,14 +65,11 @@ def comparison_notes(comparison: RunComparison) -> Iterator[str]:
             f"{', '.join([*named, *more])}."
         )
     yield f"Decisions that only A gets right: {comparison.only_first:,}; only B: {comparison.only_second:,}."
-    counts = {name: pair for name, pair in (("ties", comparison.ties), ("invalid", comparison.invalid)) if any(pair)}
+    undecided = {"tie": comparison.ties, "invalid": comparison.invalid}
+    counts = [(noun, pair) for noun, pair in undecided.items() if any(pair)]
+    sides = [[plural(pair[at], noun, f"{noun}s" * (noun == "tie") or noun) for noun, pair in counts] for at in (0, 1)]
     if counts:
-        nouns = {"ties": ("tie", "ties"), "invalid": ("invalid", "invalid")}
-        sides = (
-            f"{side} {', '.join(plural(pair[at], *nouns[name]) for name, pair in counts.items())}"
-            for at, side in enumerate("AB")
-        )
-        yield f"Without a winner: {'; '.join(sides)}."
+        yield f"Without a winner: A {', '.join(sides[0])}; B {', '.join(sides[1])}."
     close = [f"{side} {text}" for side, text in zip("AB", comparison.close_margins, strict=True) if text]
     if close:
         yield f"Could come out otherwise on another machine or in another mode: {'; '.join(close)}."

@@ -13,7 +13,7 @@ from pluralbench.evaluation.contamination import ITEM, ComparedBenchmark, Contam
 from pluralbench.evaluation.without import ItemList, WithoutItems, emptied_subsets, without_items
 from pluralbench.metrics.frame import NUMBERS, number_fields
 from pluralbench.reports.sheets import sheets_of
-from pluralbench.reports.tables import Column, Report, Row, Table, Value
+from pluralbench.reports.tables import Column, Report, Row, Table
 from pluralbench.results.numbers import points
 from pluralbench.results.runs import Run
 
@@ -30,27 +30,19 @@ COUNTS = pl.Schema(
 
 def report_contamination(result: Contamination, *, examples: int = EXAMPLES) -> Report:
     """Report the contaminated items by benchmark, part and kind, with some examples of each benchmark."""
-    counts = [_counts(result, one, part) for part in _groups(result) for one in result.benchmarks]
-    columns = [Column(text) for text in ("items", "equal", "near", f"{result.ngram}-gram", "any", "any, %")]
-    rows = [
-        Row(
-            count["benchmark"], [count[name] for name in ("items", *KINDS, "any", "share")], group=GROUPS[count["part"]]
-        )
-        for count in counts
-    ]
-    title = f"Items of benchmarks that are in {result.dataset} ({plural(result.rows, 'row')})"
-    shown = [_example_text(row) for one in result.benchmarks for row in _examples(result, one, examples)]
-    json_rows = [_json_row(result, one, examples) for one in result.benchmarks]
-    json_rows += [{"benchmark": name, "skipped": reason} for name, reason in result.skipped.items()]
-    table = Table(title, "benchmark", columns, rows, groups="compared")
-    return Report([table], [*_notes(result), *shown], pl.DataFrame(counts, COUNTS), json_rows)
-
-
-def _groups(result: Contamination) -> list[Part | None]:
-    """Return the parts to report: those that the dataset and the benchmarks have."""
     responses = any(one.with_responses for one in result.benchmarks)
     compared = [part for part in PARTS if result.texts.get(part) and (responses or part == "prompt")]
-    return [*compared, None] if len(compared) > 1 else [*compared] or ["prompt"]
+    groups: list[Part | None] = [*compared, None] if len(compared) > 1 else [*compared] or ["prompt"]
+    counts = [_counts(result, one, part) for part in groups for one in result.benchmarks]
+    columns = [Column(text) for text in ("items", "equal", "near", f"{result.ngram}-gram", "any", "any, %")]
+    shown = ("items", *KINDS, "any", "share")
+    rows = [Row(one["benchmark"], [one[name] for name in shown], group=GROUPS[one["part"]]) for one in counts]
+    title = f"Items of benchmarks that are in {result.dataset} ({plural(result.rows, 'row')})"
+    table = Table(title, "benchmark", columns, rows, groups="compared")
+    texts = [_example_text(row) for one in result.benchmarks for row in _examples(result, one, examples)]
+    json_rows = [_json_row(result, one, examples) for one in result.benchmarks]
+    json_rows += [{"benchmark": name, "skipped": reason} for name, reason in result.skipped.items()]
+    return Report([table], [*_notes(result), *texts], pl.DataFrame(counts, COUNTS), json_rows)
 
 
 def _counts(result: Contamination, benchmark: ComparedBenchmark, part: Part | None) -> dict[str, Any]:
@@ -130,11 +122,13 @@ def add_numbers_without(report: Report, runs: Sequence[Run], listed: ItemList) -
     if report.rows is None:
         raise EvaluationError("`without=...` extends the default report; leave out `detail=True`.")
     others = {run.path: without_items(run, listed.items) for run in runs}
-    rows = [
-        Row(row.name, _values(run, others[run.path]), group=sheet.title)
-        for sheet in sheets_of(runs)
-        for row, run in zip(sheet.rows, sheet.runs, strict=False)
-    ]
+    rows = []
+    for sheet in sheets_of(runs):
+        for row, run in zip(sheet.rows, sheet.runs, strict=False):
+            with_all, other = run.headline, others[run.path]
+            left = other.run.headline
+            difference = None if with_all.value is None or left.value is None else left.value - with_all.value
+            rows.append(Row(row.name, [with_all, left, difference, other.removed], group=sheet.title))
     columns = [Column("all items"), Column("without"), Column("difference", points), Column("removed")]
     table = Table(f"Overall number without the items of {listed.path}", "model", columns, rows, groups="benchmark")
     fields = {
@@ -149,12 +143,6 @@ def add_numbers_without(report: Report, runs: Sequence[Run], listed: ItemList) -
         frame=report.frame.hstack(pl.DataFrame(flat, infer_schema_length=None)),
         rows=[row | {"without": own} for row, own in zip(report.rows, numbers, strict=True)],
     )
-
-
-def _values(run: Run, other: WithoutItems) -> list[Value]:
-    with_all, without = run.headline, other.run.headline
-    difference = None if with_all.value is None or without.value is None else without.value - with_all.value
-    return [with_all, without, difference, other.removed]
 
 
 def emptied_note(name: str, emptied: str) -> str:

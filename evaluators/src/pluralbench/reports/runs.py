@@ -35,7 +35,6 @@ from pluralbench.reports.tables import Column, Report, Row, Table, Value, withou
 from pluralbench.reports.votes import votes_tables, votes_terms
 from pluralbench.results.kinds import VERDICTS_FILE
 from pluralbench.results.numbers import KINDS
-from pluralbench.results.record import AnnotationsRecord
 from pluralbench.results.runs import MISSING, Run
 
 ABOUT = ("run", "model", "kind", "benchmark", "profile", "setting", "variables")
@@ -239,12 +238,6 @@ LEFT_OUT_VOTES = {
 }
 
 
-def _votes(record: AnnotationsRecord | None) -> list[str]:
-    counts = {text: 0 if record is None else getattr(record, name) for name, text in LEFT_OUT_VOTES.items()}
-    left_out = ", ".join(f"{text} ({count:,})" for text, count in counts.items() if count)
-    return [f"Left out of the votes of people: {left_out}."] if left_out else []
-
-
 def run_header(run: Run) -> list[str]:
     """Describe a new run's computation, its data and its files, a line each."""
     lines, data, work = [], run.config.data, run.scored.work if run.scored else None
@@ -253,7 +246,10 @@ def run_header(run: Run) -> list[str]:
     if data.ignored_columns:
         names = (name if name.strip() else "one without a name" for name in data.ignored_columns)
         lines.append(f"Ignored columns: {', '.join(names)}.")
-    lines += _votes(data.annotations)
+    left_out = {text: getattr(data.annotations, name, 0) for name, text in LEFT_OUT_VOTES.items()}
+    if any(left_out.values()):
+        texts = ", ".join(f"{text} ({count:,})" for text, count in left_out.items() if count)
+        lines.append(f"Left out of the votes of people: {texts}.")
     action = "dropped" if data.on_empty == "drop" else "kept"
     counts = {
         f"items with an empty prompt or response were {action}": data.empty,

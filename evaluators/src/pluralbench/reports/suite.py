@@ -90,15 +90,18 @@ def _mean_notes(suites: Sequence[SuiteRun]) -> Iterator[str]:
         yield f"Mean{models} over {share}, unweighted."
     for done in suites:
         of = f"of {clean(_names([done])[0])} " if len(suites) > 1 else ""
-        not_run = "; ".join(_missing(done, column) for column in done.suite.columns if done.missing(column))
-        if not_run:
-            yield f"Columns {of}without a number, because benchmarks were not run: {not_run}."
-        unreadable = ", ".join(f"{key} ({run.unreadable})" for key, run in done.runs.items() if run.unreadable)
-        if unreadable:
-            yield f"Benchmarks {of}without an overall number, because most scores are invalid: {unreadable}."
-        empty = [key for key, run in done.runs.items() if run.headline.value is None and not run.unreadable]
-        if empty:
-            yield f"Benchmarks {of}without an overall number, because a part has no items: {', '.join(empty)}."
+        why = {
+            f"Columns {of}without a number, because benchmarks were not run": [
+                _missing(done, column) for column in done.suite.columns if done.missing(column)
+            ],
+            f"Benchmarks {of}without an overall number, because most scores are invalid": [
+                f"{key} ({run.unreadable})" for key, run in done.runs.items() if run.unreadable
+            ],
+            f"Benchmarks {of}without an overall number, because a part has no items": [
+                key for key, run in done.runs.items() if run.headline.value is None and not run.unreadable
+            ],
+        }
+        yield from (f"{begin}: {', '.join(names)}." for begin, names in why.items() if names)
     if any(len(column.benchmarks) > 1 for done in suites for column in done.suite.columns):
         yield "A column of several benchmarks is the unweighted mean of their overall numbers."
     yield MEANS

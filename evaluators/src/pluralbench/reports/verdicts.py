@@ -82,8 +82,7 @@ def _certainty(row: Mapping[str, Any]) -> list[Value]:
 
 
 def _persona(row: Mapping[str, Any]) -> list[Value]:
-    comparison = row["against_none"]
-    shares = ("accuracy", "accuracy_without", "difference")
+    comparison, shares = row["against_none"], ("accuracy", "accuracy_without", "difference")
     return [comparison["n"], *(_share(comparison, name) for name in shares)] if comparison else []
 
 

@@ -1,6 +1,6 @@
 """Figures of best-of-n, of correlations, of a study's axis and of personalized reward models."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from pluralbench.metrics.personalize import BINS, MEASURES
 from pluralbench.reports.downstream import of_rewards, selects, shown_metric
 from pluralbench.reports.figures.chart import ACCURACY, EQUAL, Chart, Mark, Panel, Point, number, point
 from pluralbench.reports.figures.files import stem
-from pluralbench.reports.figures.series import Series, series_of_judges
+from pluralbench.reports.figures.series import series_of_judges
 from pluralbench.reports.personalize import METHODS
 from pluralbench.results.personalize import KNOWN, NEW
 from pluralbench.results.runs import Downstream, Personalized
@@ -51,7 +51,13 @@ def best_of_n(run: Downstream, among: Iterable[str] = ()) -> dict[str, Chart]:
     unit = "Promised gain (standard deviations)" if outcome is None else UNITS[run.config.outcome.measure]
     lines = {} if level is None else {level: "--"}
     panels = [Panel(marks, unit, "", "k (number of candidates)", lines, upright=True, joined=True, least=0)]
-    gains = _gains(run, models)
+    gains = {
+        Mark(promised, Point(realized), one): promised
+        for one in models
+        for k in run.result.sampling.sizes
+        for promised, realized in [[run.estimate(of, model=one.name, k=k).value for of in ("promised", "realized")]]
+        if promised is not None and realized is not None
+    }
     if gains:
         ends = [Mark(end, Point(end), EQUAL) for end in (0.0, max(0.0, *gains.values()))]
         label, other = "Realized gain (by the judge)", "Promised gain (by the reward)"
@@ -63,16 +69,6 @@ def best_of_n(run: Downstream, among: Iterable[str] = ()) -> dict[str, Chart]:
         note += " Right: gains in standard deviations within prompts, for each k; dashed: both are equal."
     title = f"Best of k from {Path(run.result.policy.name).name} on {run.config.benchmark.title}"
     return {"best_of_n": Chart(title, panels, note, len(panels))}
-
-
-def _gains(run: Downstream, models: Sequence[Series]) -> dict[Mark, float]:
-    marks = {}
-    for one in models:
-        for k in run.result.sampling.sizes:
-            promised, realized = (run.estimate(what, model=one.name, k=k).value for what in ("promised", "realized"))
-            if promised is not None and realized is not None:
-                marks[Mark(promised, Point(realized), one)] = promised
-    return marks
 
 
 def correlation(correlation: Correlation, among: Iterable[str] = ()) -> dict[str, Chart]:

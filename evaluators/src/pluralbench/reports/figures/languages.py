@@ -29,7 +29,8 @@ from pluralbench.reports.figures.chart import (
     with_means,
 )
 from pluralbench.reports.figures.fonts import language_label, readable
-from pluralbench.reports.figures.series import KINDS, RunSeries, series_of_judges, shortened, unique
+from pluralbench.reports.figures.series import KINDS, NAME, RunSeries, series_of_judges, unique
+from pluralbench.reports.layout import shortened
 from pluralbench.results.names import OTHER_SETTINGS, PROMPT_SETTINGS, short_names
 from pluralbench.results.runs import Run
 
@@ -52,8 +53,9 @@ def english_and_multilingual(models: Sequence[RunSeries]) -> Chart:
     note = f"Dashed: equal accuracy.{_uneven([*shown])}"
     note += f" No point, since a value is missing: {missing}." if missing else ""
     title = f"Accuracy in English and over languages, {which([*shown])}{_correlations(xs, ys)}"
-    label, other = "Mean over languages, accuracy (%)", "English: mean of sections, accuracy (%)"
-    return Chart(title, [Panel([*(Mark(*own, one) for one, own in shown.items()), *ends], label, other=other)], note)
+    marks = [*(Mark(*own, one) for one, own in shown.items()), *ends]
+    panel = Panel(marks, "Mean over languages, accuracy (%)", other="English: mean of sections, accuracy (%)")
+    return Chart(title, [panel], note)
 
 
 def _correlations(xs: Sequence[float], ys: Sequence[float]) -> str:
@@ -75,7 +77,8 @@ def dimensions(models: Sequence[RunSeries]) -> Chart:
         rows = {name: {kind: name} for name in names(models, kind) if (kind, name) != ("joshi_class", "0")}
         marks = by_mean(marks_of(models, rows, "accuracy"))
         marks.sort(key=lambda mark: ORDER.index(str(mark.at)) if mark.at in ORDER else len(ORDER))
-        marks = [mark._replace(at=_group_label(models, kind, str(mark.at))) for mark in marks]
+        labels = {name: _group_label(models, kind, name) for name in rows}
+        marks = [mark._replace(at=labels[str(mark.at)]) for mark in marks]
         panels += [Panel(with_means(marks), title=title, lines=lines)] if marks else []
     note = "Dashed: mean over all languages. In brackets: number of languages. Class 0 is excluded."
     note += " Dotted: coin." * (coin is not None) + _uneven(models)
@@ -149,7 +152,7 @@ def translators(models: Sequence[RunSeries]) -> Chart:
     """
     groups = [own for own in _by_model(models) if len(own) > 1]
     bases = [next(iter(own.values())) for own in groups]
-    rows = unique(shortened([readable(Path(run.name).name or run.name) for run in bases]))
+    rows = unique(shortened([readable(Path(run.name).name or run.name) for run in bases], NAME))
     shown = {one.name: one for one in series_of_judges(dict.fromkeys(name for own in groups for name in own))}
     levels, changes = defaultdict[str, list[Mark]](list), defaultdict[str, list[Mark]](list)
     for own, base, row in zip(groups, bases, rows, strict=True):

@@ -12,14 +12,14 @@ from typing import Any
 from pluralbench_release.figures import COLORS
 
 from pluralbench.reports.figures.fonts import readable
+from pluralbench.reports.layout import shortened
 from pluralbench.results.names import OTHER_SETTINGS, PROMPT_SETTINGS, differences, short_names
 from pluralbench.results.runs import Run
 
 # 8 colors and 11 markers are coprime, so pairs repeat after 88.
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "*")
 LINES = ("-", "--", "-.")
-NAME, END = 36, 15  # characters of a name at most, and of its end if its middle is cut
-LONGER = 12  # step by which names may be longer to stay unique
+NAME = 36  # columns of a name at most
 KINDS = {
     "classifier": "Classifiers",
     "implicit": "Implicit rewards",
@@ -110,8 +110,8 @@ def _labels(names: Sequence[str], differences: Sequence[str], among: Iterable[st
     """
     every = sorted({*names, *among})
     ends = short_names([" ".join(one.split()) for one in every])
-    short = dict(zip(every, shortened(list(map(readable, ends))), strict=True))
-    details = shortened(list(map(readable, differences)))
+    short = dict(zip(every, shortened([*map(readable, ends)], NAME), strict=True))
+    details = shortened([*map(readable, differences)], NAME)
     return unique(
         [f"{short[name]} ({more})" if more else short[name] for name, more in zip(names, details, strict=True)]
     )
@@ -123,16 +123,6 @@ def unique(texts: Sequence[str]) -> list[str]:
         f"{text} ({texts[: place + 1].count(text)})" if texts.count(text) > 1 else text
         for place, text in enumerate(texts)
     ]
-
-
-def shortened(names: Sequence[str]) -> list[str]:
-    """Cut the middle of long names so that different names stay different; keep more of them if necessary."""
-    for most in range(NAME, max(map(len, names), default=0), LONGER):
-        for end in sorted(range(1, most - 1), key=lambda end: abs(end - END)):
-            short = [name if len(name) <= most else f"{name[: most - end - 1]}…{name[-end:]}" for name in names]
-            if len(set(short)) == len(set(names)):
-                return short
-    return list(names)
 
 
 def _last_if_missing(accuracy: float | None) -> float:

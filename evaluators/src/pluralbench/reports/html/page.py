@@ -34,13 +34,9 @@ UNFOLDED = 2  # benchmarks at most that are shown unfolded
 SIZES = {1e9: "under 1B", 4e9: "1B to 4B", 15e9: "4B to 15B", 40e9: "15B to 40B", float("inf"): "40B and more"}
 """Size classes by the number of parameters that a model has fewer than."""
 CONTEXTS = {None: "none", "raw": "posts"}
-FILTERS = {
-    "kind": "Kind",
-    "size": "Parameters",
-    "benchmark": "Benchmark",
-    "context": "User context",
-    "state": "Check",
-}
+FILTERS = {"kind": "Kind", "size": "Parameters", "benchmark": "Benchmark", "context": "User context", "state": "Check"}
+NOUNS = {"downstream": ("policy", "policies"), "personalized": ("personalization", ""), "plans": ("plan run", "")}
+"""What the page calls runs, by `RunKind.group`."""
 UNKNOWN = "unknown"
 FILTERED = "Ranks are over all models, including those that the filters hide."
 CHECKED = {
@@ -83,17 +79,8 @@ FACTS = {
 }
 """Attributes of runs of any kind, by their titles."""
 JUDGE = (
-    "prompt",
-    "rubric_model",
-    "reply_format",
-    "orders",
-    "samples",
-    "vote",
-    "criterion",
-    "temperature",
-    "attempts",
-    "setting",
-    "variables",
+    *("prompt", "rubric_model", "reply_format", "orders", "samples", "vote", "criterion"),
+    *("temperature", "attempts", "setting", "variables"),
 )
 REJECTED = {
     "consistent": "Not checked against their data",
@@ -273,12 +260,11 @@ def _rejected(runs: Sequence[Listed]) -> Iterator[tuple[str, tuple[str, Markup]]
     """Sections of runs that are not accepted, with the reasons why their numbers are not shown."""
     columns = [Column("model"), Column("benchmark"), Column("reason")]
     for state, title in REJECTED.items():
-        rows = [
-            Row(run.path.as_posix(), [clean(run.name), run.config.benchmark.title, clean(reasons)])
-            for run, _, checked in runs
-            if checked is not None and checked.state == state
-            for reasons in [" ".join(finding.text.removesuffix(MOVED) for finding in checked.rejection_reasons)]
-        ]
+        rows = []
+        for run, _, checked in runs:
+            if checked is not None and checked.state == state:
+                reasons = " ".join(finding.text.removesuffix(MOVED) for finding in checked.rejection_reasons)
+                rows.append(Row(run.path.as_posix(), [clean(run.name), run.config.benchmark.title, clean(reasons)]))
         if rows:
             shown = table(f"{state}-table", Table(title, "run", columns, rows))
             yield state, (title, part("section", title, state, [shown]))
@@ -300,11 +286,7 @@ def _section(key: str, report: Report, level: int = 2) -> Markup:
 
 
 def _facts(run: Run[Any, Any]) -> list[tuple[str, str]]:
-    start: Any = run
-    facts: dict[str, Any] = {
-        title: reduce(lambda value, name: getattr(value, name, None), path.split("."), start)
-        for title, path in FACTS.items()
-    }
+    facts: dict[str, Any] = {title: _value_at(run, path) for title, path in FACTS.items()}
     facts["Reward models"] = ", ".join(getattr(run.result, "rewards", ()))
     if run.kind.has_overall:
         facts |= {name.replace("_", " ").capitalize(): run.config.judge_setting(name) for name in JUDGE}
@@ -318,14 +300,16 @@ def _facts(run: Run[Any, Any]) -> list[tuple[str, str]]:
     ]
 
 
+def _value_at(run: Any, path: str) -> Any:
+    return reduce(lambda value, name: getattr(value, name, None), path.split("."), run)
+
+
 def _lead(results: FoundRuns, runs: Sequence[Run]) -> str:
     counts = [
         (len(runs), "run", ""),
         (len({run.name for run in runs}), "model", ""),
         (len({subject_of(run) for run in runs}), "benchmark", ""),
-        (len(results.personalized), "personalization", ""),
-        (len(results.downstream), "policy", "policies"),
-        (len(results.plans), "plan run", ""),
+        *((len(own), *NOUNS.get(group, ("other run", ""))) for group, own in results.others.items()),
         (len(results.studies), "study", "studies"),
     ]
     shown = [plural(*one) for one in counts if one[0]]

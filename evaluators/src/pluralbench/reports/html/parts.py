@@ -102,12 +102,9 @@ def _cells(column: Column, values: Sequence[Value], source: Table) -> list[Cell]
     Parts have no bars, so that a table stays narrow.
     """
     estimates = [value for value in values if isinstance(value, Estimate)]
-    coins = [value for row, value in zip(source.rows, values, strict=True) if row.name == BASELINES["coin"]]
-    mark = (
-        0.0
-        if column.kind in {points, change}
-        else next((one.value for one in coins if isinstance(one, Estimate)), None)
-    )
+    named = {row.name: value for row, value in zip(source.rows, values, strict=True) if isinstance(value, Estimate)}
+    coin = named.get(BASELINES["coin"])
+    mark = 0.0 if column.kind in {points, change} else coin and coin.value
     drawn = column.bounds and not column.part and any(one.low is not None for one in estimates)
     ends = [end for one in estimates for end in (one.value, one.low, one.high, mark) if end is not None]
 
