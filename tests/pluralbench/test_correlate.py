@@ -102,7 +102,7 @@ def test_what_people_read(run: Command, tables: Callable[..., list[Path]], monke
         "With 6 models the p-values are large. Spearman's rho is not significant: 33 of 100 orders reach 0.26 by "
         "chance. This neither shows nor rules out that the benchmark predicts the downstream result.",
         "If the true rho is 0.26, a study needs 98 models for 80% power at p < 0.05.",
-        "The truncated RBO of 6 models is at most 0.738; the extrapolated RBO is at most 1.",
+        "The truncated RBO of 6 models is at most 0.738; the extrapolated one 1.",
         "No intervals of the differences from arena: 6 models are too few for reliable intervals (minimum: 10).",
         "two-sided permutation test that swaps the two within models",
     ):

@@ -86,10 +86,7 @@ def _cause(agreement: Agreement) -> Iterator[str]:
         return
     before, best = diagnosis.before, diagnosis.variants[0] if diagnosis.variants else None
     if before.moved > ROUGHLY * before.largest:
-        yield (
-            "Scored again as in the run, the items differ from the scores that the run records by up to "
-            f"{before.moved:.3g}: software or device have changed."
-        )
+        yield f"Scored again as in the run, scores differ by up to {before.moved:.3g}: software or device have changed."
     if diagnosis.untried:
         yield f"Not computed on this device: {'; '.join(diagnosis.untried)}."
     if diagnosis.unchanged:
@@ -97,10 +94,8 @@ def _cause(agreement: Agreement) -> Iterator[str]:
     if diagnosis.cause is not None and best is not None:
         yield f"Likely cause: {diagnosis.cause} (mean difference {best.mean:.3g} instead of {before.mean:.3g})."
     elif diagnosis.rounding is not None:
-        yield (
-            f"Likely cause: rounding. {diagnosis.rounding} alone changes these scores by up to "
-            f"{next(one.moved for one in diagnosis.variants if one.name.startswith(diagnosis.rounding)):.3g}."
-        )
+        moved = next(one.moved for one in diagnosis.variants if one.name.startswith(diagnosis.rounding))
+        yield f"Likely cause: rounding. {diagnosis.rounding} alone changes these scores by up to {moved:.3g}."
     else:
         closest = f"; the closest is {best.name}" if best is not None and best.mean < before.mean else ""
         yield f"Likely cause: none of these explains the differences{closest}."

@@ -94,10 +94,8 @@ def suites_table(suites: SuiteComparison) -> Table:
 def suites_notes(suites: SuiteComparison) -> Iterator[str]:
     """Yield the sentences below the table of two suites."""
     yield f"A: {suites.names[0]} ({suites.first}). B: {suites.names[1]} ({suites.second})."
-    yield (
-        "Overall numbers in percent; differences in points, with 95% intervals. The intervals of means assume that the "
-        "benchmarks are independent. Holm: p adjusted for the number of benchmarks."
-    )
+    yield "Overall numbers in percent; differences in points, with 95% intervals, of means for independent benchmarks."
+    yield "Holm: p adjusted for the number of benchmarks."
     if suites.left_out:
         yield f"Run by only one of the suites, and left out: {', '.join(suites.left_out)}."
 

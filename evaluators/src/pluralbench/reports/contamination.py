@@ -94,12 +94,12 @@ def _example_text(row: dict[str, Any]) -> str:
 
 
 def _notes(result: Contamination) -> list[str]:
+    prompts, responses = (plural(result.texts[part], part) for part in PARTS)
     notes = [
         f"Equal: the same words. Near: not equal, and a Jaccard similarity of their {SHINGLE}-grams of at least {NEAR} "
         f"(MinHash, seed {result.seed}, verified). {result.ngram}-gram: {result.ngram} words in sequence are shared. "
         "An item can be of several kinds.",
-        f"Columns: {', '.join(result.columns)}, with {plural(result.texts['prompt'], 'prompt')} and "
-        f"{plural(result.texts['response'], 'response')}, turn by turn.",
+        f"Columns: {', '.join(result.columns)}, with {prompts} and {responses}, turn by turn.",
     ]
     notes += [
         f"{one.name}: {one.short_responses:,} responses of fewer than {result.ngram} words were not compared."

@@ -85,10 +85,7 @@ def correlation_notes(correlation: Correlation) -> Iterator[str]:
     models, rho = len(correlation.names), correlation.statistics["spearman"]
     if any(statistic.low is not None for statistic in correlation.statistics.values()):
         yield f"Brackets are {CONFIDENCE:.0%} intervals."
-    yield (
-        f"The truncated RBO of {models} models is at most {1 - PERSISTENCE**models:.3f}; the extrapolated RBO is at "
-        "most 1."
-    )
+    yield f"The truncated RBO of {models} models is at most {1 - PERSISTENCE**models:.3f}; the extrapolated one 1."
     if rho.p_value is not None and rho.value is not None:
         orders = f"all {correlation.orders:,}" if correlation.exact else f"{correlation.orders:,} random"
         yield (
@@ -122,10 +119,8 @@ def _about_intervals(correlation: Correlation) -> str:
     if not shares:
         return f"{begin} and include the noise of the scores, which can be estimated only from run directories."
     other = "" if len(shares) == 2 else " The noise of the other side is unknown and is not removed."
-    return (
-        f"{begin} and items. The noise of the items is removed: {' and '.join(shares)} of the variance between models "
-        f"is not noise.{other}"
-    )
+    removed = f"The noise of the items is removed: {' and '.join(shares)} of the variance between models is not noise."
+    return f"{begin} and items. {removed}{other}"
 
 
 def _about_baseline(name: str, baseline: Baseline) -> Iterator[str]:

@@ -24,7 +24,9 @@ def cost_text(results: Sequence[JudgeResult | PlanResult | SynthesizeResult], co
     parts = [plural(sum(one.calls for one in results), "call"), _tokens(results)] if results else []
     if priced:
         prices = dict.fromkeys(f"{price.input:g}/{price.output:g}" for _, price in priced)
-        parts.append(f"${_money(sum(dollars for dollars, _ in priced))} at {' and '.join(prices)} per million")
+        money = sum(dollars for dollars, _ in priced)
+        amount = f"{money:,.2f}" if money >= 0.1 or not money else f"{money:.2g}"
+        parts.append(f"${amount} at {' and '.join(prices)} per million")
     if costs:
         parts.append(f"{format_seconds(sum(cost.seconds for cost in costs))} s")
     return ", ".join(parts)
@@ -34,10 +36,6 @@ def _tokens(results: Sequence[JudgeResult | PlanResult | SynthesizeResult]) -> s
     prompts, cached = (sum(getattr(one, f"{kind}_tokens") for one in results) for kind in ("prompt", "cached"))
     text = f"{prompts + sum(one.completion_tokens for one in results):,} tokens"
     return f"{text} ({cached / prompts:.0%} of the prompts cached by the server)" if cached and prompts else text
-
-
-def _money(dollars: float) -> str:
-    return f"{dollars:,.2f}" if dollars >= 0.1 or not dollars else f"{dollars:.2g}"
 
 
 def format_seconds(seconds: float) -> str:

@@ -161,17 +161,11 @@ def _curve_notes(run: Downstream) -> Iterator[str]:
     last = run.result.sampling.sizes[-1]
     for name in run.names("model", "cyclic_triples"):
         cycles = with_interval(run.estimate("cyclic_triples", model=name))
-        yield (
-            f"{name} only compares: the reward of a candidate is its mean probability of being better than the others, "
-            f"and {cycles}% of its triples without a tie are cycles."
-        )
+        yield f"{name} only compares: a reward is a mean probability of being better; {cycles}% of triples are cycles."
     for row in run.metrics.filter(metric="since_best").iter_rows(named=True):
         if row["high"] is not None and row["high"] < 0:
             fall = with_interval(Estimate(row["value"], row["low"], row["high"]), change)
-            yield (
-                f"{row['model']} is over-optimized: from best of {row['k']} to best of {last} the outcome "
-                f"changes by {fall} while its own reward rises."
-            )
+            yield f"{row['model']} is over-optimized: from best of {row['k']} to {last} the outcome changes by {fall}."
     if run.verb == "best-of-n" and run.result.outcome is not None:
         realized = of_rewards(run, "realized")
         gains = [
@@ -180,10 +174,9 @@ def _curve_notes(run: Downstream) -> Iterator[str]:
             if promise.value is not None and (gain := realized[model].value) is not None
         ]
         if gains:
-            yield (
-                f"Realized of promised gain at best of {last}, in standard deviations within prompts: "
-                f"{', '.join(gains)}. Agreement: mean rank correlation of reward and outcome within prompts."
-            )
+            units = "in standard deviations within prompts"
+            yield f"Realized of promised gain at best of {last}, {units}: {', '.join(gains)}."
+            yield "Agreement: mean rank correlation of reward and outcome within prompts."
 
 
 def _sampling_notes(run: Downstream) -> Iterator[str]:

@@ -13,7 +13,7 @@ from pluralbench.metrics.personalize import COMPARED
 from pluralbench.reports.layout import first_words
 from pluralbench.reports.tables import Column, Report, Row, Table, long_frame
 from pluralbench.results.numbers import p_value, percent, points, with_interval
-from pluralbench.results.personalize import KNOWN, NEW, PersonalizeResult, SetRecord
+from pluralbench.results.personalize import KNOWN, NEW, SetRecord
 from pluralbench.results.runs import Personalized
 
 METHODS = {"bt": "Bradley-Terry", "gpo": "GPO", "vpl": "VPL", "pal": "PAL", "synthesizeme": "SynthesizeMe"}
@@ -128,7 +128,8 @@ def _notes(run: Personalized) -> Iterator[str]:
         counts = ", ".join(f"{name} {count:,}" for name, count in result.excluded.items())
         yield f"Items excluded for all models (no user context, or too long): {counts}."
     yield from _seed_notes(run)
-    yield from _architecture_notes(run)
+    if {"bt", "synthesizeme"} <= set(config.personalizing.methods):
+        yield "Bradley-Terry and SynthesizeMe are one architecture: with the same context, their rows are one result."
 
 
 def _definitions(run: Personalized) -> dict[str, str]:
@@ -141,22 +142,17 @@ def _definitions(run: Personalized) -> dict[str, str]:
 
 
 def _condition_notes(run: Personalized) -> Iterator[str]:
-    config, result = run.config, run.result
     methods: dict[str, dict[str, None]] = {}
-    for model in result.models:
+    for model in run.result.models:
         if model.condition == "with":
             methods.setdefault(CONTEXTS[model.user_context], {})[METHODS[model.method]] = None
     if methods:
         contexts = [f"{context} ({', '.join(names)})" for context, names in methods.items()]
-        summary = ", plus a summary of the user" if config.personalizing.persona else ""
+        summary = ", plus a summary of the user" if run.config.personalizing.persona else ""
         yield f"w/: the model gets {'; '.join(contexts)}{summary}."
-        yield from _without_personas(result)
-
-
-def _without_personas(result: PersonalizeResult) -> Iterator[str]:
-    names = dict.fromkeys(METHODS[model.method] for model in result.models if model.user_context == "persona")
-    without = {one.title: one.items - one.personas for one in result.sets.values() if one.personas < one.items}
-    if names and without:
+    names = dict.fromkeys(METHODS[model.method] for model in run.result.models if model.user_context == "persona")
+    without = {one.title: one.items - one.personas for one in run.result.sets.values() if one.personas < one.items}
+    if methods and names and without:
         counts = ", ".join(f"{count:,} of {title}" for title, count in without.items())
         yield f"Items whose user has no summary, so {', '.join(names)} got posts instead: {counts}."
 
@@ -173,11 +169,3 @@ def _seed_notes(run: Personalized) -> Iterator[str]:
         parts += [f"{METHODS[method]} {', '.join(texts)}"] if texts else []
     if parts:
         yield f"Standard deviation over seeds, in points, {described.title.lower()}: {'; '.join(parts)}."
-
-
-def _architecture_notes(run: Personalized) -> Iterator[str]:
-    if {"bt", "synthesizeme"} <= set(run.config.personalizing.methods):
-        yield (
-            "Bradley-Terry and SynthesizeMe are the same architecture, with the same numbers in the paper's Table 6. "
-            "Without user context, or with the same context, count their rows as one result, not two."
-        )

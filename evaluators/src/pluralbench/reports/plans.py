@@ -49,12 +49,12 @@ def plan_notes(plans: Plans) -> Iterator[str]:
     """Describe the plans, their recall and precision, and their cost, a line each."""
     record = plans.result
     of = "" if record.listed == record.items else f" of {record.items:,}"
-    counts = [f"Plans with a list of aspects: {record.listed:,}{of}"]
-    if record.as_text:
-        counts.append(f"without a list, used as plain text: {record.as_text:,}")
-    if record.cut:
-        counts.append(f"truncated at {plans.config.sampling.max_tokens:,} tokens: {record.cut:,}")
-    yield f"{'; '.join(counts)}."
+    counts = {
+        "without a list, used as plain text": record.as_text,
+        f"truncated at {plans.config.sampling.max_tokens:,} tokens": record.cut,
+    }
+    others = "".join(f"; {what}: {count:,}" for what, count in counts.items() if count)
+    yield f"Plans with a list of aspects: {record.listed:,}{of}{others}."
     if record.missing:
         why = "; ".join(f"{reason} {count:,}" for reason, count in record.reasons.items())
         yield f"Items without a plan, which cannot be scored with plans: {record.missing:,} ({why})."
@@ -93,8 +93,6 @@ def synthesis_notes(synthesis: Synthesis) -> Iterator[str]:
     if record.predicted:
         yield f"{record.correct:,} of {record.predicted:,} predictions about earlier pairs were correct."
     if record.accuracy is not None:
-        yield (
-            f"With {record.demonstrations:,} demonstrations in total, the judge's accuracy on the held-out pairs was "
-            f"{100 * record.accuracy:.1f}% (mean over users)."
-        )
+        accuracy = f"{100 * record.accuracy:.1f}% (mean over users)"
+        yield f"With {record.demonstrations:,} demonstrations, the judge's accuracy on held-out pairs was {accuracy}."
     yield f"Cost: {cost_text([record], [record.cost] if record.cost else [])}."

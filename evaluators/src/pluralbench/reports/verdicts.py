@@ -115,10 +115,9 @@ def notes_of(rows: Rows) -> list[str]:
     texts = [f"Invalid answers count as wrong. Brackets: {CONFIDENCE:.0%} intervals over {clusters}."]
     if any(row["by_certainty"] for row in rows):
         texts += [
-            f"≥ {at} and < {at}: correct of the valid answers with such a certainty; > {at} excludes the threshold. "
+            f"≥ {at}, < {at} and > {at}: correct of the valid answers with such a certainty.",
             f"Coverage: share of all rows with a certainty ≥ {at}.",
-            "ECE: expected calibration error in ten deciles of certainty. AURC: area under the risk-coverage curve, "
-            "with equal certainties in random order. Lower is better for both.",
+            "ECE: expected calibration error in ten deciles of certainty. AURC: area under the risk-coverage curve.",
         ]
     by_note: dict[str, list[str]] = {}
     for row in rows:
@@ -152,10 +151,8 @@ def _people_note(comparison: Mapping[str, Any]) -> str:
     single, between = comparison["single_labels"], agreement["between_annotators"]
     parts = [f"Single labels are correct in {single['correct']:,} of {single['n']:,}"]
     if between:
-        parts.append(
-            f"two annotators agree in {between['mean']:.1%} (sd {100 * between['sd']:.1f} over draws of "
-            f"{plural(between['size'], 'item')})"
-        )
+        draws = f"sd {100 * between['sd']:.1f} over draws of {plural(between['size'], 'item')}"
+        parts.append(f"two annotators agree in {between['mean']:.1%} ({draws})")
     excluded = {
         "open (excluded, no majority)": comparison["no_majority"],
         "labeled items without a verdict": comparison["not_judged"],

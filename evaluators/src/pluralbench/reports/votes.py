@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pluralbench_runs import plural
 
 from pluralbench.reports.sheets import Sheet
-from pluralbench.reports.tables import Column, Row, Table
+from pluralbench.reports.tables import Column, Row, Table, Value
 from pluralbench.results.names import row_names
 from pluralbench.results.numbers import KINDS
 from pluralbench.results.runs import MISSING, Run
@@ -60,18 +60,11 @@ def _rows(run: Run) -> Iterator[Row]:
             own = {"k": k} if judge is None else {"judge": judge, "k": k}
             alone = judge if several else panel[0]
             last = k == sizes[-1] and alone is not None
-            yield Row(
-                plural(k, "sample"),
-                [
-                    run.estimate("accuracy_of_votes", **own),
-                    run.estimate("share_of_tied_votes", **own) if judge is None else "",
-                    run.estimate("tokens_of_votes", **own),
-                    _dollars(run, k) if judge is None else "",
-                    run.estimate("agreement_within_judge", judge=alone) if last else "",
-                ],
-                group=(judge or PANEL) if several else "",
-                runs=[run],
-            )
+            values: list[Value] = [run.estimate("accuracy_of_votes", **own), "", run.estimate("tokens_of_votes", **own)]
+            values += ["", run.estimate("agreement_within_judge", judge=alone) if last else ""]
+            if judge is None:
+                values[1], values[3] = run.estimate("share_of_tied_votes", **own), _dollars(run, k)
+            yield Row(plural(k, "sample"), values, group=(judge or PANEL) if several else "", runs=[run])
     for judge in run.names("judge", "accuracy_without_judge"):
         accuracy = run.estimate("accuracy_without_judge", judge=judge)
         yield Row(plural(sizes[-1], "sample"), [accuracy, "", "", "", ""], group=f"without {judge}", runs=[run])
