@@ -14,7 +14,6 @@ from made_personalize import DOMAINS, made_items, made_personalized
 from pluralbench import load_run
 from pluralbench.errors import RunError
 from pluralbench.reports.figures.downstream import personalized
-from pluralbench.reports.kinds import markdown_page, personalized_section
 from pluralbench.reports.personalize import report_personalized
 from pluralbench.reports.writing import format_report
 from pluralbench.results import Personalized
@@ -78,7 +77,7 @@ def test_the_sentences_say_what_was_compared(found: Personalized, plain: Persona
     assert "w/: the model gets posts of the user (Bradley-Terry); a summary of the user (SynthesizeMe)." in said
     assert "adjusted for the 2 methods of a table (Holm)." in said
     assert "Standard deviation over seeds, in points, new users: Bradley-Terry w/o " in said
-    assert "count their rows as one result, not two." in said
+    assert "with the same context, their rows are one result." in said
     alone = " ".join(printed(plain).split())
     assert "one seed" in alone
     for unsaid in ("Holm", "gain", "piece of evidence", "w/:", "other's", "Standard deviation"):
@@ -109,13 +108,6 @@ def test_report_opens_a_directory_and_draws_it(
     out = tmp_path / "report.md"
     assert run("report", found.path, "--out", out)[0] == 0
     assert "| method" in out.read_text(encoding="utf-8")
-
-
-def test_the_page_links_its_figures(found: Personalized) -> None:
-    text = markdown_page(personalized_section(found))
-    assert text.startswith("# With and without a profile: backbone")
-    assert "](figures/user_context_new.png)" in text
-    assert "| method" in text
 
 
 @pytest.mark.heavy

@@ -5,7 +5,6 @@ import math
 import random
 import re
 import shutil
-import unicodedata
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,6 @@ from pluralbench.reports.html.items import decided_items, orders_of
 from pluralbench.reports.items import item_page
 from pluralbench.results import Run
 from pluralbench.results.examples import read_texts
-from pluralbench_runs.console import sanitize
 from rich.cells import cell_len
 from rich.console import Console
 from verbs import by_length
@@ -364,32 +362,6 @@ def test_verdicts_have_no_margins(run: Command, data: Path, tmp_path: Path) -> N
     )
     status, said, _ = run("show", made.path, "--lost")
     assert (status, said.strip().splitlines()[-1]) == (0, "No item matches.")
-
-
-@given(st.text())
-def test_a_text_is_printed_as_text(text: str) -> None:
-    bare = sanitize(text)
-    assert not any(unicodedata.category(letter) == "Cc" for letter in bare.replace("\n", ""))
-    assert sanitize(bare) == bare
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("\x1b[31mred\x1b[0m", "red"),
-        ("\x1b]0;title\x07after", "after"),
-        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
-        ("\x9b2Jgone", "gone"),
-        ("over\rwrite\x08\x7f", "overwrite"),
-        ("never ended \x1b]0;all the rest", "never ended ]0;all the rest"),
-        ("\u202ereversed\u202c", "reversed"),
-        ("[bold]no markup[/bold] :smile:", "[bold]no markup[/bold] :smile:"),
-        ("a\tb\r\nc", "a   b\nc"),
-        ("👨\u200d👩 نعم\u200f", "👨\u200d👩 نعم\u200f"),
-    ],
-)
-def test_sequences_that_control_a_terminal_are_left_out(text: str, expected: str) -> None:
-    assert sanitize(text) == expected
 
 
 PAGE_TEXT = st.text(min_size=1, max_size=200)
