@@ -301,9 +301,7 @@ def test_what_is_cut_counts_and_what_is_empty_or_refused_is_counted(sample: Path
     assert asked_of(server.requests) == (36, 12)
     assert set(found.frame("selected").filter(model="length", k=6)["sample"]) == {0}, "the longest is the cut one"
     said = " ".join(downstream_notes(found))
-    assert (
-        "6 of 36 candidates were truncated at 512 tokens, the maximum of this run, and are judged as they are." in said
-    )
+    assert "6 of 36 candidates were truncated at 512 tokens, and are judged as they are." in said
     assert "18 of 36 candidates have no text and are never selected: empty (12), refusal (6)." in said
 
 

@@ -156,10 +156,8 @@ def test_a_reward_model_that_scores_all_alike_is_told(data: Path, tmp_path: Path
     with serve(World()) as server:
         found = sampled(server, data, tmp_path / "run", [alike, by_length])
     assert (found.result.rewards["alike"].identical, found.result.rewards["by_length"].identical) == (4, 0)
-    assert (
-        "alike: in 4 of 4 prompts all candidates have the same reward, so chance or the sampling order selects among "
-        "them."
-    ) in downstream_notes(found)
+    said = "alike: in 4 of 4 prompts all candidates have the same reward, so chance or their order selects."
+    assert said in downstream_notes(found)
     level = found.estimate("outcome").value
     assert level is not None
     for k in found.result.sampling.sizes:
@@ -177,8 +175,7 @@ def test_without_a_judge_there_is_only_what_reward_models_promise(data: Path, tm
     assert set(found.metrics["metric"]) == {"reward", "promised"}
     assert (found.estimate("promised", model="by_length", k=4).value or 0) > 0
     assert downstream_notes(found)[0] == (
-        "The candidates were not judged: these are the reward models' own estimates of their gain, in standard "
-        "deviations within prompts."
+        "Not judged: gains are the reward models' own estimates, in standard deviations within prompts."
     )
     assert curve_table(found).title.endswith(": promised gain")
 

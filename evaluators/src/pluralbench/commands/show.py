@@ -1,6 +1,6 @@
 """`pluralbench show`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -60,9 +60,11 @@ def show(
     from pluralbench.results.examples import examples, outcomes_of, read_texts, selected
     from pluralbench.results.runs import load_run
 
-    outcome = _outcome(
-        {"--id": bool(ids), "--invalid": invalid, "--lost": lost, "--tied": tied, "--flipped": flipped}, closest
-    )
+    options = {"--id": ids, "--invalid": invalid, "--lost": lost, "--tied": tied, "--flipped": flipped}
+    selected_by = [name for name, value in {**options, "--closest": closest}.items() if value]
+    if len(selected_by) > 1:
+        raise EvaluationError(f"{' and '.join(selected_by)} select different items; choose one of them.")
+    outcome = {"--invalid": "invalid", "--lost": "loss", "--tied": "tie"}.get("".join(selected_by))
     loaded = load_run(run, EvaluationRunConfig)
     matches = selected(loaded, ids=ids, outcome=outcome, flips=flipped, closest=closest)
     texts = read_texts(loaded, data)
@@ -92,11 +94,3 @@ def show(
         console.print("No item matches.")
     elif len(matches) > len(shown):
         console.print(f"{len(shown):,} of {plural(len(matches), 'item')}; --limit {len(matches)} shows all.")
-
-
-def _outcome(options: Mapping[str, bool], closest: int | None) -> str | None:
-    """Return the outcome that the options select. Raises `EvaluationError` for two options."""
-    selected = [name for name, is_set in {**options, "--closest": closest is not None}.items() if is_set]
-    if len(selected) > 1:
-        raise EvaluationError(f"{' and '.join(selected)} select different items; choose one of them.")
-    return {"--invalid": "invalid", "--lost": "loss", "--tied": "tie"}.get(selected[0] if selected else "")

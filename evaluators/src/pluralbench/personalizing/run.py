@@ -322,10 +322,7 @@ def _context_columns(part: UserSplit, corpus: "Corpus", posts: int) -> pl.DataFr
 def _trained_record(model: Model, folder: Path, record: Mapping[str, object]) -> TrainedRecord:
     names = ("epoch", "held_out_accuracy", "parameters", "seconds", "data", "options")
     return TrainedRecord(
-        method=model.method,
-        condition=model.condition,
-        seed=model.seed,
-        user_context=model.user_context,
+        **model.model_dump(exclude={"options"}),
         folder=f"{MODELS_FOLDER}/{model.name}",
         digest=model_digest(str(folder)),
         training={name: record[name] for name in names if name in record},

@@ -10,7 +10,7 @@ from pluralbench_runs import log_status
 from pluralbench_runs.options import Flag, Options
 
 from pluralbench.arguments import Out, PlannerItems, ProfileSize
-from pluralbench.config import DataConfig, as_data_config
+from pluralbench.config import as_data_config
 from pluralbench.data.benchmark_entries import benchmark_entries
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import LoadedBenchmark
@@ -64,7 +64,14 @@ def train_planner(
             --learning-rate 3e-3 --out planner
     """
     options = options or PlannerConfig()
-    data = _training_data(benchmark, as_data_config(data))
+    data = as_data_config(data)
+    location = data.location or benchmark_entries([benchmark])[benchmark].train_data
+    if location is None:
+        raise DataError(
+            f"The benchmark {benchmark} names no training data for planners, and its own data is for scoring; give "
+            "training data as `data=...`."
+        )
+    data = data.model_copy(update={"location": location, "split": data.split or TRAIN})
     loaded = load_planner_items(benchmark, data, profile_size)
     train, test = list(zip(training_examples(loaded), item_fingerprints(loaded), strict=True)), None
     if held_out is not None:
@@ -99,17 +106,6 @@ def train_planner(
         origin=origin,
         fresh=fresh,
     )
-
-
-def _training_data(benchmark: str, data: DataConfig) -> DataConfig:
-    """The data with its location and split filled in. Raises `DataError` if there is no location."""
-    location = data.location or benchmark_entries([benchmark])[benchmark].train_data
-    if location is None:
-        raise DataError(
-            f"The benchmark {benchmark} names no training data for planners, and its own data is for scoring; give "
-            "training data as `data=...`."
-        )
-    return data.model_copy(update={"location": location, "split": data.split or TRAIN})
 
 
 def training_examples(loaded: LoadedBenchmark) -> list[PlanExample]:

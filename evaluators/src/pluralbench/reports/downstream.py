@@ -111,10 +111,7 @@ def _outcome_notes(run: Downstream) -> Iterator[str]:
         yield from (f"Optimized against {name}: {level_note(run)}" for name in rewards)
     if outcome is None:
         if sampled:
-            yield (
-                "The candidates were not judged: these are the reward models' own estimates of their gain, in standard "
-                "deviations within prompts."
-            )
+            yield "Not judged: gains are the reward models' own estimates, in standard deviations within prompts."
         return
     level = run.estimate("outcome")
     if level.value is not None and sampled:
@@ -123,10 +120,8 @@ def _outcome_notes(run: Downstream) -> Iterator[str]:
     if rewards and sampled:
         expectation = outcome.judged and _complete(run)
         over = "in expectation over all sets of k candidates" if expectation else "of the first k candidates"
-        yield (
-            f"Best of k {over}. Gain: best of the largest k minus the policy by itself, with {CONFIDENCE:.0%} "
-            "intervals over prompts or users."
-        )
+        intervals = f"with {CONFIDENCE:.0%} intervals over prompts or users"
+        yield f"Best of k {over}. Gain: best of the largest k minus the policy by itself, {intervals}."
     yield from invalid_notes(run)
     gains = {name: one.n or 0 for name, one in of_rewards(run, "outcome_gain").items()}
     fewer = ", ".join(f"{name} {count:,}" for name, count in gains.items() if 0 < count < (level.n or 0))
@@ -141,10 +136,7 @@ def invalid_notes(run: Downstream) -> Iterator[str]:
         reasons = _counts(outcome.invalid_reasons)
         yield f"{outcome.invalid:,} of {outcome.judged:,} candidates have no valid value and are excluded: {reasons}."
         if run.verb == "best-of-n" and _complete(run):
-            yield (
-                "Best of k may therefore be biased: it averages only sets whose best candidate has a value, and "
-                "candidates without one may be worse than the rest."
-            )
+            yield "Best of k may therefore be biased: it averages only sets whose best candidate has a value."
 
 
 def _counts(reasons: Mapping[str, int]) -> str:
@@ -183,10 +175,8 @@ def _sampling_notes(run: Downstream) -> Iterator[str]:
     sampling = run.result.sampling
     candidates, lost = sum(sampling.outcomes.values()), sum(sampling.reasons.values())
     if truncated := sampling.outcomes.get("length", 0):
-        yield (
-            f"{truncated:,} of {candidates:,} candidates were truncated at {run.config.sampling.max_tokens:,} tokens, "
-            "the maximum of this run, and are judged as they are."
-        )
+        most = f"{run.config.sampling.max_tokens:,} tokens"
+        yield f"{truncated:,} of {candidates:,} candidates were truncated at {most}, and are judged as they are."
     if lost:
         yield f"{lost:,} of {candidates:,} candidates have no text and are never selected: {_counts(sampling.reasons)}."
     if sampling.without_text:
@@ -203,10 +193,8 @@ def _reward_notes(run: Downstream) -> Iterator[str]:
             why = f" ({reasons})" if reasons else ""
             yield f"{name}: {rewarded.missing:,} candidates have no reward and are never selected{why}."
         if rewarded.identical:
-            yield (
-                f"{name}: in {rewarded.identical:,} of {run.result.sampling.prompts:,} prompts all candidates have the "
-                "same reward, so chance or the sampling order selects among them."
-            )
+            where = f"{rewarded.identical:,} of {run.result.sampling.prompts:,} prompts"
+            yield f"{name}: in {where} all candidates have the same reward, so chance or their order selects."
 
 
 def people_notes(run: Downstream) -> Iterator[str]:

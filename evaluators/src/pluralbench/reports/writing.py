@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from pluralbench.reports import Format
-from pluralbench.reports.latex import Grid, in_latex
+from pluralbench.reports.latex import in_latex
 from pluralbench.reports.layout import lay_out, wrapped
 from pluralbench.reports.notes import list_names
 from pluralbench.reports.tables import Report, Table, in_sentences, marks_in
@@ -31,7 +31,10 @@ def format_report(report: Report, form: Format, width: int | None) -> str | Grou
         case "markdown":
             return "\n\n".join([*map(in_markdown, report.tables), listed([*report.texts, *marks])])
         case "latex":
-            return in_latex([_grid(table) for table in report.tables], [clean(text) for text in report.texts])
+            grids = []
+            for table, frame in ((one._replace(title=clean(one.title)), texts_of(one)) for one in report.tables):
+                grids.append((table, [frame.columns, *frame.rows()], frame.width - len(table.columns)))
+            return in_latex(grids, [clean(text) for text in report.texts])
         case "table":
             texts = (*report.notes, *marks, *_where_defined(report.definitions))
             return Group(*render_tables(report.tables, width), *(wrapped(clean(text), width) for text in texts))
@@ -74,13 +77,6 @@ def _unique(heads: Sequence[str]) -> Iterator[str]:
             name += ":"
         used.add(name)
         yield name
-
-
-def _grid(table: Table) -> tuple[Table, Grid, int]:
-    """A table with its texts and the number of its columns of names."""
-    frame = texts_of(table)
-    title = table._replace(title=clean(table.title))
-    return title, [frame.columns, *frame.rows()], frame.width - len(table.columns)
 
 
 def _where_defined(definitions: Mapping[str, str]) -> list[str]:

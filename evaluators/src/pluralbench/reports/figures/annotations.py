@@ -36,14 +36,10 @@ def sides(models: Sequence[RunSeries]) -> Chart:
     for attribute in attributes_of(runs):
         keys = dict.fromkeys(key for run in runs for key in run.keys(SIDED, "other_group", attribute=attribute))
         items = {key: max(run.at(key).n or 0 for run in runs) for key in keys}
-        rows: dict[str, dict[str, Any]] = {
-            f"{key.group}, not {key.other_group} ({many:,})": {
-                "attribute": attribute,
-                "group": key.group,
-                "other_group": key.other_group,
-            }
-            for key, many in sorted(items.items(), key=lambda pair: -pair[1])[:SIDES]
-        }
+        rows: dict[str, dict[str, Any]] = {}
+        for key, many in sorted(items.items(), key=lambda pair: -pair[1])[:SIDES]:
+            place = {"attribute": attribute, "group": key.group, "other_group": key.other_group}
+            rows[f"{key.group}, not {key.other_group} ({many:,})"] = place
         if rows:
             panels.append(Panel(marks_of(models, rows, SIDED), SIDING, attribute.replace("_", " ").capitalize()))
     note = (

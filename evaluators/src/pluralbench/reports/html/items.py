@@ -199,15 +199,13 @@ def _item(rows: Sequence[Mapping[str, Any] | None]) -> dict[str, Any]:
             {"name": one["name"], "rank": one.get("rank"), "text": cut(one["text"], LONG)} for one in first["answers"]
         ],
         "votes": [
-            {**one, "group": one["group"] and sanitize(one["group"])} | {"attribute": _spaced(one["attribute"])}
+            one
+            | {"group": one["group"] and sanitize(one["group"])}
+            | {"attribute": one["attribute"] and one["attribute"].replace("_", " ")}
             for one in first.get("groups", [])
         ],
         "models": [None if row is None else _of_model(row) for row in rows],
     }
-
-
-def _spaced(name: str | None) -> str | None:
-    return name and name.replace("_", " ")
 
 
 def _person(person: Mapping[str, Any]) -> dict[str, Any]:
