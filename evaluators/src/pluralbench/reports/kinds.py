@@ -38,12 +38,10 @@ from pluralbench.results.personalize import FIGURES_FOLDER, PAGE_FILE
 from pluralbench.results.runs import Downstream, Personalized, Plans, Run
 
 TITLES = {"best-of-n": "Best-of-N", "optimization": "Policy optimization", "optimize": "Policy optimization"}
-STUDY_STEPS = (
-    f"`pluralbench study` repeats the study by the recipe beside this page (`{STUDY_FILE}`) in a new folder."
-)
+STUDY_STEPS = f"`pluralbench study` repeats the study by the recipe beside this page (`{STUDY_FILE}`) in a new folder."
 PERSONALIZED_STEPS = "`run.json` has the settings, and `models` the models, which `pluralbench score` accepts."
 NO_FINDING = "A correlation needs at least two reward models with a benchmark and a downstream result."
-ALL_EQUAL = "No correlation is defined: all reward models have the same score, or the same downstream result."
+ALL_EQUAL = "No correlation: all reward models have the same score on the benchmark, or the same downstream result."
 
 
 def reports_of(

@@ -30,6 +30,7 @@ from pluralbench.reports.figures.draw import figure_of
 from pluralbench.reports.figures.theme import with_variables
 from pluralbench.reports.tables import Column, Table, Value, format_value, marks_in
 from pluralbench.results.numbers import change, points
+from pluralbench.results.runs import MISSING
 
 CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 POLICY = "default-src 'none'; base-uri 'none'; form-action 'none'; style-src 'unsafe-inline'; img-src data:; script-src"
@@ -103,8 +104,7 @@ def _cells(column: Column, values: Sequence[Value], source: Table) -> list[Cell]
     """
     estimates = [value for value in values if isinstance(value, Estimate)]
     named = {row.name: value for row, value in zip(source.rows, values, strict=True) if isinstance(value, Estimate)}
-    coin = named.get(BASELINES["coin"])
-    mark = 0.0 if column.kind in {points, change} else coin and coin.value
+    mark = 0.0 if column.kind in {points, change} else named.get(BASELINES["coin"], MISSING).value
     drawn = column.bounds and not column.part and any(one.low is not None for one in estimates)
     ends = [end for one in estimates for end in (one.value, one.low, one.high, mark) if end is not None]
 
