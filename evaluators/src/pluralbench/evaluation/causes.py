@@ -87,7 +87,7 @@ def find_cause(run: Run, both: pl.DataFrame, recheck: RecheckConfig) -> tuple[Di
 
 def _diagnose(run: Run[Any, Any], both: pl.DataFrame, recheck: RecheckConfig, number: int) -> Diagnosis:
     chosen = _most_different(both, number)
-    loaded = check_prompts(run.config, reload_data(run, RunInputs(recheck.data)).loaded)
+    loaded = check_prompts(run.config, reload_data(run, RunInputs(recheck.data)))
     places = {key: place for place, key in enumerate(loaded.frame.select("config", "id").iter_rows())}
     keys = [*chosen.select("config", "id").iter_rows()]
     missing = [item for config_name, item in keys if (config_name, item) not in places]

@@ -296,22 +296,21 @@ def _reload(read: _Log, files: RunInputs) -> JudgingTask:
     unfinished = Run(
         read.path, config, JudgeResult(model=judge_record(config)), provenance(), pl.DataFrame(schema=COLUMNS)
     )
-    found = reload_data(unfinished, files)
-    loaded = check_prompts(config, found.loaded)
+    loaded = check_prompts(config, reload_data(unfinished, files))
     if config.prompts_digest != judge_prompts_digest(config.judging):
         raise OtherPrompts(f"The judge's prompts in {read.path} differ from those of this version of pluralbench.")
     again = config.model_copy(update=loaded.records())
     place = {name: getattr(again.data, name) for name in ("location", "revision")}
     before = config if files.data is None else config.model_copy(update={"data": config.data.model_copy(update=place)})
     if difference := describe_difference(again, before):
-        raise DataError(f"{read.path} was made from other data than {found.place} has now: {difference}.")
+        raise DataError(f"{read.path} was made from other data than {loaded.items.location} has now: {difference}.")
     if read.items != _items(loaded):
         # `inspect eval --limit N` takes the first items of all; `limit` those of each config.
         counts = Counter(config for config, _ in read.items)
         configs = tuple(name for name in config.data.rows if name in counts)
         first = config.data.model_copy(update={"configs": configs, "limit": max(counts.values())})
         first_run = replace(unfinished, config=config.model_copy(update={"data": first}))
-        fewer = reload_data(first_run, files).loaded
+        fewer = check_prompts(config, reload_data(first_run, files))
         if config.data.items is not None or read.items != _items(fewer):
             raise DataError(
                 f"{read.path} has {len(read.items):,} of {loaded.frame.height:,} items, and not the first ones of each "

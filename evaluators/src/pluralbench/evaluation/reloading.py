@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import polars as pl
 from pluralbench_local.config import READING_FIELDS
 from pluralbench_rewards import ModelRecord
 from pluralbench_runs import check_recipe, digest
@@ -39,26 +38,8 @@ class RunInputs(NamedTuple):
     personas: Path | None = None
 
 
-class RunData(NamedTuple):
-    """Data of a run, read again.
-
-    Attributes:
-        items: The items that the run must contain, in order.
-        source: The items with their user context, or those that the persona judge drew.
-    """
-
-    place: str
-    items: pl.DataFrame
-    source: LoadedBenchmark | LoadedPersonas
-
-    @property
-    def loaded(self) -> LoadedBenchmark:
-        """The items with their user context. Raises `RunError` for the persona judge."""
-        if isinstance(self.source, LoadedPersonas):
-            raise RunError("A run of `judge-personas` has prompts of its own.")
-        return self.source
-
-
+RunData = LoadedBenchmark | LoadedPersonas
+"""The data of a run, read again: its items with their user context, or those that the persona judge drew."""
 DataCache = dict[str, Items | PersonaItems]
 """The data read last, for consecutive runs on the same data."""
 
@@ -78,8 +59,7 @@ def reload_data(run: Run, files: RunInputs, cache: DataCache | None = None) -> R
         cache[key] = reload_items(run, files.data)
     read = cache[key]
     if isinstance(read, PersonaItems):
-        drawn = drawn_personas(read, config.data, config.judging, config.seed)
-        return RunData(place, drawn.frame, drawn)
+        return drawn_personas(read, config.data, config.judging, config.seed)
     prompt = PromptConfig.model_validate(
         config.prompt.model_dump(include={"profile", "profile_size"}, exclude_none=True)
     )
@@ -90,17 +70,18 @@ def reload_data(run: Run, files: RunInputs, cache: DataCache | None = None) -> R
     data = DataConfig.model_validate({name: getattr(config.data, name) for name in SELECTION})
     description = config.benchmark.description.model_copy(update={"strata": read.strata})
     blocks = assign_blocks(read.frame)
-    loaded = LoadedBenchmark(config.benchmark.name, description, read, data, context, None, read.frame, blocks)
-    return RunData(place, read.frame, loaded)
+    return LoadedBenchmark(config.benchmark.name, description, read, data, context, None, read.frame, blocks)
 
 
-def check_prompts(config: EvaluationRunConfig, loaded: LoadedBenchmark) -> LoadedBenchmark:
+def check_prompts(config: EvaluationRunConfig, data: RunData) -> LoadedBenchmark:
     """Return the items with their user context.
 
     Raises:
         OtherPrompts: The run's prompts differ from those that this version makes from the data.
     """
-    current, recorded = loaded.prompt_record(), config.prompt
+    if isinstance(data, LoadedPersonas):
+        raise RunError("A run of `judge-personas` has prompts of its own.")
+    current, recorded = data.prompt_record(), config.prompt
     if current.wordings_digest != recorded.wordings_digest:
         raise OtherPrompts("Its prompts differ from those of this version of pluralbench.")
     if current != recorded:
@@ -108,7 +89,7 @@ def check_prompts(config: EvaluationRunConfig, loaded: LoadedBenchmark) -> Loade
             "Its prompts use a file of plans or personas, which the run does not contain; give that file "
             "(`plans=...`, `personas=...`)."
         )
-    return loaded
+    return data
 
 
 def reload_model(run: Run[Any, Any], name: str | None = None, *, trust_remote_code: bool = False) -> LocalModel:

@@ -80,7 +80,9 @@ def _check(run: Run, files: RunInputs, rescoring: Rescoring | None, cache: DataC
         return _unread(run, notes, error)
     except (CallsError, DataError) as error:
         return [Finding("error", f"It cannot be recomputed from its data. {error}"), *notes], "refused", ""
-    differ = [finding for name, frame in frames.items() for finding in compare_rows(run, name, frame, data.place)]
+    differ = [
+        finding for name, frame in frames.items() for finding in compare_rows(run, name, frame, data.items.location)
+    ]
     differ += compare_metrics(run.metrics, metrics, ITEMS_FILE)
     more, rescored = ([], "") if rescoring is None or differ else check_rescored(run, data, rescoring)
     return [*differ, *more, *notes], "verified" if rescored else "checked", rescored

@@ -86,15 +86,14 @@ def compare_rows(run: Run, name: str, again: pl.DataFrame, place: str) -> Findin
 
 def compare_records(run: Run, data: RunData) -> Findings:
     """Compare the record of the benchmark and the digests with those that the data gives."""
-    benchmark, record = run.config.benchmark, run.config.data
-    own = data.source
-    described = own.benchmark if isinstance(own, LoadedBenchmark) else benchmark.description
+    benchmark, record, place = run.config.benchmark, run.config.data, data.items.location
+    described = data.benchmark if isinstance(data, LoadedBenchmark) else benchmark.description
     again = benchmark_record(benchmark.name, described, record.location, record.revision)
     if names := ", ".join(f"`{name}`" for name, value in benchmark if value != getattr(again, name)):
-        yield Finding("error", f"{RUN_FILE} records another {names} of the benchmark than follows from {data.place}.")
-    rules = digest(described.model_dump(mode="json")) if isinstance(own, LoadedBenchmark) else None
-    if (record.digest, record.benchmark_digest) != (own.items.digest, rules):
-        yield Finding("error", f"{RUN_FILE} records other digests of the data or its rules than those of {data.place}.")
+        yield Finding("error", f"{RUN_FILE} records another {names} of the benchmark than follows from {place}.")
+    rules = digest(described.model_dump(mode="json")) if isinstance(data, LoadedBenchmark) else None
+    if (record.digest, record.benchmark_digest) != (data.items.digest, rules):
+        yield Finding("error", f"{RUN_FILE} records other digests of the data or its rules than those of {place}.")
 
 
 def notes_of(run: Run, moved: str | None = None) -> Findings:

@@ -35,18 +35,18 @@ def reproduce_run(run: Run, data: RunData) -> tuple[dict[str, pl.DataFrame], pl.
         CallsError: The ledger lacks a call.
         DataError: The data does not give the items or the prompts; `OtherPrompts` if these cannot be reproduced here.
     """
-    config, frames, calls = run.config, data.source.frames(), None
+    config, frames, calls = run.config, data.frames(), None
     if run.scored is not None:
         compares = "verdict" in run.items.columns
-        scored = (recorded_probabilities if compares else recorded_scores)(run.items, data.items)
-        _, frames["items"] = scored_items(config.benchmark.description, data.items, scored, compares=compares)
+        scored = (recorded_probabilities if compares else recorded_scores)(run.items, data.frame)
+        _, frames["items"] = scored_items(config.benchmark.description, data.frame, scored, compares=compares)
     else:
         with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
             ledger.add_from(run.path / LEDGER_FILE)
             frames |= judge_from_ledger(config, data, ledger, Replay()).frames
             calls = ledger.frame()
     frames["items"] = check_items(frames["items"], config)
-    return frames, numbers_of_run(config, run.result, frames, Texts(data.items, calls))
+    return frames, numbers_of_run(config, run.result, frames, Texts(data.frame, calls))
 
 
 def judge_from_ledger(
@@ -70,9 +70,9 @@ def judge_from_ledger(
         raise OtherPrompts("The judge's prompts differ from those of this version of pluralbench.")
     judges = judges_of(config, ledger, connection, backend)
     chosen = slice(None) if places is None else list(places)
-    if isinstance(data.source, LoadedPersonas):
-        return judge_persona_items(judges[0], config.judging, data.source._replace(frame=data.items[chosen]))
-    loaded = check_prompts(config, data.source)
+    if isinstance(data, LoadedPersonas):
+        return judge_persona_items(judges[0], config.judging, data._replace(frame=data.frame[chosen]))
+    loaded = check_prompts(config, data)
     loaded = loaded._replace(frame=loaded.frame[chosen])
     return judge_items(judges, loaded, questions_of(loaded, config.judging), config.judging, config.seed)
 

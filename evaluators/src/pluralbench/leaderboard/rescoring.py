@@ -69,7 +69,7 @@ def check_rescored(run: Run, data: RunData, rescoring: Rescoring) -> tuple[list[
     Returns:
         Findings, and a phrase that says how many items were scored again; empty if that does not verify the run.
     """
-    total = data.items.height
+    total = data.frame.height
     places = sorted(random.Random(rescoring.seed).sample(range(total), min(rescoring.items, total)))  # noqa: S311 - not a secret
     drawn = f"{len(places):,} of {total:,} items were {{}} again (seed {rescoring.seed})"
     try:
@@ -87,7 +87,7 @@ def _rescore(run: Run, data: RunData, rescoring: Rescoring, places: Sequence[int
     """Score items again; return the differences as a phrase, empty if there are none."""
     assert run.scored is not None  # noqa: S101 - checked by the caller
     config: Any = run.config
-    groups, named = check_prompts(config, data.loaded).groups(), rescoring.model
+    groups, named = check_prompts(config, data).groups(), rescoring.model
     if named is None or isinstance(named, str | Path):
         name = None if named is None else str(named)
         local = reload_model(run, name, trust_remote_code=rescoring.trust_remote_code)
@@ -96,16 +96,16 @@ def _rescore(run: Run, data: RunData, rescoring: Rescoring, places: Sequence[int
     check_same_model(run, found.record)
     model = found.load()
     check_same_model(run, model.record())
-    again, measured = _score_again(model, [groups[place] for place in places], data.items[list(places)])
+    again, measured = _score_again(model, [groups[place] for place in places], data.frame[list(places)])
     sizes = [score for scores in again.scores for score in scores if math.isfinite(score)] or [0.0]
     typical = math.sqrt(sum(score * score for score in sizes) / len(sizes))
     least = max(measured or 0.0, 4 * EPSILON.get(run.result.model.dtype or "", 2**-52) * typical)
     # The recorded tolerance is bounded: a large one could hide anything. That of servers is measured on few items.
     tolerance = 4 * least if again.served is not None else max(least, min(run.scored.tolerance or 0.0, 4 * least))
     recorded = recorded_scores if isinstance(model, RewardModel) else recorded_probabilities
-    before = recorded(run.items, data.items).scores
+    before = recorded(run.items, data.frame).scores
     other = [
-        (data.items["id"][place], before[place], scores)
+        (data.frame["id"][place], before[place], scores)
         for place, scores in zip(places, again.scores, strict=True)
         if not _close(before[place], scores, tolerance)
     ]
@@ -183,7 +183,7 @@ def _rejudge(
     connection, backend = _judge_again(config, rescoring)
     with TemporaryDirectory() as folder, Ledger(Path(folder) / "ledger.sqlite") as ledger:
         again = judge_from_ledger(config, data, ledger, backend, places=places, connection=connection).frame
-    before = run.items.join(data.items[places], on=["config", "id"], how="semi", maintain_order="left")
+    before = run.items.join(data.frame[places], on=["config", "id"], how="semi", maintain_order="left")
     value = next(name for name in ("verdict", "margin", "score") if name in again.columns)
     same = int(before[value].eq_missing(again[value].cast(before[value].dtype)).sum())
     wins = list(zip(before["outcome"] == "win", again["outcome"] == "win", strict=True))
