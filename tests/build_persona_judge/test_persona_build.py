@@ -169,3 +169,11 @@ def test_the_paper_recipe_asks_for_what_the_paper_says(
     monkeypatch.chdir(tmp_path)
     status, said = run("--recipe", "paper", "--prism", FOLDER / "prism", "--out", "dist")
     assert (status, "17 pairs that are not ties, fewer than `--size 1000`" in said) == (2, True), said
+
+
+def test_ties_follow_the_gaps(sample: Sample) -> None:
+    prism, essays = rows_of(sample[0], "prism"), rows_of(sample[0], "empathic_conversations")
+    assert prism.select(((pl.col("gap") <= 10) == (pl.col("truth") == "tie")).all()).item()
+    assert sorted(prism.filter(truth="tie")["id"]) == ["int18", "int26", "int32", "int4"]
+    assert essays.select(((pl.col("gap") < 2) == (pl.col("truth") == "tie")).all()).item()
+    assert essays["truth"].to_list().count("tie") <= 0.2 * essays.height

@@ -280,6 +280,18 @@ def test_a_recipe_says_what_is_missing(tmp_path: Path) -> None:
     assert told == {"an": ["NA", "Cork"], "bo": [None, "NA"]}
 
 
+@pytest.mark.parametrize("source", ["prism", "empathic", "personal_reddit"])
+def test_missing_values_are_missing_in_every_source(tmp_path: Path, source: str) -> None:
+    rows = {
+        "prism": lambda: files.prism(tmp_path, TWO, [{"user_id": "user1"} | files.PERSON | {"age": "N/A"}]),
+        "empathic": lambda: files.empathic(tmp_path, [(1, "p", 1, 1), (1, "q", 5, 5)], {"p": {"age": "."}, "q": {}}),
+        "personal_reddit": lambda: write(tmp_path / "pr.jsonl", [files.post("cook", "q1", age="-")]),
+    }
+    rows[source]()
+    persona = next(iter(EVERYTHING[source][0](tmp_path).personas.values()))
+    assert {entry["variable"]: entry["value"] for entry in persona}["age"] is None
+
+
 def test_empathic_reads_several_files_of_essays_and_people(tmp_path: Path) -> None:
     path = files.empathic(tmp_path, [(1, "p", 1, 1), (1, "q", 5, 5)])
     files.empathic(path, [(1, "q", 5, 5), (1, "r", 3, 3)], {"q": {"age": 52}, "r": {}}, part="dev")
@@ -298,6 +310,11 @@ def test_empathic_reads_several_files_of_essays_and_people(tmp_path: Path) -> No
     refused(lambda _: empathic.load(table), path, "trac4_PER_dev.csv: row 2 has no `person_id`")
 
 
+def test_a_folder_in_place_of_a_file_is_named(tmp_path: Path) -> None:
+    table = RedditTable(location=str(tmp_path))
+    refused(lambda _: personal_reddit.load(table), tmp_path, f"{tmp_path} is a folder, not a file. Personal Reddit is")
+
+
 def test_what_two_rows_of_a_person_say_differently_is_missing(tmp_path: Path) -> None:
     path = files.empathic(tmp_path, [(1, "p", 1, 1)])
     persons = [{"person_id": "p"} | files.AUTHOR | change for change in ({}, {"age": 52}, {"age": 41})]
@@ -311,6 +328,12 @@ def test_respondents_without_numbers_are_told_by_their_rows(tmp_path: Path) -> N
     files.wave(tmp_path / "W1", BINARY, [{"Q1": "Yes", "Q2": "a"}, {"Q1": "No", "Q2": "b"}])
     [wave] = opinion_qa.load(OpinionQaTable(location=str(tmp_path))).rows
     assert wave.answers == {"Q1": {"W1 row1": "Yes", "W1 row2": "No"}}
+
+
+def test_people_csv_joins_choices_that_differ_in_what_nobody_reads(tmp_path: Path) -> None:
+    choices = [CHOICE | {"at": time} for time in ("9:00", "9:01")]
+    loaded = EVERYTHING["people_csv"][0](files.people_csv(tmp_path, choices=choices))
+    assert [pair.id for pair in loaded.rows] == ["q1-an"]
 
 
 def test_people_csv_joins_rows_that_say_the_same(tmp_path: Path) -> None:

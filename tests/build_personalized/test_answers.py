@@ -146,3 +146,11 @@ def test_each_attempt_is_a_draw_with_a_seed_of_its_own(tmp_path: Path) -> None:
         assert {(body["temperature"], body["top_p"], body["max_tokens"]) for body in of_one} == {(0.7, 0.9, 9)}
     assert len({*seeds[0]}) == 3
     assert seeds[0] == seeds[1], "another question beside it changes nothing"
+
+
+def test_answers_that_stay_identical_drop_the_question(tmp_path: Path) -> None:
+    with asking(tmp_path, lambda *_: Reply("rice")) as (given, server):
+        pairs, drops = answered(given, asked(1))
+    assert pairs.is_empty()
+    assert len(server.requests) == 6
+    assert drops == [("beer", "answers", "rejected: identical answers", "q1")]

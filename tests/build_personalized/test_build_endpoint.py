@@ -145,3 +145,10 @@ def test_a_secret_in_a_recipes_base_url_is_never_written(
     monkeypatch.delenv("PLURALBENCH_TEST_KEY")
     refused(run("--recipe", path, "--out", tmp_path / "out"), "has a user, a password")
     assert holds(tmp_path, SECRET) == ["recipe.toml"], "the user's own file alone"
+
+
+def test_a_secret_in_a_base_url_is_refused_and_not_shown(run: Run, tmp_path: Path) -> None:
+    result = run("--llm", "m", "--base-url", f"http://user:{SECRET}@127.0.0.1:9/v1", "--out", tmp_path / "out")
+    refused(result, "The base URL of 127.0.0.1 has a user, a password or a query")
+    assert SECRET not in result[1]
+    assert list(tmp_path.iterdir()) == []

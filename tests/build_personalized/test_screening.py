@@ -3,12 +3,13 @@
 import json
 
 import pytest
-from build_personalized.recipe import RULES
+from build_personalized.recipe import RULES, PersonalizedRecipe, Rule
 from build_personalized.screening import asks_back, repeats, screen
 from build_personalized.sources import SAMPLE
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_calls import InvalidAnswer
+from pluralbench_runs import RecipeError, check_recipe
 
 GOOD = "Take a dry stout. It goes with oysters, and with the quiet evenings that you like."
 ECHOES = [
@@ -58,6 +59,15 @@ def test_the_answers_of_the_sample_break_no_rule() -> None:
         for line in path.read_text(encoding="utf-8").split("\n"):
             for side in ("chosen", "rejected") if line else ():
                 screen(json.loads(line)[side], RULES, 100, "en")
+
+
+@pytest.mark.parametrize("rules", [[], ["echo"], ["asking back"], list(RULES)])
+def test_a_recipe_takes_or_leaves_each_rule(rules: list[Rule]) -> None:
+    values = {"source": {"locations": ["sample"]}, "llm": {"provider": "hand-written", "model": "hand-written"}}
+    assert check_recipe(PersonalizedRecipe, values | {"screening": rules}, "r.toml").screening == rules
+    assert check_recipe(PersonalizedRecipe, values, "r.toml").screening == list(RULES)
+    with pytest.raises(RecipeError, match=r"`screening\.0` must be one of echo, asking back; it is `echoes`"):
+        check_recipe(PersonalizedRecipe, values | {"screening": ["echoes"]}, "r.toml")
 
 
 @given(

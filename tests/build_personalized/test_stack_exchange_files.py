@@ -1,8 +1,11 @@
 """Stack Exchange dumps as files: damaged, hostile, real and large ones; and posts' HTML as text."""
 
 import json
+import re
 import subprocess
 import sys
+from collections import Counter
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -10,8 +13,10 @@ from build_personalized.recipe import SourceTable
 from build_personalized.sources import LoadedQuestions, load
 from build_personalized.sources.markup import to_markdown
 from commands import environment
+from defusedxml import ElementTree
 from pluralbench_release.errors import SourceError
 
+REAL = Path(__file__).parents[3] / "shared" / "data" / "personalized"
 ROW = '<row Id="{0}" PostTypeId="1" CreationDate="2016-01-01" OwnerUserId="1" Title="t {0}" Body="{1}" Tags="" />\n'
 TWO = ROW.format(1, "body 1") + ROW.format(2, "body 2")
 XML = '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -113,6 +118,18 @@ def test_html_becomes_markdown(html: str, text: str) -> None:
     assert to_markdown(html) == text
 
 
+@pytest.mark.parametrize(("site", "users"), [("beer", 34), ("coffee", 16)])
+def test_real_dumps(site: str, users: int) -> None:
+    path = REAL / f"{site}.stackexchange.Posts.xml"
+    if not path.is_file():
+        pytest.skip(f"the real dump {path} is not here")
+    loaded = load(SourceTable(locations=[f"stack-exchange:{path}"]), Path())
+    assert loaded.questions["config"].to_list() == [site] * users
+    assert loaded.questions["profile"].list.len().to_list() >= [3] * users
+    assert loaded.questions["narrative"].str.contains("<p>").sum() == 0
+    assert loaded.sources[0].license == "cc-by-sa-3.0"
+
+
 MEASURE = """
 import json, resource, sys
 from pathlib import Path
@@ -146,3 +163,15 @@ def test_memory_does_not_grow_with_the_dump(tmp_path: Path) -> None:
     (small, before), (large, after) = json.loads(measured.stdout)
     assert small == large == 5
     assert after - before < 8, "megabytes, for a dump of 20"
+
+
+def test_no_word_of_a_real_post_is_lost() -> None:
+    path = REAL / "coffee.stackexchange.Posts.xml"
+    if not path.is_file():
+        pytest.skip(f"the real dump {path} is not here")
+    bodies = [row.get("Body", "") for row in ElementTree.fromstring(path.read_bytes())]
+    for body in bodies[::5]:
+        words, kept = (
+            re.findall(r"[^\W_]+", text) for text in (unescape(re.sub("<[^<>]*>", " ", body)), to_markdown(body))
+        )
+        assert not Counter(words) - Counter(kept)

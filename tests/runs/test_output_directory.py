@@ -372,6 +372,25 @@ def test_a_number_that_is_not_kept_exactly_is_refused_before_any_work(tmp_path: 
         rng_for(2**53 - 1, "name")
 
 
+def test_the_finished_directory_is_not_touched_before_publish(target: Path) -> None:
+    build(target)
+    with opened(target) as output:
+        staged = output.staging()
+        (staged / "data.txt").write_text("new", encoding="utf-8")
+        assert data(target) == "data"
+        (output.staging() / RECIPE_FILE).parent.mkdir()  # a second staging is empty again
+        assert not (staged / "data.txt").exists()
+    assert data(target) == "data"
+
+
+def test_fresh_forgets_and_replaces(target: Path) -> None:
+    build(target)
+    interrupted(target)
+    build(target, TWO, "fresh", fresh=True)
+    assert data(target) == "fresh"
+    assert not work_of(target).exists()
+
+
 def test_failing_before_anything_was_done_binds_nothing(target: Path) -> None:
     with pytest.raises(RuntimeError, match="no key"), opened(target):
         raise RuntimeError("no key")
