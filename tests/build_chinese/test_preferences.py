@@ -162,10 +162,30 @@ def test_one_long_cycle_is_one_rank(size: int, draw: Random) -> None:
     assert (found.conflicts, found.order) == (size, frozenset())
 
 
+LEVELS = st.dictionaries(st.sampled_from(NAMES), st.integers(1, 6), min_size=2)
+
+
+def longest_paths(order: Iterable[tuple[str, str]], names: Iterable[str]) -> dict[str, int]:
+    """For each response, of how many the longest chain is that ends with it."""
+    above: dict[str, list[str]] = {name: [] for name in names}
+    for better, worse in order:
+        above[worse].append(better)
+    found: dict[str, int] = {}
+    for name in sorted(above, key=lambda name: len(above[name])):  # whoever is above has fewer above
+        found[name] = 1 + max((found[better] for better in above[name]), default=0)
+    return found
+
+
 def compared(level: dict[str, int], pairs: Iterable[tuple[str, str]]) -> list[Judgment]:
     """What somebody would say of these pairs who sees the levels, 1 the best."""
     marks: dict[int, Mark] = {-1: "1", 0: "s", 1: "2"}
     return [(a, b, marks[(level[a] > level[b]) - (level[a] < level[b])]) for a, b in pairs]
+
+
+def dense(level: dict[str, int]) -> dict[str, int]:
+    """Levels without gaps, from 1."""
+    numbers = {value: number for number, value in enumerate(sorted(set(level.values())), start=1)}
+    return {name: numbers[value] for name, value in level.items()}
 
 
 def ring(draw: Random, names: Sequence[str], noise: float) -> list[Judgment]:
@@ -176,6 +196,34 @@ def ring(draw: Random, names: Sequence[str], noise: float) -> list[Judgment]:
         seen = {name: round(names.index(name) + draw.gauss(0, noise)) for name in task}
         judgements += compared(seen, combinations(task, 2))
     return judgements
+
+
+def noisy(draw: Random) -> list[Judgment]:
+    """Judgements by some order with wrong marks, equal marks, repeated pairs, missing pairs and parts apart."""
+    names = NAMES[: draw.randint(1, len(NAMES))]
+    parts = draw.randint(1, 2)
+    level = {name: draw.randint(1, 3 * len(names)) for name in names}
+    pairs = [draw.sample(pair, 2) for pair in combinations(names, 2) if NAMES.index(pair[0]) % parts == 0]
+    pairs = [pair for pair in pairs if NAMES.index(pair[1]) % parts == NAMES.index(pair[0]) % parts]
+    some = draw.choices(pairs, k=draw.randint(0, 2 * len(pairs))) if pairs else []
+    wrong = draw.choice((0, 0.05, 0.2, 0.5))
+    judged = compared(level, [(a, b) for a, b in some])
+    return [(a, b, draw.choice(MARKS) if draw.random() < wrong else mark) for a, b, mark in judged]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_it_is_what_algorithm_1_finds_on_thousands_of_graphs(seed: int) -> None:
+    draw = Random(seed)
+    layered = merged = 0
+    for _ in range(1_000):
+        judgements = noisy(draw)
+        found = resolve(judgements)
+        assert found == expected(judgements)
+        layers = [[name for name in found.rank if found.rank[name] == level] for level in set(found.rank.values())]
+        layered += any(len(layer) > 1 for layer in layers)
+        merged += bool(found.conflicts)
+    assert 300 < layered < 900  # the graphs are of many kinds
+    assert 300 < merged < 900
 
 
 def test_every_pair_of_a_ring_of_five_is_compared_so_there_is_one_chain() -> None:
@@ -190,6 +238,58 @@ def test_every_pair_of_a_ring_of_five_is_compared_so_there_is_one_chain() -> Non
         assert found.order == ranked
         conflicts += found.conflicts
     assert conflicts > 1_000  # not of people who all see the same
+
+
+@given(JUDGEMENTS)
+def test_the_order_is_what_judgements_imply_and_ranks_are_its_layers(judgements: list[Judgment]) -> None:
+    found = resolve(judgements)
+    assert all(found.rank[better] < found.rank[worse] for better, worse in found.order)
+    assert found.rank == longest_paths(found.order, found.rank)
+    assert set(found.rank) == {name for judgement in judgements for name in judgement[:2]}
+    assert set(found.rank.values()) == set(range(1, 1 + max(found.rank.values(), default=0)))
+
+
+@given(JUDGEMENTS)
+def test_no_judgement_between_components_is_contradicted(judgements: list[Judgment]) -> None:
+    found = resolve(judgements)
+    names = sorted(found.rank)
+    reach = reachable(judgements, names)
+    for first, second, mark in judgements:
+        a, b = names.index(first), names.index(second)
+        if reach[a, b] and reach[b, a]:
+            assert found.rank[first] == found.rank[second]
+        else:
+            better, worse = (first, second) if mark == "1" else (second, first)
+            assert mark != "s"
+            assert (better, worse) in found.order
+            assert found.rank[better] < found.rank[worse]
+
+
+@given(LEVELS, st.randoms(use_true_random=False))
+def test_judgements_that_come_from_one_order_give_it_back(level: dict[str, int], draw: Random) -> None:
+    pairs = [(a, b) if draw.random() < 0.5 else (b, a) for a, b in combinations(level, 2)]
+    found = resolve(compared(level, pairs + draw.choices(pairs, k=5)))
+    assert found.rank == dense(level)
+    assert found.order == {(a, b) for a in level for b in level if level[a] < level[b]}
+    assert found.conflicts == 0
+
+
+@given(JUDGEMENTS, st.data())
+def test_what_follows_already_changes_nothing(judgements: list[Judgment], data: st.DataObject) -> None:
+    before = resolve(judgements)
+    if before.order:
+        more = data.draw(st.lists(st.sampled_from(sorted(before.order)), min_size=1, max_size=5))
+        after = resolve([*judgements, *((better, worse, MARKS[0]) for better, worse in more)])
+        assert (after.rank, after.order, after.conflicts) == (before.rank, before.order, before.conflicts)
+
+
+@given(JUDGEMENTS, st.sampled_from(["A>B", "B>A"]))
+def test_parts_that_share_no_response_do_not_meet(judgements: list[Judgment], other: str) -> None:
+    better, worse = other.split(">")
+    alone = resolve(judgements)
+    both = resolve([*judgements, (better, worse, "1")])
+    assert both.rank == alone.rank | {better: 1, worse: 2}
+    assert both.order == alone.order | {(better, worse)}
 
 
 @pytest.mark.heavy

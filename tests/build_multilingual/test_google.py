@@ -5,7 +5,8 @@ from itertools import chain
 from pathlib import Path
 
 import polars as pl
-from google_builds import PROJECT, Run, built, calls, prose, recipe, released, rows, texts_of
+from build_multilingual.masking import FINDERS
+from google_builds import PROJECT, Run, built, calls, prose, recipe, record, released, rows, texts_of
 from pluralbench_schemas import LANGUAGES
 from translation_server import PROJECT_NUMBER, by_words, least_messages, serve
 
@@ -36,6 +37,31 @@ def test_texts_share_messages_and_each_translation_finds_its_place(run: Run, tmp
         texts = recorded.join(made.select(pl.col(f"{side}_calls").list.first().alias("key"), side), on="key")
         assert texts["text"].to_list() == texts[side].to_list()
     assert recorded["prompt_tokens"].sum() == sum(map(len, sent)), "characters are what is billed"
+
+
+PROTECTED = {
+    "fenced code": "```python\nprint('good morning')  # a comment\n```",
+    "inline code": "`the_table.open(window)`",
+    "LaTeX": r"$x^2 + \frac{a}{b}$",
+    "URL": "https://example.org/the/old/garden?page=2#top",
+    "e-mail address": "the.teacher@school.example",
+    "placeholder": "{user_name}",
+    "number": "1,250.75",
+}
+
+
+def test_what_is_protected_is_never_sent_and_comes_back_as_it_was(run: Run, tmp_path: Path) -> None:
+    assert list(PROTECTED) == list(dict.fromkeys(kind for kind, _ in FINDERS))
+    ends = {kind: ("\n" if kind == "fenced code" else " ") for kind in PROTECTED}
+    texts = [f"{prose('before')}{ends[kind]}{span}{ends[kind]}{prose('after')}" for kind, span in PROTECTED.items()]
+    pairs = [row | {"prompt": text} for row, text in zip(rows(len(texts)), texts, strict=True)]
+    with serve(by_words) as server:
+        out = built(run, tmp_path, server.endpoint, pairs)
+    assert not [sent for sent in server.texts() if any(span in sent for span in PROTECTED.values())]
+    assert record(out, "set_aside").is_empty()
+    before, after = by_words([prose("before"), prose("after")], "en", "es")
+    wanted = [f"{before}{ends[kind]}{span}{ends[kind]}{after}" for kind, span in PROTECTED.items()]
+    assert released(out)["prompt"].to_list() == wanted
 
 
 # ---- Identity: model, glossary, replay

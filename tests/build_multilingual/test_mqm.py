@@ -1,5 +1,6 @@
 """MQM and MLQE-PE as they are published: an error a row, texts that quote nothing, and columns of other names."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -93,3 +94,21 @@ def test_the_command_names_columns_and_quoting(
         "en-de: each of the 2 sources has one translation, but a pair needs two; use a table with several rated "
         "translations per source."
     ) in text
+
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "multilingual"
+
+
+def test_real_ratings_as_tsv_are_those_of_the_json_lines(tmp_path: Path) -> None:
+    path = SHARED / "wmt21_ted_mqm_en-de_5way.jsonl"
+    if not path.is_file():
+        pytest.skip(f"the real rated translations are not at {path}")
+    rows = [
+        (row["direction"], row["source"], *(item[name] for name in ("system", "translation", "mqm_penalty")))
+        for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())
+        for item in row["candidates"]
+    ]
+    assert any('"' in row[1] for row in rows)
+    header = ("lp", "source", "system", "translation", "mqm_penalty")
+    result = read(RatedTable(location=tsv(tmp_path / "mqm.tsv", rows, header), quoting="none"))
+    assert result.frame.equals(read(RatedTable(location=str(path))).frame)

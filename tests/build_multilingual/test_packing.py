@@ -1,5 +1,6 @@
 """How texts are put into messages: none lost, none twice, no limit crossed, and hardly a message too many."""
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -98,7 +99,20 @@ def test_what_google_is_asked_alike_goes_together_and_nothing_else() -> None:
     assert sorted(map(len, messages)) == [2] * 6
 
 
+def least(lengths: Sequence[int]) -> int:
+    strings, code_points = GOOGLE
+    return max(math.ceil(len(lengths) / strings), math.ceil(sum(lengths) / code_points))
+
+
 @given(st.permutations([3, 1, 4, 1, 5, 9, 2, 6, 5, 3]))
 def test_the_order_of_the_texts_changes_neither_number_nor_sizes_of_messages(lengths: list[int]) -> None:
     messages = pack(requests(lengths), lambda _: 0, strings=3, code_points=12)
     assert sorted(sorted(map(text_length, message)) for message in messages) == [[1, 2], [1, 5, 6], [3, 4, 5], [3, 9]]
+
+
+@given(st.lists(st.integers(1, 4000), max_size=100) | st.lists(st.integers(1, 30), max_size=5000))
+def test_it_takes_at_most_one_message_more_than_the_least_possible(lengths: list[int]) -> None:
+    asked = requests(lengths)
+    messages = named("google").pack(asked)
+    check(messages, asked, GOOGLE)
+    assert len(messages) <= least(lengths) + 1

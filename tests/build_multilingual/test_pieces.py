@@ -1,6 +1,7 @@
 """A text in pieces: put together again they are the text, and none is longer than a request takes."""
 
 import re
+from itertools import pairwise
 
 import pytest
 from build_multilingual.masking import MARK, has_letters, mask
@@ -86,7 +87,27 @@ def test_a_long_text_is_cut_at_ends_of_sentences_then_at_blanks_then_anywhere() 
         assert all(piece.endswith(".") for piece in long)
 
 
+def test_sentences_end_where_sentences_end() -> None:
+    assert sentences("Dr. Smith left. He came back, e.g. on Monday.\nReally? Yes!  Ok") == [
+        "Dr. Smith left. ",
+        "He came back, e.g. on Monday.\n",
+        "Really? ",
+        "Yes!  ",
+        "Ok",
+    ]
+    assert sentences("😀😀 One. Two 𝔘. Three.") == ["😀😀 One. ", "Two 𝔘. ", "Three."]
+    assert sentences("One\r\nTwo\u2028Three") == ["One\r\n", "Two\u2028", "Three"]
+
+
 @given(texts)
 @settings(max_examples=300)
 def test_sentences_lose_nothing_of_any_text(text: str) -> None:
     assert "".join(sentences(text)) == text
+
+
+@given(st.lists(st.sampled_from(["One.", "Two!", "Is it three?", "𝔘 four."]), min_size=1, max_size=8))
+@settings(max_examples=30)
+def test_every_sentence_is_one(several: list[str]) -> None:
+    result = sentences(" ".join(several))
+    assert [sentence.strip() for sentence in result] == several
+    assert all(sentence.endswith(" ") for sentence, _ in pairwise(result))

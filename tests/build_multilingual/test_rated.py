@@ -2,10 +2,12 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 from build_multilingual.rated import RATED, SCALES, RatedTranslations, read
 from build_multilingual.recipe import RatedTable, Scale
@@ -13,6 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_release.errors import SourceError
 from written_tables import write
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "multilingual"
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the real rated translations are not at {SHARED}")
 
 Row = Mapping[str, Any]
 
@@ -280,9 +285,38 @@ def test_tokens_become_text_as_it_is_written(tmp_path: Path, direction: str, tok
     assert post_edited(tmp_path, direction, tokens, "x").frame["translation"][0] == text
 
 
+@needs_shared
+def test_mlqe_pe_reads_as_its_machine_translations_were_written() -> None:
+    for direction in ("en-de", "en-zh"):
+        path = SHARED / f"mlqe_pe_{direction}_dev.jsonl"
+        frame = read(RatedTable(location=str(path))).frame
+        given = {row["source"]: row for row in map(json.loads, path.read_text(encoding="utf-8").splitlines())}
+        ours = dict(frame.filter(pl.col("system") == "mt").select("source", "translation").iter_rows())
+        assert ours.keys() == given.keys()
+        letters = re.compile(r"[\W_]+")  # spaces and marks are what we change
+        assert all(letters.sub("", text) == letters.sub("", given[source]["mt"]) for source, text in ours.items())
+        if direction == "en-de":
+            plain = [
+                text == given[source]["mt"] for source, text in ours.items() if "'" not in text and '"' not in text
+            ]
+            assert all(plain)
+            assert len(plain) > 800
+
+
 @given(st.permutations(MAPLE))
 def test_the_digest_is_that_of_the_rows_in_any_order(tmp_path_factory: pytest.TempPathFactory, rows: list[Row]) -> None:
     folder = tmp_path_factory.mktemp("order")
     digest = rated(folder, rows, direction="zh-en").source.digest
     assert digest == rated(folder, MAPLE, direction="zh-en").source.digest
     assert digest != rated(folder, rows[1:], direction="zh-en").source.digest
+
+
+@needs_shared
+def test_wmt21_has_five_translations_a_source() -> None:
+    for direction, sources in {"en-de": 236, "zh-en": 288}.items():
+        result = read(RatedTable(location=str(SHARED / f"wmt21_ted_mqm_{direction}_5way.jsonl")))
+        assert (result.score, result.left_out) == ("mqm_penalty", {})
+        assert result.frame["direction"].unique().to_list() == [direction]
+        counts = result.frame.group_by("source").len()["len"]
+        assert (counts.len(), counts.unique().to_list()) == (sources, [5])
+        assert (result.frame["score"] == -result.frame["raw_score"]).all()

@@ -149,6 +149,19 @@ def test_a_ledger_holds_work_when_something_was_asked_for(tmp_path: Path) -> Non
     assert (tmp_path / "b").exists()
 
 
+def test_a_message_that_fails_keeps_the_others_recorded(tmp_path: Path) -> None:
+    requests = numbered(9)
+    sentence = r"^The server is gone\. 3 of 9 texts are recorded; rerun the same command to resume\.$"
+    with Ledger(tmp_path / "ledger") as ledger:
+        with pytest.raises(CallsError, match=sentence):
+            ask(requests, ledger, Packing(before=failing("text 4")), limits=ONE_BY_ONE, label="texts")
+        assert ledger.find(request.key for request in requests).keys() == {request.key for request in requests[:3]}
+        backend = Packing()
+        answers = ask(requests, ledger, backend, limits=ONE_BY_ONE)
+    assert sorted(backend.texts) == [f"text {number}" for number in range(3, 9)]
+    assert [answer.text for answer in answers] == [f"re: text {number}" for number in range(9)]
+
+
 def test_a_rate_of_requests_is_one_of_messages(tmp_path: Path, clock: Clock) -> None:
     with Ledger(tmp_path / "ledger") as ledger:
         ask(numbered(20), ledger, Packing(20), limits=Limits(requests_per_minute=10))

@@ -76,6 +76,23 @@ def test_what_one_model_refuses_another_is_still_sent(tmp_path: Path) -> None:
     assert "temperature" in server.requests[-1]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        'This server does not support "max_tokens".',
+        "`max_tokens` is deprecated for this model.",
+    ],
+)
+def test_the_sentence_alone_may_name_the_parameter(tmp_path: Path, message: str) -> None:
+    def refuse(body: dict[str, Any], _: int) -> Reply:
+        return Reply(message, status=400) if "max_tokens" in body else Reply()
+
+    with serve(refuse) as server, Ledger(tmp_path / "ledger") as ledger:
+        [answer] = ask([question("a", max_tokens=7)], ledger, OpenAIChat(server.base_url))
+    assert (answer.outcome, answer.adapted) == ("answer", "max_tokens as max_completion_tokens")
+
+
 OTHERS = {  # what servers that are not OpenAI's say of a parameter that they do not take, and in which form
     "fastapi": {"detail": [{"loc": ["body", "temperature"], "msg": "extra fields not permitted", "type": "extra"}]},
     "pydantic": {"detail": [{"loc": ["body", "temperature"], "msg": "Extra inputs are not permitted"}]},

@@ -171,6 +171,13 @@ def test_sentence_transformers_uses_the_models_own_pooling_and_similarity(tmp_pa
     assert order(found)[0] == 0
 
 
+@pytest.mark.smoke
+def test_bm25_puts_what_shares_words_first(tmp_path: Path) -> None:
+    posts = ["water for coffee", "a stout", "stout beer", "beer of the monks and much else to say", "beer"]
+    first, *_, last = order(scores("bm25", "Stout BEER?", posts, tmp_path / "l"))
+    assert (first, last) == (2, 0)
+
+
 def test_bm25_of_equal_posts_is_equal(tmp_path: Path) -> None:
     posts = ["milk", "stout", "milk", "stout", "stout"]
     assert order(scores("bm25", "stout", posts, tmp_path / "l")) == [1, 3, 4, 0, 2]

@@ -198,6 +198,17 @@ def test_recorded_replies_are_read_whatever_their_form(tmp_path: Path) -> None:
     assert {one.attempts for one in settled if one.reason} == {1}
 
 
+def test_one_readable_reply_of_the_first_is_enough_to_go_on(tmp_path: Path) -> None:
+    def reply(body: dict[str, Any], _: int) -> Reply:
+        return Reply("1" if body["messages"][0]["content"] == "item 0" else "none")
+
+    items = [f"item {place}" for place in range(14)]
+    with serve(reply) as server, Ledger(tmp_path / "ledger") as ledger:
+        settled = ask_until_valid(items, question, number, ledger, OpenAIChat(server.base_url), attempts=2)
+        assert len(server.requests) == 14 + 13
+    assert [one.attempts for one in settled] == [1 if place == 0 else 2 for place in range(14)]
+
+
 @pytest.mark.parametrize("field", ["reasoning_content", "reasoning"])
 def test_thinking_is_no_part_of_a_reply_wherever_a_server_puts_it(tmp_path: Path, field: str) -> None:
     replies = {
@@ -259,3 +270,11 @@ def test_replies_that_the_token_limit_cuts_are_noticed_once_as_they_come(
     lines = [line for line in capsys.readouterr().err.splitlines() if "cut off at the limit of 64 tokens" in line]
     assert len(lines) == noticed
     assert all("--max-tokens" in line and line.startswith("5 of ") for line in lines)
+
+
+def test_it_gives_up_after_so_many_attempts_and_says_why(tmp_path: Path) -> None:
+    with serve(lambda body, _: Reply(f"word {body['seed']}")) as server, Ledger(tmp_path / "ledger") as ledger:
+        [settled] = ask_until_valid(["a"], question, number, ledger, OpenAIChat(server.base_url), attempts=3)
+    assert (settled.value, settled.attempts, settled.reason) == (None, 3, "'word 2' is no number for a")
+    assert settled.answer.text == "word 2"
+    assert asked(server.requests) == [("a", 0), ("a", 1), ("a", 2)]

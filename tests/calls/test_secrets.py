@@ -41,6 +41,20 @@ def test_a_key_that_the_server_repeats_is_not_repeated(
     assert_nowhere(tmp_path)
 
 
+def test_a_key_that_is_accepted_is_not_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv(VARIABLE, KEY)
+    caplog.set_level(logging.DEBUG)
+    with serve(lambda *_: Reply()) as server, Ledger(tmp_path / "ledger") as ledger:
+        chat = OpenAIChat(server.base_url, api_key_env=VARIABLE)
+        [answer] = ask([question()], ledger, chat)
+        assert KEY not in repr(answer) + repr(chat) + caplog.text
+    assert server.base_url not in repr(answer)
+    assert server.headers[0]["authorization"] == f"Bearer {KEY}"
+    assert_nowhere(tmp_path)
+
+
 def test_a_deployment_at_azure_gets_its_version_and_the_key_in_a_header_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,14 @@ def test_no_ratings(reply: str) -> None:
         parse_rating(reply)
 
 
+def test_an_invalid_reply_has_a_reason() -> None:
+    for reply, reason in {"[[11]]": "a rating off the scale", "7": "no rating in the last line"}.items():
+        with pytest.raises(InvalidAnswer, match=reason):
+            parse_rating(reply)
+    with pytest.raises(InvalidAnswer, match="no verdict in the last line"):
+        parse_choice("A")
+
+
 LINES = st.text(st.characters(exclude_characters="\n", codec="utf-8"), max_size=40)
 REPLIES = st.lists(LINES | st.sampled_from(["[[A]]", "[[B]]", "[[5]]", "Verdict: [[A]]"]), max_size=5).map("\n".join)
 WORDS = st.lists(st.sampled_from(["[[A]]", "[[B]]", "[[7]]", "or", "better", "not", "I"]), min_size=1, max_size=5)
@@ -356,11 +364,25 @@ def test_no_picks(reply: str, rule: Rule) -> None:
 SENTENCE = st.text("abe 好ب,'.", max_size=20)
 
 
+@given(REPLIES, LINES)
+def test_without_brackets_in_its_last_line_no_reply_is_valid(before: str, last: str) -> None:
+    assume(last.strip() and "[[" not in last)
+    for parse in (parse_choice, parse_rating):
+        with pytest.raises(InvalidAnswer):
+            parse(f"{before}\n{last}")
+
+
 @given(REPLIES, st.sampled_from(["[[A]]", "[[B]]", "**Verdict:** [[B]]"]), st.integers(1, 10))
 def test_what_comes_before_the_last_line_changes_nothing(before: str, verdict: str, rating: int) -> None:
     assume("<think>" not in before and not before.lstrip().startswith("{"))  # which is JSON to the end
     assert parse_choice(f"{before}\n{verdict}") == parse_choice(verdict)
     assert parse_rating(f"{before}\n[[{rating}]]") == rating
+
+
+@given(st.sampled_from(FORMS), st.sampled_from("AB"), st.integers().filter(lambda number: not 1 <= number <= 100))
+def test_a_certainty_off_the_scale_never_comes_back(form: str, choice: str, certainty: int) -> None:
+    with pytest.raises(InvalidAnswer):
+        parse_certain_choice(form.format(choice, certainty))
 
 
 @given(

@@ -1,7 +1,9 @@
 """Figures of pairs whose figures are known, and the limits that a recipe may set to them."""
 
+from math import sqrt
+
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_release import AuditFailed, PairLimits
 from pluralbench_release.audit import check_audits, check_limits, limit_values, pair_figures, wins, wins_text
@@ -10,6 +12,13 @@ from pluralbench_runs import RecipeError
 CHOSEN = ["a low PRICE, it is", "beans", "low rice is good", "two words"]
 REJECTED = ["buy one", "price them low", "nice", "and twos!"]
 SAID = ["Low price"] * 4
+
+
+def wilson(won: int, decided: int) -> list[float]:
+    z, share = 1.959964, won / decided
+    middle = (share + z * z / (2 * decided)) / (1 + z * z / decided)
+    half = z / (1 + z * z / decided) * sqrt(share * (1 - share) / decided + z * z / (4 * decided**2))
+    return [middle - half, middle + half]
 
 
 @pytest.mark.smoke
@@ -21,7 +30,7 @@ def test_figures_of_known_pairs() -> None:
     for name in ("longer", "more_overlap"):
         assert {key: found[name][key] for key in ("wins", "losses", "ties")} == {"wins": 2, "losses": 1, "ties": 1}
         assert found[name]["share_of_decided"] == 0.6667
-        assert found[name]["interval"] == [0.2077, 0.9385]
+        assert found[name]["interval"] == pytest.approx(wilson(2, 3), abs=1e-4)
     assert found["near_duplicates"] == {"chosen": 0, "sides": 0}
 
 
@@ -86,6 +95,14 @@ def test_the_first_set_of_pairs_that_breaks_a_limit_is_named() -> None:
 def test_a_limit_of_what_there_is_no_figure_of_is_refused() -> None:
     with pytest.raises(RecipeError, match="The audit has no figure for the limit `max_drop_share`; remove it from"):
         check_limits(limit_values(pair_figures(["a"], ["b"])), PairLimits(max_drop_share=0))
+
+
+@settings(max_examples=25)
+@given(won=st.integers(0, 30), lost=st.integers(0, 30), ties=st.integers(0, 3))
+def test_intervals_are_wilsons(won: int, lost: int, ties: int) -> None:
+    found = wins([2] * won + [1] * (lost + ties), [1] * won + [2] * lost + [1] * ties)
+    assert (found["wins"], found["losses"], found["ties"]) == (won, lost, ties)
+    assert found["interval"] == pytest.approx(wilson(won, won + lost) if won + lost else [0.0, 1.0], abs=1e-4)
 
 
 @given(st.integers(1, 40), st.integers(0, 40))

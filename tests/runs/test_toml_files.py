@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import tomli_w
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pluralbench_runs import Recipe, RecipeError, UserError, check_recipe, output_directory, parse_toml, read_recipe
 from pluralbench_runs.toml_files import MAX_BYTES, MAX_DEPTH, read_toml
@@ -119,3 +119,25 @@ def test_a_recipe_that_holds_a_key_is_refused(
         pass
     assert str(unopened.value) == f"Recipe of {tmp_path / 'out'}: {fault}"
     assert not [*tmp_path.iterdir()]
+
+
+MARKS = [*"=[]{}.,\n\"'\\#-_\0\ufeff", "[[", "]]", '"""', "'''"]
+
+
+WORDS = ["a", "1", "e9", "9" * 5000, "0x" + "f" * 40, "nan", "1979-05-27", "a.a = 1\n", "[a]\n", "\\u0000", "中"]
+
+
+PIECES = st.sampled_from(MARKS + WORDS)
+
+
+@given(st.lists(PIECES | TEXTS, max_size=12).map("".join) | st.binary().map(lambda data: data.decode("latin-1")))
+@settings(max_examples=300)
+def test_any_text_is_read_or_refused_in_a_sentence(text: str) -> None:
+    try:
+        check_recipe(Asked, parse_toml(text), "r.toml")
+        said = "read"
+    except (ValueError, UserError) as error:
+        said = str(error)
+    assert "\n" not in said
+    assert "\0" not in said
+    assert 0 < len(said) < 700

@@ -101,6 +101,11 @@ def test_no_language_is_found_by_anything_else(written: str) -> None:
     assert language_of(written) is None
 
 
+def test_the_languages_of_the_paper_and_english_are_there() -> None:
+    assert len(PAPER) == 23
+    assert {ENGLISH, *PAPER} <= {*LANGUAGES}
+
+
 @given(st.text(max_size=12))
 def test_at_most_three_are_near(written: str) -> None:
     found = similar_languages(written)
