@@ -232,12 +232,30 @@ def test_those_who_agree_when_they_mark_again_need_no_third(run: Run, sheets: li
     assert not Path("annotated.third").exists()
 
 
-def test_prompts_that_are_not_those_of_tasks_are_refused(run: Run, doubled: list[Path]) -> None:
+def test_sheets_that_went_back_are_not_written_over(run: Run, sheets: list[Path]) -> None:
+    read(run, *sheets)
+    [path, *_] = sorted(Path("annotated.again").iterdir())
+    fill(path, path)
+    before = path.read_bytes()
+    status, said = run("annotations", *sheets, "--tasks", "tasks", "--out", "annotated.jsonl")
+    assert (status, said) == (
+        2,
+        f"Error: {path} has been filled in; read it with the other files, or move it away.\n",
+    )
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "fault"), [("responses", [None], "a prompt or response lacks `id`"), ("input", ["x"], "")]
+)
+def test_prompts_that_are_not_those_of_tasks_are_refused(
+    run: Run, doubled: list[Path], key: str, value: object, fault: str
+) -> None:
     prompts = Path("tasks/prompts.jsonl")
     first, *others = prompts.read_text(encoding="utf-8").splitlines()
-    changed = json.dumps(json.loads(first) | {"input": ["x"]}, ensure_ascii=False)
+    changed = json.dumps(json.loads(first) | {key: value}, ensure_ascii=False)
     prompts.write_text("\n".join([changed, *others]), encoding="utf-8")
     status, said = run("annotations", *doubled, "--tasks", "tasks", "--out", "annotated.jsonl")
     assert status == 2
-    assert said.startswith("Error: tasks/prompts.jsonl is not a file of `build-chinese tasks` (")
+    assert said.startswith(f"Error: tasks/prompts.jsonl is not a file of `build-chinese tasks` ({fault}")
     assert said.endswith("); make the tasks again.\n")

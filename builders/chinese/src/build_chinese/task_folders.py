@@ -127,11 +127,15 @@ def read_tasks_folder(folder: Path) -> tuple[pl.DataFrame, pl.DataFrame, Path | 
 def _prompts_of(path: Path) -> pl.DataFrame:
     rows = read_jsonl(path, StudyError)
     try:
-        return pl.DataFrame(rows, schema=PROMPTS)
+        frame = pl.DataFrame(rows, schema=PROMPTS)
+        parts = [frame, frame.select(pl.col("category").explode()), frame["responses"].explode().struct.unnest()]
+        missing = [name for part in parts for name in part.columns if part[name].null_count()]
+        problem = f"a prompt or response lacks `{missing[0]}`" if missing else ""
     except (PolarsError, TypeError) as error:
-        raise StudyError(
-            f"{path} is not a file of `build-chinese tasks` ({one_line(error)}); make the tasks again."
-        ) from None
+        problem = one_line(error)
+    if problem:
+        raise StudyError(f"{path} is not a file of `build-chinese tasks` ({problem}); make the tasks again.")
+    return frame
 
 
 def prompts_of_recipe(recipe: ChineseRecipe) -> list[Row]:
