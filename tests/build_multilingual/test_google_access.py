@@ -75,6 +75,7 @@ def test_an_endpoint_of_another_form_is_refused_and_not_shown(run: Run, tmp_path
     status, said = run("--recipe", recipe(tmp_path, endpoint, rows(1)), "--out", tmp_path / "out")
     assert (status, "secret" in said) == (2, False)
     assert "neither a host such as translate-eu.googleapis.com nor http://127.0.0.1:PORT" in " ".join(said.split())
+    assert not (tmp_path / "out.work").exists()
 
 
 # ---- Encryption and keys, as with Google itself

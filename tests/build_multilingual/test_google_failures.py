@@ -39,6 +39,7 @@ CHECK = "); check the project, its quota and the credentials (`gcloud auth appli
         (UNAVAILABLE, f"fails (The service is currently unavailable{CHECK}"),
         (Fault(grpc.StatusCode.RESOURCE_EXHAUSTED, "Daily limit."), f"fails (Daily limit{CHECK}"),
         (Fault(grpc.StatusCode.UNAUTHENTICATED, "Expired."), f"fails (Expired{CHECK}"),
+        (Fault(grpc.StatusCode.NOT_FOUND, "No model."), f"fails (No model{CHECK}"),
         (BAD_LANGUAGE, "refuses the request (Target language: xx is not supported)."),
     ],
 )

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 import pytest
 import samples
+from build_multilingual.masking import mask
 from pluralbench_release import diff, read_card
 from pluralbench_schemas import MULTILINGUAL_PAIRS, TRANSLATION_PAIRS, validate
 from releases import digests_of, rows_of
@@ -44,6 +45,21 @@ def test_every_config_keeps_to_its_schema_and_shares_its_ids(sample: Sample) -> 
     assert dict(pairs.group_by("subset").len().iter_rows()) == {
         f"translation-{direction}-{level}": 10 for direction in ("en-es", "es-en") for level in ("easy", "hard")
     }
+
+
+@pytest.mark.parametrize("code", LANGUAGES)
+def test_what_must_survive_did(sample: Sample, code: str) -> None:
+    english = rows_of(sample[0], "eng_Latn")
+    for row, own in zip(english.iter_rows(named=True), rows_of(sample[0], code).iter_rows(named=True), strict=True):
+        for name in TEXTS:
+            if row["source"].startswith("hep-") and name != "prompt":
+                assert own[name] == row[name]
+                assert own[f"{name}_calls"] == []
+            else:
+                assert own[name] != row[name]
+                assert own[f"{name}_calls"]
+                for _, span in mask(row[name]).spans:
+                    assert own[name].count(span) >= 1, (row["id"], name, span)
 
 
 def test_the_card_says_what_it_is(sample: Sample) -> None:

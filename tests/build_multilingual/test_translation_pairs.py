@@ -2,17 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from itertools import combinations
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
-from build_multilingual.rated import RATED, SCALES, RatedTranslations
-from build_multilingual.recipe import Scale
+from build_multilingual.rated import RATED, SCALES, RatedTranslations, read
+from build_multilingual.recipe import RatedTable, Scale
 from build_multilingual.translation_pairs import CANDIDATES, LEVELS, PAIRS, TEMPLATES, candidates, draw
 from hypothesis import given
 from hypothesis import strategies as st
 from pluralbench_release import Source
 from pluralbench_release.errors import SourceError
+
+SHARED = Path(__file__).parents[2].parent / "shared" / "data" / "multilingual"
+needs_shared = pytest.mark.skipif(not SHARED.is_dir(), reason=f"the real rated translations are not at {SHARED}")
 
 LIKERT = SCALES["score"]
 SWAPPED = Scale(better="higher", easy=0.5, hard=0.25)
@@ -229,3 +233,36 @@ def test_too_few_pairs_are_counted() -> None:
         "zh-en hard: only 3 of 4 pairs are available (5 sources; least difference: 0.5); lower "
         "`translation.per_level=...`, or `hard` in `scale=...`."
     )
+
+
+# How many sources have a pair, for which the least differences of each scale were chosen.
+REAL = {
+    "wmt21_ted_mqm_en-de_5way": (159, 149),
+    "wmt21_ted_mqm_zh-en_5way": (229, 188),
+    "mlqe_pe_en-de_dev": (156, 315),
+    "mlqe_pe_en-zh_dev": (324, 189),
+}
+
+
+@needs_shared
+@pytest.mark.parametrize(("name", "counts"), REAL.items())
+def test_real_ratings_give_a_hundred_pairs_a_level(name: str, counts: tuple[int, int]) -> None:
+    table = read(RatedTable(location=str(SHARED / f"{name}.jsonl")))
+    assert tuple(candidates(table.frame, table.scale, level).height for level in LEVELS) == counts
+    result = drawn(table)
+    assert result.group_by("subset", maintain_order=True).len()["len"].to_list() == [100, 100]
+    assert (result["chosen_score"] < result["rejected_score"]).all()  # penalties, both
+    assert (result["chosen"] != result["rejected"]).all()
+    assert result.select(pl.all_horizontal(pl.col("chosen", "rejected", "source").str.len_chars() > 0).all()).item()
+    gaps = [(rejected - chosen) for chosen, rejected in scores_of(result)]
+    assert min(gaps[:100]) >= table.scale.easy
+    assert min(gaps[100:]) >= table.scale.hard - 1e-9
+
+
+@given(st.lists(likert, min_size=4, max_size=7))
+def test_hard_has_neither_the_best_nor_the_worst_translation(scores: list[float]) -> None:
+    hard = candidates(frame({"甲": scores}), SWAPPED, "hard").to_dicts()
+    either = Scale(better="higher", easy=1e-6, hard=1e-6)  # so that easy has a pair wherever two differ
+    easy = candidates(frame({"甲": scores}), either, "easy").to_dicts()
+    for row in hard:
+        assert not {row["chosen"], row["rejected"]} & {easy[0]["chosen"], easy[0]["rejected"]}

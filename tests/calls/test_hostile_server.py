@@ -216,6 +216,8 @@ def test_a_key_that_comes_back_is_in_no_record(tmp_path: Path, monkeypatch: pyte
     ("name", "value"),
     [
         ("HTTPS_PROXY", "http://somebody:hunter22@proxy.example:port"),
+        ("HTTPS_PROXY", "ftp://somebody:hunter22@proxy.example:80"),
+        ("HTTPS_PROXY", "http://somebody:hunter22@[::1"),
         ("ALL_PROXY", "socks5://somebody:hunter22@proxy.example:80"),
         ("SSL_CERT_FILE", "/nowhere/at/all"),
     ],

@@ -41,6 +41,7 @@ REFUSED_URLS = {
     **dict.fromkeys(("", "api.example.com/v1", "localhost:8000/v1", "ftp://example.com", "http:///v1"), NO_URL),
     **dict.fromkeys(("http://[::1/v1", "https://host:port/v1", "https://host:99999/v1", "https://h /v1"), NO_URL),
     **dict.fromkeys(("user:hunter2@api.example.com/v1", "api.example.com/v1?key=hunter2"), NO_URL),
+    "ftp://me:hunter2@example.com": NO_URL,
     **{f"https://{user}@api.example.com/v1": PRIVATE for user in ("user:hunter2", "hunter2", ":hunter2")},
     **{f"https://api.example.com/v1{end}": PRIVATE for end in ("?key=hunter2", "#hunter2")},
     "https://api.example.com/v1/chat/completions/": "ends in /chat/completions, which is added to it",
