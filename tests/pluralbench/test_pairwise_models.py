@@ -286,6 +286,9 @@ def test_best_of_n_by_all_pairs_with_the_share_of_cycles(tmp_path: Path, people:
     assert run.estimate("cyclic_triples", model="length").value is None
     assert check_submission(run).state == "consistent"
     assert "triples without a tie are cycles" in "\n".join(downstream_notes(run))
+    ordered = compared.with_columns(probability=(pl.col("sample") < pl.col("other")).cast(pl.Float64))
+    ordered.write_parquet(run.path / "comparisons.parquet")
+    assert check_submission(pluralbench.load_run(run.path)).state == "refused", "without a cycle"
 
 
 @pytest.mark.heavy

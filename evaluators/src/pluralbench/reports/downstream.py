@@ -152,8 +152,9 @@ def _curve_notes(run: Downstream) -> Iterator[str]:
     """Whether more selection made the outcome worse: over-optimization (Gao et al., 2023)."""
     last = run.result.sampling.sizes[-1]
     for name in run.names("model", "cyclic_triples"):
-        cycles = with_interval(run.estimate("cyclic_triples", model=name))
-        yield f"{name} only compares: a reward is a mean probability of being better; {cycles}% of triples are cycles."
+        share = with_interval(run.estimate("cyclic_triples", model=name))
+        cycles = f"{share}% of triples without a tie are cycles"
+        yield f"{name} only compares: a reward is a mean probability of being better; {cycles}."
     for row in run.metrics.filter(metric="since_best").iter_rows(named=True):
         if row["high"] is not None and row["high"] < 0:
             fall = with_interval(Estimate(row["value"], row["low"], row["high"]), change)
