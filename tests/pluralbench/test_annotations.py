@@ -26,6 +26,7 @@ from written_tables import write
 
 Votes = Mapping[tuple[int, str], str | None]
 """What a person says of an item: A, B, =, or nothing."""
+PANDALM = Path(__file__).parents[3] / "shared" / "data" / "multilingual" / "pandalm_testset-v1.json"
 PEOPLE = ("ann", "bob", "eva", "ian")
 COUNTRY = {"ann": "Italy", "bob": "Spain", "eva": "Italy", "ian": None}
 BEST = {"vote": "pick", "annotator": "who", "picks": ["a", "b", "c"]}
@@ -179,6 +180,18 @@ def test_a_pick_may_be_the_text_and_equal_responses_are_one(tmp_path: Path) -> N
     assert items.frame.select("responses", "rank").row(0) == (["tea", "milk"], [1, 2])
     assert votes_of(items, described)["response"].to_list() == [0, 0, 1]
     assert items.source["annotations"]["same_responses"] == 1
+
+
+@pytest.mark.skipif(not PANDALM.is_file(), reason=f"the real votes are not at {PANDALM}")
+def test_the_real_votes_have_the_majority_of_the_labels() -> None:
+    described = find_benchmark("pandalm-votes")
+    items, labeled = (load_items(name, str(PANDALM)) for name in ("pandalm-votes", "pandalm"))
+    assert items.frame.drop("annotations").equals(labeled.frame.drop("annotations"))
+    votes = votes_of(items, described)
+    rows = json.loads(PANDALM.read_text(encoding="utf-8"))
+    assert votes.height == 3 * len(rows) == 2997
+    ties = sum(row[f"annotator{n}"] == 0 for row in rows for n in (1, 2, 3))
+    assert votes["response"].null_count() == ties
 
 
 def test_only_benchmarks_with_votes_have_the_keys() -> None:

@@ -18,6 +18,7 @@ from verbs import load_items, value
 from written_tables import SUFFIXES, TEXTS, write
 
 Rows = list[dict[str, Any]]
+PANDALM = Path(__file__).parents[3] / "shared" / "data" / "multilingual" / "pandalm_testset-v1.json"
 
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
@@ -296,6 +297,26 @@ def test_equal_pairs_are_left_out_and_counted(score: Callable[..., Run], tmp_pat
     scored = run.items.filter(pl.col("outcome") != "equal")
     wins = scored.filter(pl.col("score_chosen") > pl.col("score_rejected")).height
     assert run.headline.value == pytest.approx(wins / 6)
+
+
+@pytest.mark.skipif(not PANDALM.exists(), reason="the PandaLM test set is not here")
+def test_the_real_pandalm_test_set_is_read_whole() -> None:
+    rows = json.loads(PANDALM.read_text(encoding="utf-8"))
+    read = load_items(find_benchmark("pandalm"), str(PANDALM))
+    items = read.frame
+    assert items.height == len(rows) == 999
+    assert read.source["empty"] == [
+        str(r["idx"]) for r in rows if not all(str(r[f"response{n}"]).strip() for n in (1, 2))
+    ]
+    assert items["id"].to_list() == [str(row["idx"]) for row in rows]
+    for row, item in zip(rows, items.iter_rows(named=True), strict=True):
+        votes = [row[f"annotator{number}"] for number in (1, 2, 3)]
+        chosen = next((side for side in (1, 2) if votes.count(side) >= 2), None)
+        assert item["rank"] == ([1, 1] if chosen is None else [1, 2])
+        response = row[f"response{chosen or 1}"]
+        assert item["responses"][0] == response or not isinstance(response, str), "six are a plain `true`"
+        parts = [part for part in (row["instruction"], row["input"]) if part.strip()]
+        assert item["prompt"] == [{"role": "user", "content": "\n\n".join(parts)}]
 
 
 def test_a_benchmark_of_ones_own_is_a_file(

@@ -297,3 +297,12 @@ def test_a_run_names_texts_of_missing_values(
     assert run.config.data.missing == ("q1", "q2", "q3")
     said = "3 items have a prompt or response such as nan or None, which may be a missing value (ids q1, q2, q3)."
     assert said in run_header(run)
+
+
+def test_a_run_names_the_prompts_that_contain_the_better_response(
+    pairs: Callable[..., Rows], score: Callable[..., Run], tmp_path: Path
+) -> None:
+    path, _ = prompts_with(pairs, tmp_path, lambda row: f"Mend: {row['chosen']}", 2)
+    run = score("pairs", path)
+    assert run.config.data.answered == ("q0", "q1")
+    assert "2 prompts contain the full text of the better response (ids q0, q1)." in run_header(run)

@@ -2,7 +2,9 @@
 
 import json
 import random
+import sys
 from collections.abc import Mapping, Sequence
+from importlib import util
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ from written_tables import write
 
 Parts = dict[str, pl.DataFrame]
 PAIRS = find_benchmark("pairs")
+RECORDED = Path(__file__).parents[3] / "shared" / "data" / "suite" / "recorded"
+FEW_ITEMS = Path(__file__).parents[2] / "benchmarks" / "few_items.py"
 SIZES = {"easy": 30, "hard": 90, "rare": 3}
 
 
@@ -303,3 +307,25 @@ def test_groups_of_subsets_keep_the_sizes_of_all_items(tmp_path: Path) -> None:
     assert drawn.benchmark.sections["Safety"] == {"safety-refuse": 30, "safety-response": 9}
     # A fourth of the overall number each.
     assert [one.drawn for one in drawn.items.strata] == [3, 3, 3, 3, 1]
+
+
+@pytest.mark.heavy
+def test_intervals_of_real_models_hold_their_full_scores() -> None:
+    """95 % intervals of 100 drawn items of RewardBench, for 82 reward models."""
+    if not RECORDED.exists():
+        pytest.skip("needs recorded results of real models")
+    sys.path.insert(0, str(FEW_ITEMS.parent))
+    try:
+        spec = util.spec_from_file_location("few_items", FEW_ITEMS)
+        assert spec is not None
+        assert spec.loader is not None
+        program: Any = util.module_from_spec(spec)
+        sys.modules["few_items"] = program
+        spec.loader.exec_module(program)
+    finally:
+        sys.path.remove(str(FEW_ITEMS.parent))
+    files = (RECORDED / f"rewardbench_v1_{name}.jsonl" for name in ("results", "items"))
+    recorded = program.read_recorded(*files, find_benchmark("reward-bench"))
+    rows = list(program.intervals(recorded, 100, 0))
+    assert len(rows) == 82
+    assert 0.92 <= np.mean([row["covered"] for row in rows]) <= 0.99

@@ -1,11 +1,12 @@
 """Colors of the figures: anyone can tell them apart, on white and in the dark, in files and in pages."""
 
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from defusedxml import ElementTree
 from drawn_figures import draw
 from figure_runs import benchmark_run, with_references
@@ -70,3 +71,46 @@ def test_files_and_pages_follow_the_theme(tmp_path: Path) -> None:
     assert not {role.light for role in ROLES} & set(re.findall(r"#\w{6}", inlined))
     assert "fill: var(--ink)" in inlined
     assert "fill: var(--band)" in inlined
+
+
+SEEN = {
+    "all cones": np.eye(3),
+    "protanopia": np.array(
+        [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]]
+    ),
+    "deuteranopia": np.array(
+        [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]]
+    ),
+    "tritanopia": np.array(
+        [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]]
+    ),
+}
+
+
+CONES = np.array(
+    [
+        [0.4122214708, 0.5363325363, 0.0514459929],
+        [0.2119034982, 0.6806995451, 0.1073969566],
+        [0.0883024619, 0.2817188376, 0.6299787005],
+    ]
+)
+
+
+OKLAB = np.array(
+    [
+        [0.2104542553, 0.7936177850, -0.0040720468],
+        [1.9779984951, -2.4285922050, 0.4505937099],
+        [0.0259040371, 0.7827717662, -0.8086757660],
+    ]
+)
+
+
+def oklab(color: str, seen: Any) -> Any:
+    return OKLAB @ np.cbrt(CONES @ np.clip(seen @ linear(color), 0, 1))
+
+
+@pytest.mark.parametrize("kind", SEEN)
+def test_series_differ_for_readers_with_and_without_color_blindness(kind: str) -> None:
+    seen = {color: oklab(color, SEEN[kind]) for color in COLORS}
+    distances = {pair: float(np.linalg.norm(seen[pair[0]] - seen[pair[1]])) for pair in combinations(COLORS, 2)}
+    assert min(distances.values()) > (0.13 if kind == "all cones" else 0.08)

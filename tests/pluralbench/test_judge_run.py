@@ -215,6 +215,11 @@ def test_a_run_counts_what_each_rule_reads_and_gives_the_count_of_m_rewardbench(
         assert run.estimate("accuracy_with_invalid_as_half").n == 32
 
 
+def test_the_criterion_is_in_the_question(data: Path, tmp_path: Path) -> None:
+    asked = [judged(says("[[A]]"), data, tmp_path / one, limit=1, criterion=one)[1][0] for one in ("quality", "person")]
+    assert asked[0]["messages"] != asked[1]["messages"]
+
+
 def test_an_invalid_verdict_is_no_half_point_and_no_part_of_the_share(data: Path, tmp_path: Path) -> None:
     def reply(body: dict[str, Any], _: int) -> Reply:
         return Reply("no idea") if " 0 right" in str(body) else prefers("right")(body, 0)
@@ -372,7 +377,11 @@ def test_the_language_has_a_place_of_its_own_and_says_nothing_about_the_person(
             "The question is in Spanish, and the answer should be in English.",
             "The question is in English, and the answer should be in English.",
         }
-        assert not [request for request in requests if about("about_the_person", request)]
+        for request in requests:
+            system, user = (message["content"] for message in request["messages"])
+            assert "about_the_person" not in user
+            assert "one point among others" in system
+            assert "helpful, relevant, correct and complete" in system
     plain, requests = judged(says("[[A]]"), write(tmp_path / "p.jsonl", pairs(2)), tmp_path / "plain")
     assert plain.config.judge_setting("answer_language") is None
     assert not [request for request in requests if "language" in str(request)]

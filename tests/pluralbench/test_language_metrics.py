@@ -1,6 +1,7 @@
 """Across languages: the drop from English on the same ids, consistency, and groups of languages."""
 
 import io
+import json
 import random
 import statistics
 from collections import Counter
@@ -13,6 +14,7 @@ from pluralbench.data.column_types import DECISIONS
 from pluralbench.reports.runs import details
 from pluralbench.reports.writing import texts_of
 from pluralbench.results import Run
+from pluralbench.results.numbers import number, points
 from pluralbench_schemas import LANGUAGES
 from rendered import render
 from rich.console import Console
@@ -142,6 +144,31 @@ def test_groups_are_means_over_their_languages() -> None:
                 if str(getattr(LANGUAGES[code], field)) == name
             ]
             assert run.estimate("accuracy", **{kind: name}).value == pytest.approx(sum(own) / len(own))
+
+
+def test_a_report_shows_drop_and_consistency_and_keeps_sections_of_languages_for_files() -> None:
+    run = measured(decisions(7, ["eng_Latn", "spa_Latn", "fra_Latn"]))
+    report = details([run])
+    table = texts_of(report.tables[-1])
+    assert not [config for config in table["config"] if config.startswith("spa_Latn:")]
+    assert [config for config in table["config"] if config.startswith("languages: ")] == [
+        f"languages: {section}" for section in BENCHMARK.sections
+    ]
+    row = table.filter(config="spa_Latn").row(0, named=True)
+    assert row["against English"].startswith(f"{100 * (run.estimate('drop', config='spa_Latn').value or 0.0):+.1f} [")
+    assert row["kappa"].split()[0] == f"{run.estimate('kappa', config='spa_Latn').value:.2f}"
+    assert table.filter(config="eng_Latn")["against English"][0] == ""
+    assert table.row(0, named=True)["against English"] == str(number(run.estimate("drop"), points))
+    assert run.estimate("kappa").n == 2
+    without = measured(decisions(7, ["spa_Latn", "fra_Latn"]))
+    report = details([without])
+    assert {"against English", "kappa"}.isdisjoint(texts_of(report.tables[-1]).columns)
+    (row,) = json.loads(str(render([run], "json")))[:1]
+    assert row["drop"]["value"] == run.estimate("drop").value
+    assert row["kappa"]["value"] == run.estimate("kappa").value
+    assert [*row["parts"]] == [*BENCHMARK.sections], "languages are not columns"
+    (row,) = json.loads(str(render([without], "json")))[:1]
+    assert {"drop", "kappa"}.isdisjoint(row)
 
 
 TRANSLATION = [f"translation-{way}-{level}" for way in ("de-en", "en-de") for level in ("easy", "hard")]

@@ -1,6 +1,7 @@
 """From decisions to accuracies: what counts, by which weights, and what order has to do with it (nothing)."""
 
 import math
+import random
 from collections.abc import Sequence
 from statistics import fmean
 from typing import Any
@@ -15,6 +16,7 @@ from pluralbench.data.column_types import OUTCOMES
 from pluralbench.data.decisions import decide, score_items
 from pluralbench.data.rows_to_items import ITEMS
 from pluralbench.metrics.calibration import scores_log_odds
+from pluralbench.metrics.frame import KEY
 from pluralbench_rewards import ModelRecord, Scored
 
 NAN = float("nan")
@@ -76,6 +78,12 @@ def sections(rows: Sequence[Row]) -> dict[str, float | None]:
     run = run_of(rows, "reward-bench")
     names = run.names("section")
     return {name: run.estimate("accuracy", config="default", section=name).value for name in names}
+
+
+def test_mathematics_weighs_as_much_as_all_code_whatever_the_rows() -> None:
+    found = sections(rewardbench({"math-prm": 0.2, "hep-go": 0.5}))
+    assert found["Reasoning"] == pytest.approx((984 * 0.2 + 164 * 0.5 + 164 * 5) / (2 * 984))
+    assert found["Chat"] == 1.0
 
 
 def test_a_section_weighs_its_subsets_by_their_counts_and_the_overall_weighs_sections_alike() -> None:
@@ -167,3 +175,26 @@ def test_each_pair_of_unlike_rank_is_one_strict_decision(responses: list[tuple[i
 def test_scores_that_are_no_numbers_decide_nothing(values: tuple[float, float]) -> None:
     assert ranking(values, [1, 2])["outcome"].to_list() == ["invalid"]
     assert ranking([], [1, 2])["outcome"].to_list() == ["dropped"]
+
+
+@pytest.mark.heavy
+@settings(max_examples=15)
+@given(st.integers(0, 10**6), st.sampled_from(["pairs", "personalized", "multilingual", "chinese"]))
+def test_the_order_of_the_rows_changes_no_metric(seed: int, benchmark: str) -> None:
+    draw = random.Random(seed)
+    rows = [
+        decision(
+            number,
+            draw.choice(OUTCOMES),
+            config=draw.choice(["a", "b"]),
+            cluster=f"u{draw.randrange(9)}",
+            subset=draw.choice(["math-prm", "hep-go", "donotanswer", None]),
+            truncated=draw.random() < 0.2,
+        )
+        for number in range(40)
+    ]
+    before = run_of(rows, benchmark).metrics
+    draw.shuffle(rows)
+    after = run_of(rows, benchmark).metrics
+    for one, other in zip(before.sort(KEY).iter_rows(), after.sort(KEY).iter_rows(), strict=True):
+        assert other == tuple(pytest.approx(value) if isinstance(value, float) else value for value in one)

@@ -59,6 +59,18 @@ def ids_of(items: pl.DataFrame, config: str) -> list[str]:
     return items.filter(config=config)["id"].to_list()
 
 
+def test_our_release_is_scored_in_its_order(score: Callable[..., Run], sample: Path) -> None:
+    run = score("personalized", sample)
+    assert sorted(run.config.data.rows) == CONFIGS
+    for config in CONFIGS:
+        table = pl.read_parquet(sample / "data" / config / "test.parquet")
+        assert ids_of(run.items, config) == table["id"].to_list()
+    assert run.config.data.rows == dict.fromkeys(CONFIGS, 8)
+    assert run.config.data.license
+    accuracies = [fmean(right(run.items.filter(config=config))) for config in CONFIGS]
+    assert run.headline.value == pytest.approx(fmean(accuracies))
+
+
 def test_personalized_rewardbench_as_published(
     score: Callable[..., Run], people: Callable[..., Rows], tmp_path: Path
 ) -> None:

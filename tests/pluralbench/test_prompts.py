@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Sequence
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -244,3 +245,14 @@ def test_a_profile_that_is_too_long_loses_its_least_relevant_posts(
     assert text.endswith(f"My question:\n{kept[0].prompt[-1]['content']}")
     assert (run.count("truncated"), verbs.scoring(run).items_truncated) == (1, 1)
     assert run.items["tokens_cut"][0] > 1, "a post goes as a whole"
+
+
+def test_groups_are_the_same_in_any_order(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pluralbench.data.prompts.BATCH_GROUPS", 2)
+    groups = shown(data)
+    every = [*groups]
+    for order in permutations(range(4)):
+        assert [groups[place] for place in order] == [every[place] for place in order]
+    assert (groups[-1], groups[1:]) == (every[-1], every[1:])
+    with pytest.raises(IndexError):
+        groups[4]

@@ -375,6 +375,11 @@ def test_all_of_a_card_but_its_results_stays_as_it_is_written(
         ("---\nmodel-index:\n- {name: a, results: [5]}\n---\n", "README.md cannot be read"),
         ("---\n- a\n---\n", "README.md cannot be read (it has no keys)"),
         ("---\nlicense: mit\n---\nGr\udcfcn", "README.md is not UTF-8; save it as UTF-8."),
+        pytest.param(
+            "---\na: " + "[" * 1200 + "\n---\n",
+            "README.md cannot be read (maximum recursion depth exceeded",
+            marks=pytest.mark.heavy,
+        ),
     ],
 )
 def test_a_card_that_cannot_be_read_or_changed_without_a_loss_stays(

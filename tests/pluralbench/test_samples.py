@@ -68,6 +68,11 @@ def test_every_benchmark_can_be_scored_on_its_sample_whose_names_and_order_chang
     assert_frame_equal(run.metrics, other.metrics, check_exact=True)
 
 
+def test_the_sample_in_many_languages_has_its_english_original() -> None:
+    frame = load_items(find_benchmark("multilingual"), DataConfig(location="sample")).frame
+    assert {"eng_Latn", "translation", "spa_Latn"} <= set(frame["config"].unique())
+
+
 def test_length_decides_no_language_of_the_sample_of_pairs() -> None:
     frame = load_items(find_benchmark("pairs"), DataConfig(location="sample")).frame
     for [language], part in frame.group_by("config"):
@@ -127,3 +132,9 @@ def test_the_sample_of_persons_has_every_task() -> None:
     personas = load_personas("sample")
     assert set(personas.frame["task"]) == {"prism", "opinion_qa", "empathic_conversations", "personal_reddit"}
     assert personas.license == "apache-2.0"
+
+
+def test_each_item_of_rubric_bench_has_its_rubric() -> None:
+    items = load_items("rubric-bench", "sample")
+    assert items.frame["rubric"].null_count() == 0
+    assert items.frame["rubric"][0].startswith("Does the text have two lines")

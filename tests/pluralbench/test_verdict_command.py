@@ -12,9 +12,11 @@ from pluralbench.commands import printing
 from pluralbench.commands.app import main
 from pluralbench.data.verdict_tables import read_verdicts
 from pluralbench.reports.verdicts import verdict_rows
-from written_verdicts import LABELS, SAMPLE, written
+from written_verdicts import LABELS, NAMES, SAMPLE, written
 
 Command = Callable[..., tuple[int, str, str]]
+RECORDED = Path(__file__).parents[2].parent / "shared" / "data" / "persona_judge" / "recorded_verdicts.csv"
+needs_shared = pytest.mark.skipif(not RECORDED.is_file(), reason=f"the recorded verdicts are not at {RECORDED}")
 PROMISED = ("task", "judge", "setting", "persona_variables", "n", "correct", "invalid", "accuracy", "high", "low")
 
 
@@ -185,3 +187,29 @@ def test_what_cannot_be_measured_is_one_sentence(
 def test_a_threshold_off_the_scale_is_refused(metrics: Command, tmp_path: Path) -> None:
     assert metrics(written(tmp_path), "--threshold", "0")[0] == 2
     assert metrics(written(tmp_path), "--threshold", "101")[0] == 2
+
+
+@needs_shared
+def test_the_recorded_verdicts_through_the_command(metrics: Command) -> None:
+    status, out, _ = metrics(RECORDED, "--format", "json")
+    assert status == 0
+    found = {(row["task"], row["judge"]): row for row in json.loads(out) if row["setting"] == "certainty"}
+    assert found["personal_reddit", "gpt-4o-2024-05-13"]["high"] == {"correct": 229, "total": 243}
+    assert found["personal_reddit", "command-r-plus"]["high"] == {"correct": 346, "total": 361}
+    status, out, _ = metrics(RECORDED)
+    lines = grid_lines(out)
+    assert max(map(len, lines)) <= 100
+    assert "229/243 94.2" in out
+
+
+def test_answers_in_other_words_are_told_where_they_do_not_disturb(metrics: Command, tmp_path: Path) -> None:
+    head = ",".join(NAMES)
+    rows = [f"t,j,certainty,all,{n},{'a' if n % 2 else '[[B]]'},80,A" for n in range(6)]
+    status, out, err = metrics(written(tmp_path, "\n".join([head, *rows])), "--format", "json")
+    assert (status, json.loads(out)[0]["accuracy"]) == (0, 0.5)
+    assert err == "Read as A, B, C: 6 answers written as '[[B]]', 'a'.\n"
+    rows = [f"t,j,certainty,all,{n},Response {n % 2 + 1},80,A" for n in range(6)]
+    status, out, _ = metrics(written(tmp_path, "\n".join([head, *rows]), "words.csv"))
+    told = "6 of 6 answers are invalid: 'Response 1', 'Response 2'. Valid answers are A, B and, if ties are possible, C"
+    assert status == 0
+    assert told in " ".join(out.split())

@@ -171,6 +171,16 @@ def test_the_area_is_the_mean_over_all_orders_of_equally_sure_answers(given_: An
     assert measured(given_)["risk_coverage_area"] == pytest.approx(fmean(areas))
 
 
+@pytest.mark.heavy
+@given(answers, st.randoms(use_true_random=False))
+@settings(max_examples=40)
+def test_the_order_of_the_rows_does_not_matter(given_: Answers, draw: Any) -> None:
+    table = verdicts(rows_of(given_))
+    places = list(range(table.height))
+    draw.shuffle(places)
+    assert all_verdict_metrics(check_verdicts(table[places])) == all_verdict_metrics(check_verdicts(table))
+
+
 @given(answers)
 @settings(max_examples=40)
 def test_counts_add_up_and_shares_lie_in_their_intervals(given_: Answers) -> None:
@@ -277,6 +287,23 @@ def test_a_run_has_the_same_numbers_at_their_places() -> None:
         certainties = own.filter(by("certainty"), metric="mean_certainty")["value"].to_list()
         assert certainties == [one["certainty"] for one in metrics["by_certainty"]] == [90.0, 85.0, 80.0, 30.0]
         assert own.filter(by("decile"), metric="accuracy_by_certainty")["decile"].to_list() == [30, 80, 90]
+
+
+@pytest.mark.heavy
+@given(answers)
+@settings(max_examples=60)
+def test_the_area_lies_between_those_of_the_best_and_the_worst_order(given_: Answers) -> None:
+    found = measured(given_)
+    total = found["high"]["total"] + found["low"]["total"]
+    if not total:
+        assert found["risk_coverage_area"] is None
+        return
+    wrong = total - found["high"]["correct"] - found["low"]["correct"]
+    best = fmean(max(0, k - (total - wrong)) / k for k in range(1, total + 1))
+    worst = fmean(min(k, wrong) / k for k in range(1, total + 1))
+    assert best - 1e-9 <= found["risk_coverage_area"] <= worst + 1e-9 <= 1 + 2e-9
+    low, high = found["risk_coverage_area_interval"] or (0, 1)
+    assert -1e-9 <= low <= high <= 1 + 1e-9
 
 
 @pytest.mark.heavy

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pluralbench.data.verdict_tables import check_verdicts, read_verdicts
 from pluralbench.errors import DataError
 from pluralbench.metrics.third_person import check_labels, compare_with_people, read_labels
@@ -138,6 +140,26 @@ def test_draws_have_the_spread_of_the_papers_labels() -> None:
     with_truth = compared([{} for _ in range(300)], annotated(items))["agreement"]["with_truth"]
     assert with_truth["mean"] == pytest.approx(0.597, abs=0.006)
     assert with_truth["sd"] == pytest.approx(0.087, abs=0.005)
+
+
+@pytest.mark.heavy
+@given(st.dictionaries(st.integers(0, 9), st.text("ABx", min_size=1, max_size=4), min_size=1, max_size=4), st.randoms())
+@settings(max_examples=15)
+def test_the_order_of_the_labels_does_not_matter(items: dict[int, str], draw: Any) -> None:
+    people = annotated(items)
+    places = list(range(people.height))
+    draw.shuffle(places)
+    rows: Rows = [{} for _ in range(10)]
+    found = compared(rows, people)
+    raw = people.drop("unusable")[places]
+    assert compared(rows, check_labels(raw)) == found
+    for row, letters in items.items():
+        votes = sorted(((letters.count(letter), letter) for letter in "AB"), reverse=True)
+        clear = votes[0][0] > votes[1][0]
+        one = compared(rows, annotated({row: letters}))
+        assert (one["items"], one["no_majority"]) == (int(clear), int(not clear))
+        if clear:
+            assert (one["majority"]["correct"], one["majority"]["invalid"]) == (int(votes[0][1] == "A"), 0)
 
 
 def test_what_is_no_table_of_labels_is_refused(tmp_path: Path) -> None:

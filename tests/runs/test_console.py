@@ -5,6 +5,7 @@ import json
 import logging
 import re
 import sys
+import unicodedata
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -40,6 +41,32 @@ def test_no_text_controls_the_terminal(wrapped: object) -> None:
 @pytest.mark.parametrize("text", ["علی‌رضا \u200e(x)\u200f\u061c", "क्‍ष", "👨‍👩‍👧", "🏴󠁧󠁢󠁥󠁮󠁧󠁿", "שלום\nx"])
 def test_marks_that_words_and_emoji_need_stay(text: str) -> None:
     assert sanitize(text) == text
+
+
+@given(st.text())
+def test_a_text_is_printed_as_text(text: str) -> None:
+    bare = sanitize(text)
+    assert not any(unicodedata.category(letter) == "Cc" for letter in bare.replace("\n", ""))
+    assert sanitize(bare) == bare
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07after", "after"),
+        ("\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x9b2Jgone", "gone"),
+        ("over\rwrite\x08\x7f", "overwrite"),
+        ("never ended \x1b]0;all the rest", "never ended ]0;all the rest"),
+        ("\u202ereversed\u202c", "reversed"),
+        ("[bold]no markup[/bold] :smile:", "[bold]no markup[/bold] :smile:"),
+        ("a\tb\r\nc", "a   b\nc"),
+        ("👨\u200d👩 نعم\u200f", "👨\u200d👩 نعم\u200f"),
+    ],
+)
+def test_sequences_that_control_a_terminal_are_left_out(text: str, expected: str) -> None:
+    assert sanitize(text) == expected
 
 
 @given(st.recursive(st.text() | st.none(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
