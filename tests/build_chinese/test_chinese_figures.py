@@ -8,21 +8,26 @@ from statistics import multimode
 from typing import Any
 
 import networkx as nx
+import polars as pl
 import pytest
 from build_chinese.figures import (
     AGREEMENT,
     JUDGES,
     annotator_figures,
+    figures_of,
     figures_tables,
     vote_conflicts,
     vote_figures,
 )
-from build_chinese.lengths import length_figures, size_figures, strict_marks
-from build_chinese.rankings import Row
+from build_chinese.lengths import LENGTHS, length_figures, size_figures, strict_marks
+from build_chinese.preference_set import JudgedPart, PreferenceSet
+from build_chinese.rankings import DROPPED, Row
+from build_chinese.reward_model import REWARDS
+from build_chinese.votes import VOTES
 from chinese_project import annotated, write_rows
 from hypothesis import given
 from hypothesis import strategies as st
-from pluralbench_release import read_card
+from pluralbench_release import Source, read_card
 
 Run = Callable[..., tuple[int, str]]
 STEPS, LEFT_OUT, PROMPTS = ("Pairs of the judge after each step", "Dropped votes", "Dropped prompts")
@@ -131,6 +136,40 @@ def test_figures_are_what_an_independent_count_gives(made: list[Row]) -> None:
         assert found[name]["share"] == (count / of if of else None)
         if of:
             assert 0 <= found[name]["low"] <= count / of <= found[name]["high"] <= 1
+
+
+DROPPED_ROWS = [("问", "all responses became equal", 5, 15)] * 2 + [("问", "no annotation", 5, 0)]
+
+
+def test_the_tables_have_the_numbers_as_text() -> None:
+    people = {"open": [annotated(0)] * 400, "human": [], "preference": [annotated(1)]}
+    made = PreferenceSet(
+        [annotated(2)],
+        {"no readable vote": 1, "down-sampled for length": 2345},
+        pl.DataFrame(schema=DROPPED),
+        {"a": 4321},
+    )
+    dropped = pl.DataFrame(DROPPED_ROWS, schema=DROPPED, orient="row")
+    rows = [annotated(2), annotated(3)]
+    marks = [(row["id"], *mark, None, "") for row in rows for mark in row["annotations"]]
+    rewards = pl.DataFrame([("p", f"r{cut}", 0.0, cut, "") for cut in range(8)], schema=REWARDS, orient="row")
+    source = Source(name="s", location="s", digest="", rows=2, license="x", attribution="y")
+    votes = pl.DataFrame(marks, schema=VOTES, orient="row")
+    figures = figures_of(people, dropped, JudgedPart("a-judge", rows, votes, rewards, made, source))
+    assert json.loads(json.dumps(figures)) == figures
+    tables = figures_tables(figures)
+    assert list(tables) == [JUDGES, LENGTHS, STEPS, LEFT_OUT, PROMPTS]
+    assert tables[JUDGES].select("config", "prompts", "marks", "equal").rows() == [
+        ("open (people)", "400", "4,000", "0"),
+        ("preference (people)", "1", "10", "0"),
+        ("preference (a-judge)", "2", "20", "0"),
+    ]
+    assert tables[JUDGES]["conflicts"].to_list()[1] == "0.0% [0, 28]"
+    assert tables[STEPS].rows() == [("a", "4,321")]
+    assert tables[LEFT_OUT].rows() == [("no readable vote", "1"), ("down-sampled for length", "2,345")]
+    assert tables[PROMPTS].rows() == [("people", "all responses became equal", "2"), ("people", "no annotation", "1")]
+    assert {str(kind) for table in tables.values() for kind in table.dtypes} == {"String"}
+    assert figures["preference"]["responses_cut_for_the_reward_model"] == 7
 
 
 def test_lengths_are_counted_as_they_are() -> None:

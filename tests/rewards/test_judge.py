@@ -193,13 +193,14 @@ def test_context_and_language_have_places_of_their_own(tmp_path: Path) -> None:
     with serve(lambda _, number: replies[number]) as server:
         one = judge(server, tmp_path, connection=ONE_BY_ONE)
         one.compare([PAIR, told])
-        one.rate([Question("q", user("¿?"), ["sí"], "Lives in a flat.", spanish)])
+        one.rate([Question("q", user("¿?"), ["sí"], language=spanish)])
     without, with_language, rated = [body["messages"] for body in server.requests]
+    assert with_language[1]["content"].startswith(
+        "<about_the_person>\nLives in a flat.\n</about_the_person>\n\n"
+        f"<language>\n{spanish}\n</language>\n\n<question>\n"
+    )
+    assert rated[1]["content"].startswith(f"<language>\n{spanish}\n</language>\n\n<question>\n")
     for messages in (with_language, rated):
-        assert messages[1]["content"].startswith(
-            "<about_the_person>\nLives in a flat.\n</about_the_person>\n\n"
-            f"<language>\n{spanish}\n</language>\n\n<question>\n"
-        )
         assert "in which language the question is" in messages[0]["content"]
         assert "one point among others" in messages[0]["content"]
         assert "helpful, relevant, correct" in messages[0]["content"]
@@ -279,6 +280,19 @@ def test_a_structured_pick_is_bounded_by_the_number_of_responses(tmp_path: Path)
 def test_the_digest_of_the_prompts_is_that_of_recorded_calls() -> None:
     assert prompts_digest() == "62bb9da9689952ec3e0655ff0bcd39ee733265ad51a1dadc5446ea7d9bfa13e2"
     assert prompts_digest(listwise=True) == "f0b5d70aeb40a75e4630bae72838364b91d5dd5ce6bbfa61f5bc097ee406ece2"
+
+
+def test_ratings_are_told_the_context_of_their_group(tmp_path: Path) -> None:
+    questions = [
+        Question("q1", user("Hobby?"), ["a", "b"], "Likes paper."),
+        Question("q2", user("Book?"), ["c"]),
+    ]
+    with serve(always("[[5]]")) as server:
+        ratings = judge(server, tmp_path).rate(questions)
+    assert [[one.value for one in row] for row in ratings] == [[5.0, 5.0], [5.0]]
+    told = [body["messages"][1]["content"] for body in server.requests if "Likes paper." in str(body)]
+    assert len(told) == 2
+    assert all(text.startswith("<about_the_person>\nLikes paper.\n</about_the_person>") for text in told)
 
 
 def test_a_pick_that_no_response_has_is_asked_again_and_then_invalid(tmp_path: Path) -> None:
