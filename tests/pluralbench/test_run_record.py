@@ -128,6 +128,17 @@ def test_a_damaged_run_is_refused_in_a_sentence(tmp_path: Path, file: str, text:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(("field", "value"), [("credit", {"*": "guess"}), ("overall", "guess")])
+def test_a_run_by_a_rule_that_does_not_exist_is_refused(tmp_path: Path, field: str, value: Any) -> None:
+    made = keep(run_of([decision(0)]), tmp_path / "run")
+    file = made.path / "run.json"
+    values = json.loads(file.read_text(encoding="utf-8"))
+    values["config"]["benchmark"]["description"][field] = value
+    file.write_text(json.dumps(values), encoding="utf-8")
+    with pytest.raises(RunError, match=rf"run.json is not a valid .*: `{field}` must be one of .*; it is `guess`\.$"):
+        load_run(made.path)
+
+
 def test_items_and_metrics_of_another_shape_are_refused(tmp_path: Path) -> None:
     run = run_of([decision(0), decision(1), decision(2)])
     for items, said in (

@@ -11,12 +11,13 @@ from typing import ClassVar
 from pluralbench_calls import ConnectionConfig, Price
 from pluralbench_rewards import ServedRecord, Work
 from pluralbench_runs import FrozenModel, PathText, Recipe, Seed, versions
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from pluralbench.config import OnEmpty, Profile
 from pluralbench.data.benchmarks import Benchmark
 from pluralbench.data.clusters import Clusters
 from pluralbench.data.fields import is_none
+from pluralbench.data.rules import check_names
 
 EMBEDDED = "SmolLM2-135M-Instruct"
 """The model that is called `local`."""
@@ -84,6 +85,12 @@ class BenchmarkRecord(FrozenModel):
     title: str
     rule: str
     description: Benchmark
+
+    @field_validator("description")
+    @classmethod
+    def _rules_exist(cls, description: Benchmark) -> Benchmark:
+        check_names(description)
+        return description
 
 
 class ReferenceRecord(FrozenModel):

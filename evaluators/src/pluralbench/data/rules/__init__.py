@@ -7,15 +7,12 @@ from pluralbench.data.rules.first_error import FIRST_ERROR
 from pluralbench.data.rules.macro import MACRO
 from pluralbench.data.rules.micro import MICRO
 from pluralbench.data.rules.rule import Rule
-from pluralbench.errors import BenchmarkError
 
 RULES = {rule.name: rule for rule in (MICRO, MACRO, BY_CATEGORY, FIRST_ERROR)}
 
 
 def rule_of(benchmark: Benchmark) -> Rule:
     """Return the rule of a benchmark's overall number."""
-    if benchmark.overall not in RULES:
-        raise BenchmarkError(f"`overall` of {benchmark.title} is {benchmark.overall!r}, not one of {', '.join(RULES)}.")
     return RULES[benchmark.overall]
 
 
