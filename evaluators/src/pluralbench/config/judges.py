@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pluralbench_calls.chat import LOCAL, ExtraFields
+from pluralbench_calls.chat import LOCAL, ConnectionConfig, ExtraFields
 from pluralbench_rewards.prompts import JudgePrompt, load_prompt
 from pluralbench_rewards.synthesize_me import SynthesisConfig
 from pluralbench_runs import FrozenModel, RecipeError, one_line, read_small
@@ -230,6 +230,12 @@ class JudgeConfig(ReplyConfig):
             changes["extra"] = {"top_k": own.top_k} | self.extra
         chosen = self if self.prompt is not None else super().for_model(model)
         return chosen.model_copy(update=changes)
+
+    def rubric_connection(self, connection: ConnectionConfig) -> ConnectionConfig:
+        """Return the connection to the model that writes rubrics; the judge's key stays with the judge's endpoint."""
+        if self.rubric_base_url is None:
+            return connection
+        return connection.model_copy(update={"base_url": self.rubric_base_url, "api_key_env": None})
 
 
 class PersonaDataConfig(FrozenModel):

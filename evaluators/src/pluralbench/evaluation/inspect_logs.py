@@ -39,7 +39,7 @@ from pluralbench.evaluation.judged_items import JudgeVerdicts, judge_items, ques
 from pluralbench.evaluation.loading import LoadedBenchmark, run_directory, write_evaluation
 from pluralbench.evaluation.models import chat_file_name
 from pluralbench.evaluation.reloading import OtherPrompts, RunInputs, check_prompts, reload_data
-from pluralbench.evaluation.verdicts import judge_prompts_digest, judge_record, judges_of
+from pluralbench.evaluation.verdicts import judge_record, judges_of
 from pluralbench.metrics.frame import COLUMNS
 from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig
 from pluralbench.results.record import provenance
@@ -88,7 +88,7 @@ class JudgingTask(NamedTuple):
             **self.records,
             model=model,
             rubric_model=rubric_model,
-            prompts_digest=judge_prompts_digest(judging),
+            prompts_digest=JudgeRunConfig.digest_of_prompts(judging),
             judging=judging,
             seed=self.seed,
         )
@@ -297,7 +297,7 @@ def _reload(read: _Log, files: RunInputs) -> JudgingTask:
         read.path, config, JudgeResult(model=judge_record(config)), provenance(), pl.DataFrame(schema=COLUMNS)
     )
     loaded = check_prompts(config, reload_data(unfinished, files))
-    if config.prompts_digest != judge_prompts_digest(config.judging):
+    if config.prompts_digest != config.digest_of_prompts(config.judging):
         raise OtherPrompts(f"The judge's prompts in {read.path} differ from those of this version of pluralbench.")
     again = config.model_copy(update=loaded.records())
     place = {name: getattr(again.data, name) for name in ("location", "revision")}

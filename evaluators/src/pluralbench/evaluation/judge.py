@@ -22,10 +22,8 @@ from pluralbench.evaluation.models import ResolvedChat, chat_file_name, resolve_
 from pluralbench.evaluation.soft_verdicts import request_fields
 from pluralbench.evaluation.verdicts import (
     export_calls,
-    judge_prompts_digest,
     judge_result,
     judges_of,
-    rubric_connection,
 )
 from pluralbench.results.evaluations import JudgeResult, JudgeRunConfig, JudgingRunConfig
 from pluralbench.results.kinds import RUN_KINDS
@@ -96,7 +94,7 @@ def judge(
         model=chats[0],
         panel=chats[1:],
         rubric_model=None if rubric is None else rubric.model,
-        prompts_digest=judge_prompts_digest(judging),
+        prompts_digest=JudgeRunConfig.digest_of_prompts(judging),
         judging=judging,
         seed=seed,
         connection=connection,
@@ -229,7 +227,7 @@ def rubric_chat_model(judging: JudgeConfig, connection: ConnectionConfig) -> Res
     """Resolve the model that writes the rubrics of a judge's prompt; None if there is none."""
     if judging.rubric_model is None or judging.prompt is None or judging.prompt.rubric is None:
         return None
-    reached, sampling = rubric_connection(judging, connection), rubric_sampling(judging.prompt.rubric)
+    reached, sampling = judging.rubric_connection(connection), rubric_sampling(judging.prompt.rubric)
     return resolve_chat_model(judging.rubric_model, reached, sampling, "rubric model", seeded=False)
 
 

@@ -33,7 +33,7 @@ from pluralbench.evaluation.judged_items import JudgeVerdicts
 from pluralbench.evaluation.loading import LoadedPersonas, drawn_personas
 from pluralbench.evaluation.models import chat_file_name
 from pluralbench.evaluation.soft_verdicts import PERSONA_COLUMNS, record_probabilities
-from pluralbench.evaluation.verdicts import judge_prompts_digest, record_replies
+from pluralbench.evaluation.verdicts import record_replies
 from pluralbench.results.evaluations import PersonaJudgeResult, PersonaJudgeRunConfig
 from pluralbench.results.runs import Run
 
@@ -111,7 +111,7 @@ def judge_personas(
         **loaded.records(),
         model=chat,
         prompts_version=VERSION,
-        prompts_digest=judge_prompts_digest(judging),
+        prompts_digest=PersonaJudgeRunConfig.digest_of_prompts(judging),
         judging=judging,
         seed=seed,
         connection=connection,

@@ -6,18 +6,14 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pluralbench_calls import Backend, Ledger, ParsedReply, working_ledger
-from pluralbench_calls.chat import ChatModel, ConnectionConfig
+from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import ModelRecord
-from pluralbench_rewards.chat_client import TEMPERATURE_STEP
 from pluralbench_rewards.judge import Judge
-from pluralbench_rewards.judge_prompts import prompts_digest
-from pluralbench_runs import Output, digest
+from pluralbench_runs import Output
 
-from pluralbench.config import JudgeConfig, PersonaJudgeConfig, RubricFile
-from pluralbench.data.persona_prompts import persona_digest
 from pluralbench.data.votes import INVALID, Columns
 from pluralbench.evaluation.work import cost_of_calls
-from pluralbench.results.evaluations import JudgeRunConfig, JudgingRunConfig
+from pluralbench.results.evaluations import JudgingRunConfig, step_of_temperature
 from pluralbench.results.plans import SynthesizeRunConfig
 from pluralbench.results.record import UsageRecord
 from pluralbench.results.run_files import LEDGER_FILE
@@ -68,20 +64,6 @@ def usage_of(ledger: Ledger) -> UsageRecord:
     )
 
 
-def judge_prompts_digest(judging: JudgeConfig | PersonaJudgeConfig) -> str:
-    """Return the digest of the prompts that a judge sees: that of `JudgeConfig.prompt`, or of ours.
-
-    A rubric that all items share is part of them.
-    """
-    if isinstance(judging, PersonaJudgeConfig):
-        return persona_digest()
-    if judging.prompt is not None and isinstance(judging.rubric, RubricFile):
-        return digest([judging.prompt.digest, judging.rubric.text])
-    if judging.prompt is not None:
-        return judging.prompt.digest
-    return prompts_digest(listwise=judging.protocol == "listwise")
-
-
 def judges_of(
     config: JudgingRunConfig,
     ledger: Path | Ledger,
@@ -98,38 +80,19 @@ def judges_of(
         backend: Backend that answers in place of all models.
         here: What makes the backends of the models in this process, by name.
     """
-    judging = config.judging
-    own: dict[str, Any] = {"attempts": judging.attempts, "reply": judging.chosen_format}
-    if isinstance(judging, JudgeConfig):
-        own |= {"criterion": judging.criterion, "rule": judging.verdict_parsing}
-    else:  # a retry samples again at the same temperature
-        own |= {"seed": config.seed, "temperature_step": 0.0}
-    reached = connection or config.connection
-    writer = config.rubric_model if isinstance(config, JudgeRunConfig) else None
-    backends, judges = {name: make() for name, make in (here or {}).items()}, []
+    reached, judges = connection or config.connection, []
+    backends = {name: make() for name, make in (here or {}).items()}
+    writer = config.rubric_writer(reached)
     for model in config.judges.values():
-        judge = Judge(model, reached, ledger, **own, backend=backend or backends.get(model.model))
-        if isinstance(judging, JudgeConfig) and judging.prompt is not None:
-            judge = replace(judge, prompt=judging.prompt, temperature_step=_step(model))
-        if isinstance(judging, JudgeConfig) and writer is not None:
-            other = rubric_connection(judging, reached)
-            own_backend = backend or backends.get(writer.model)
-            rubric_writer = replace(judge, model=writer, connection=other, backend=own_backend, prompt=None)
-            judge = replace(judge, rubric_writer=replace(rubric_writer, temperature_step=_step(writer)))
+        own = backend or backends.get(model.model)
+        judge = Judge(model, reached, ledger, **config.judge_fields(model), backend=own)
+        if writer is not None:
+            writing, other = writer
+            own, step = backend or backends.get(writing.model), step_of_temperature(writing)
+            rubrics = replace(judge, model=writing, connection=other, backend=own, prompt=None, temperature_step=step)
+            judge = replace(judge, rubric_writer=rubrics)
         judges.append(judge)
     return judges
-
-
-def _step(model: ChatModel) -> float:
-    """Return the increase of the temperature at a retry: none at a temperature above 0."""
-    return 0.0 if model.temperature > 0 else TEMPERATURE_STEP
-
-
-def rubric_connection(judging: JudgeConfig, connection: ConnectionConfig) -> ConnectionConfig:
-    """Return the connection to the model that writes rubrics; the judge's key stays with the judge's endpoint."""
-    if judging.rubric_base_url is None:
-        return connection
-    return connection.model_copy(update={"base_url": judging.rubric_base_url, "api_key_env": None})
 
 
 def judge_result(config: JudgingRunConfig | SynthesizeRunConfig, usage: UsageRecord, seconds: float) -> dict[str, Any]:

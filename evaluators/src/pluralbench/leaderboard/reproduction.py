@@ -21,7 +21,7 @@ from pluralbench.evaluation.pairwise import compared_pairs
 from pluralbench.evaluation.personas import judge_persona_items
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
 from pluralbench.evaluation.score import scored_items
-from pluralbench.evaluation.verdicts import judge_prompts_digest, judges_of
+from pluralbench.evaluation.verdicts import judges_of
 from pluralbench.results.item_rows import check_items
 from pluralbench.results.kinds import Texts, numbers_of_run
 from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE
@@ -66,7 +66,7 @@ def judge_from_ledger(
         CallsError: The ledger lacks a call, or the endpoint fails.
         DataError: The data does not give the prompts; `OtherPrompts` if these cannot be reproduced here.
     """
-    if config.prompts_digest != judge_prompts_digest(config.judging):
+    if config.prompts_digest != config.digest_of_prompts(config.judging):
         raise OtherPrompts("The judge's prompts differ from those of this version of pluralbench.")
     judges = judges_of(config, ledger, connection, backend)
     chosen = slice(None) if places is None else list(places)

@@ -4,16 +4,19 @@ from collections.abc import Callable
 from typing import Any
 
 import polars as pl
-from pluralbench_calls import ChatModel
+from pluralbench_calls import ChatModel, ConnectionConfig
 from pluralbench_rewards import ModelRecord, ScoringConfig
+from pluralbench_rewards.chat_client import TEMPERATURE_STEP
+from pluralbench_rewards.judge_prompts import prompts_digest
 from pluralbench_rewards.prompts import JudgePrompt
-from pluralbench_runs import FrozenModel
+from pluralbench_runs import FrozenModel, digest
 from pydantic import Field
 from typing_extensions import override
 
 from pluralbench.config import JudgeConfig, PersonaJudgeConfig, RubricFile
 from pluralbench.config.judges import Variables
 from pluralbench.data.persona_items import sample_items
+from pluralbench.data.persona_prompts import persona_digest
 from pluralbench.data.verdict_tables import COLUMNS as VERDICT_COLUMNS
 from pluralbench.data.votes import Votes
 from pluralbench.results.record import (
@@ -79,6 +82,11 @@ class ScoreRunConfig(EvaluationRunConfig):
     scoring: ScoringConfig
 
 
+def step_of_temperature(model: ChatModel) -> float:
+    """Return the increase of the temperature at a retry by a prompt of its own: none at a temperature above 0."""
+    return 0.0 if model.temperature > 0 else TEMPERATURE_STEP
+
+
 class JudgingRunConfig(EvaluationRunConfig, ChatRunConfig):
     """Settings of a run whose verdicts a language model gives, or several."""
 
@@ -89,6 +97,19 @@ class JudgingRunConfig(EvaluationRunConfig, ChatRunConfig):
     def judges(self) -> dict[str, ChatModel]:
         """The judges by name."""
         return {one.model: one for one in (self.model, *getattr(self, "panel", ()))}
+
+    @staticmethod
+    def digest_of_prompts(judging: Any) -> str:
+        """Return the digest of the prompts that the judges see by these settings."""
+        raise NotImplementedError
+
+    def judge_fields(self, model: ChatModel) -> dict[str, Any]:
+        """Return the fields of a `Judge` that these settings give to one of the judges."""
+        return {"attempts": self.judging.attempts, "reply": self.judging.chosen_format}
+
+    def rubric_writer(self, connection: ConnectionConfig) -> tuple[ChatModel, ConnectionConfig] | None:
+        """Return what writes the rubrics of the prompt, beside judges with this connection; None if nothing does."""
+        return None
 
 
 class JudgeRunConfig(JudgingRunConfig):
@@ -104,6 +125,28 @@ class JudgeRunConfig(JudgingRunConfig):
     judging: JudgeConfig
     rubric_model: ChatModel | None = None
 
+    @staticmethod
+    @override
+    def digest_of_prompts(judging: JudgeConfig) -> str:
+        if judging.prompt is None:
+            return prompts_digest(listwise=judging.protocol == "listwise")
+        if isinstance(judging.rubric, RubricFile):  # a rubric that all items share is part of the prompts
+            return digest([judging.prompt.digest, judging.rubric.text])
+        return judging.prompt.digest
+
+    @override
+    def judge_fields(self, model: ChatModel) -> dict[str, Any]:
+        judging = self.judging
+        own = super().judge_fields(model) | {"criterion": judging.criterion, "rule": judging.verdict_parsing}
+        if judging.prompt is None:
+            return own
+        return own | {"prompt": judging.prompt, "temperature_step": step_of_temperature(model)}
+
+    @override
+    def rubric_writer(self, connection: ConnectionConfig) -> tuple[ChatModel, ConnectionConfig] | None:
+        writer = self.rubric_model
+        return None if writer is None else (writer, self.judging.rubric_connection(connection))
+
     @override
     def votes(self, frame: Callable[[str], pl.DataFrame]) -> Votes | None:
         if len(self.judges) * self.judging.samples == 1 or frame("replies").is_empty():
@@ -117,6 +160,16 @@ class PersonaJudgeRunConfig(JudgingRunConfig):
     verb = "judge-personas"
     prompts_version: str
     judging: PersonaJudgeConfig
+
+    @staticmethod
+    @override
+    def digest_of_prompts(judging: PersonaJudgeConfig) -> str:
+        return persona_digest()
+
+    @override
+    def judge_fields(self, model: ChatModel) -> dict[str, Any]:
+        # A retry samples again at the same temperature.
+        return super().judge_fields(model) | {"seed": self.seed, "temperature_step": 0.0}
 
     @override
     def items_of(self, data: Any) -> pl.DataFrame:
