@@ -153,6 +153,7 @@ def test_help_shows_what_the_recipes_say(given: Callable[..., Any]) -> None:
         (['effort="low"', 'more={"deep": [1, true, null]}', "n=1=2"], "--extra n='1=2' is not JSON; text needs quotes"),
         (['effort="low"', 'more={"deep": [1, true, null]}'], {"effort": "low", "more": {"deep": [1, True, None]}}),
         (["effort=low"], "--extra effort='low' is not JSON; text needs quotes: --extra 'effort=\"low\"'."),
+        (['a={"x": 1, "x": 2}'], "--extra a: the JSON has a key twice."),
         (["a=NaN"], "--extra: `a` is not a finite number."),
         (["a=1", "a=2"], "--extra has a twice"),
     ],

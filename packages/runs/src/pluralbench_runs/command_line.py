@@ -4,7 +4,7 @@ import ast
 import inspect
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, get_args, get_origin
 
@@ -173,8 +173,13 @@ def _parse(option: Option, value: Any) -> Any:
 
 
 def _parse_json(flag: str, key: str, text: str) -> Any:
+    def unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) < len(pairs):
+            raise RecipeError(f"{flag} {key}: the JSON has a key twice.")
+        return dict(pairs)
+
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=unique_keys)
     except (ValueError, RecursionError):
         hint = f"; text needs quotes: {flag} '{key}={json.dumps(text)}'" if text.isprintable() else ""
         raise RecipeError(f"{flag} {key}={text!r} is not JSON{hint}.") from None
