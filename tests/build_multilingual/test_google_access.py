@@ -159,3 +159,4 @@ def test_credentials_that_expired_are_said_at_once(run: Run, tmp_path: Path, mon
     assert server.requests == []
     assert result[0] == 2
     assert "invalid_grant: Token has been expired or revoked); check the project" in " ".join(result[1].split())
+    assert f"0 of 3 texts in spa_Latn are recorded{GO_ON}" in result[1]

@@ -233,6 +233,12 @@ def test_too_few_pairs_are_counted() -> None:
         "zh-en hard: only 3 of 4 pairs are available (5 sources; least difference: 0.5); lower "
         "`translation.per_level=...`, or `hard` in `scale=...`."
     )
+    with pytest.raises(SourceError) as caught:
+        drawn(rated({"甲": [0.0, -0.5]}, SCALES["hter"], sign=-1), per_level=1)
+    assert str(caught.value) == (
+        "zh-en hard: only 0 of 1 pairs are available (1 sources; least difference: 0.15, and less than 0.4); lower "
+        "`translation.per_level=...`, or `hard` in `scale=...`."
+    )
 
 
 # How many sources have a pair, for which the least differences of each scale were chosen.

@@ -143,7 +143,9 @@ def _too_few(
             f"{direction}: each of the {sizes.len()} sources has one translation, but a pair needs two; use a table "
             "with several rated translations per source."
         )
+    below = f", and less than {scale.easy:g}" if level == "hard" and (sizes <= 2).all() else ""
     return SourceError(
         f"{direction} {level}: only {available} of {per_level} pairs are available ({sizes.len()} sources; least "
-        f"difference: {getattr(scale, level):g}); lower `translation.per_level=...`, or `{level}` in `scale=...`."
+        f"difference: {getattr(scale, level):g}{below}); lower `translation.per_level=...`, or `{level}` in "
+        "`scale=...`."
     )
