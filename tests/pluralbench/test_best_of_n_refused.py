@@ -10,7 +10,7 @@ from downstream_runs import World, asked_of, sampled
 from pluralbench import ConnectionConfig, LocalModel, best_of_n
 from pluralbench.config import OutcomeConfig, SamplingConfig
 from pluralbench.contract import Group
-from pluralbench.downstream.candidates import resolve_policy
+from pluralbench.downstream.candidates import find_policy
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.reports.downstream import curve_table, downstream_notes
 from verbs import by_length
@@ -82,10 +82,9 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(
 
 def test_a_policy_in_this_process_takes_no_batches() -> None:
     with pytest.raises(EvaluationError) as caught:
-        resolve_policy("path/to/policy", SamplingConfig(), ConnectionConfig(batch=True))
+        find_policy("path/to/policy", SamplingConfig(), ConnectionConfig(batch=True))
     assert str(caught.value) == (
-        "The policy path/to/policy runs in this process, where batches are not supported; give "
-        "`policy_connection.base_url=...` or leave out `policy_connection.batch=True`."
+        "path/to/policy runs in this process, where `policy_connection.batch=...` has no effect; leave it out."
     )
 
 

@@ -9,9 +9,10 @@ import polars as pl
 import pytest
 import verbs
 from chat_server import Reply, serve
-from pluralbench import LocalModel
+from pluralbench import ConnectionConfig, LocalModel
 from pluralbench.data.votes import SIDES
 from pluralbench.errors import EvaluationError
+from pluralbench.evaluation.models import JUDGE, PLANNER, POLICY, RUBRIC_WRITER, place_of
 from pluralbench.leaderboard.checks import check_submission
 from pluralbench.leaderboard.rescoring import Rescoring
 from pluralbench.results import Run
@@ -115,11 +116,33 @@ def test_what_cannot_judge_here_is_refused_by_name(
         judged(LanguageModel(name=model, library="vllm"))
     with pytest.raises(UserError, match="where the request field 'reasoning_effort' has no effect; leave it out"):
         judged(model, extra={"reasoning_effort": "low"})
-    status, _, said = run("judge", "gpt-5", "--data", data, "--benchmark", "pairs", "--device", "cpu")
-    assert (status, "`--device` is for a model in this process, and gpt-5 is called at an endpoint" in said) == (
-        2,
-        True,
-    )
+    for words in (("judge", "gpt-5", "--benchmark", "pairs"), ("plan", "gpt-5", "--base-url", "http://127.0.0.1:9")):
+        status, _, said = run(*words, "--data", data, "--device", "cpu")
+        assert status == 2
+        assert "`--device` is for a model in this process, and gpt-5 is called at an endpoint" in said
+
+
+SERVED = ConnectionConfig(base_url="http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    ("name", "connection", "judge", "policy"),
+    [
+        ("local", None, "embedded", "embedded"),
+        ("local", SERVED, "embedded", "embedded"),
+        ("org/model", SERVED, "endpoint", "endpoint"),
+        ("tests", SERVED, "endpoint", "endpoint"),  # a folder's name, too
+        ("org/model", ConnectionConfig(timeout=9), "here", "here"),
+        (Path(__file__).parent, None, "here", "here"),
+        ("gpt-5", None, "endpoint", "here"),
+        (LocalModel(name="gpt-5"), SERVED, "here", "here"),
+    ],
+)
+def test_a_name_is_looked_up_in_one_order_of_places(
+    name: Any, connection: ConnectionConfig | None, judge: str, policy: str
+) -> None:
+    assert [place_of(name, connection, role) for role in (JUDGE, RUBRIC_WRITER)] == [judge, judge]
+    assert [place_of(name, connection, role) for role in (POLICY, PLANNER)] == [policy, policy]
 
 
 def test_prompts_beyond_the_positions_are_counted_and_the_rest_is_judged(

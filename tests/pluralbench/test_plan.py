@@ -18,7 +18,7 @@ from planned_users import people as planned_people
 from pluralbench import ConnectionConfig
 from pluralbench.config import AspectMatchingConfig, PlanConfig
 from pluralbench.data.metric_key import MetricKey
-from pluralbench.downstream.candidates import resolve_policy
+from pluralbench.downstream.candidates import find_policy
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.metrics.plans import aspect_numbers
 from pluralbench.planning.aspects import (
@@ -169,8 +169,8 @@ def test_the_thinking_of_a_planner_is_no_plan(data: Path, tmp_path: Path) -> Non
 def test_a_planner_in_this_process_takes_few_fields_of_requests(tmp_path: Path) -> None:
     folder = save_language_model(tmp_path / "planner")
     with pytest.raises(PolicyError, match="planner runs in this process, where the request field 'reasoning_effort'"):
-        resolve_policy(folder, PlanConfig(extra={"reasoning_effort": "low"}))
-    assert resolve_policy(folder, PlanConfig(extra={"top_k": 20})).chat.extra == {"top_k": 20}
+        find_policy(folder, PlanConfig(extra={"reasoning_effort": "low"}))
+    assert find_policy(folder, PlanConfig(extra={"top_k": 20})).chat.extra == {"top_k": 20}
 
 
 def test_aspects_that_nobody_knows_are_not_measured(tmp_path: Path) -> None:

@@ -26,6 +26,7 @@ from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.models import DUPLICATE_NAME
 
 if TYPE_CHECKING:
+    from pluralbench.evaluation.models import Role
     from pluralbench.evaluation.without import ItemList
 
 Policy = Annotated[str, Flag("--policy", "MODEL", "Policy")]
@@ -115,26 +116,35 @@ def judge_model(
         model: Name of a model at the endpoint; a directory or ORG/NAME on the Hub, which runs here if there is no
             --base-url; or `local` (small embedded model).
     """
+    from pluralbench.evaluation.models import JUDGE
+
+    return _chat_model(model, JUDGE, running, connection)
+
+
+def _chat_model(name: str, role: "Role", running: GenerationRuntime, connection: ConnectionConfig) -> str | LocalModel:
+    """Return a chat model in this process, or the name of another, which takes no options of `running`."""
     from pluralbench_policies import LanguageModel
 
-    from pluralbench.evaluation.models import runs_here
+    from pluralbench.evaluation.models import place_of
 
-    if runs_here(model, connection):
-        return LanguageModel(name=model, **running.model_dump())
+    if place_of(name, connection, role) == "here":
+        return LanguageModel(name=name, **running.model_dump())
     given = next(iter(running.model_dump(exclude_defaults=True)), None)
     if given is not None:
         raise EvaluationError(
-            f"`{given}=...` is for a model in this process, and {model} is called at an endpoint; give a directory or "
+            f"`{given}=...` is for a model in this process, and {name} is called at an endpoint; give a directory or "
             f"ORG/NAME on the Hub without `base_url=...`, or leave out `{given}=...`."
         )
-    return model
+    return name
 
 
 def planner(
     planner: Annotated[str, Flag(metavar="MODEL")], *, running: Generating, connection: ConnectionConfig
 ) -> str | LocalModel:
     """Return the name of a planner at an endpoint, or a model in this process."""
-    return policy(planner, running=running, policy_connection=connection)
+    from pluralbench.evaluation.models import PLANNER
+
+    return _chat_model(planner, PLANNER, running, connection)
 
 
 def policy(policy: Policy, *, running: Runtime, policy_connection: PolicyConnection) -> str | LocalModel:
@@ -143,11 +153,12 @@ def policy(policy: Policy, *, running: Runtime, policy_connection: PolicyConnect
     Args:
         policy: Directory or ORG/NAME on the Hub to run here, a model of --policy-base-url, or `local` (embedded).
     """
-    from pluralbench_calls.chat import LOCAL
     from pluralbench_policies import LanguageModel
 
-    is_served = policy == LOCAL or (policy_connection is not None and policy_connection.base_url is not None)
-    return policy if is_served else LanguageModel(name=policy, **running.model_dump())
+    from pluralbench.evaluation.models import POLICY, place_of
+
+    is_here = place_of(policy, policy_connection, POLICY) == "here"
+    return LanguageModel(name=policy, **running.model_dump()) if is_here else policy
 
 
 def local_policy(policy: Policy, *, running: Runtime) -> LocalModel:

@@ -16,7 +16,7 @@ from pluralbench.config import (
     SamplingConfig,
     as_prompt_config,
 )
-from pluralbench.downstream.candidates import SYSTEM, resolve_policy, user_turns
+from pluralbench.downstream.candidates import SYSTEM, find_policy, user_turns
 from pluralbench.downstream.outcomes import outcome_judge
 from pluralbench.downstream.rollout import (
     RolloutSetup,
@@ -108,7 +108,7 @@ def best_of_n(
     scorables = named_models(rewards)
     scoring = scoring or ScoringConfig()
     records = {name: model_record(model, scoring) for name, model in scorables.items()}
-    resolved = resolve_policy(policy, sampling, policy_connection)
+    resolved = find_policy(policy, sampling, policy_connection)
     judge = outcome_judge(outcome, judge_connection, loaded.items.frame)
     config = BestOfNRunConfig(
         policy=resolved.chat,

@@ -7,15 +7,14 @@ from typing import Any
 
 import polars as pl
 from pluralbench_calls import Answer, Backend, Ledger, Limits, ask, chat_backend, chat_request
-from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, check_connection
+from pluralbench_calls.chat import ChatModel, ConnectionConfig, check_connection
 from pluralbench_local import LocalModel
-from pluralbench_policies.language_models import chat_model_of
 from pluralbench_rewards import Group, Message, ModelRecord
 from pluralbench_runs import digest
 
 from pluralbench.config import PlanConfig, SamplingConfig
 from pluralbench.errors import EvaluationError
-from pluralbench.evaluation.models import resolve_chat_model
+from pluralbench.evaluation.models import POLICY, Role, find_chat_model
 from pluralbench.results.downstream import CANDIDATES, THREAD_KEY
 
 # Fixed words begin here, which spelling rules leave alone.
@@ -65,42 +64,34 @@ class Thread:
         return self.config, self.id, self.turn, self.history
 
 
-def resolve_policy(
+def find_policy(
     name: str | Path | LocalModel,
     sampling: SamplingConfig | PlanConfig,
     connection: ConnectionConfig | None = None,
+    role: Role = POLICY,
 ) -> Policy:
-    """Resolve a policy by its name.
+    """Find a policy by its name.
 
     Args:
         name: `"local"` (the embedded model), the name of a model if `connection` has a base URL, or a directory or
             ORG/NAME on the Hub, which runs in this process.
         sampling: Temperature, top-p and maximum number of tokens.
         connection: Endpoint of the policy. Default: none.
+        role: What it is for.
 
     Raises:
         RecipeError: The name and the connection describe no valid chat model.
-        EvaluationError: The connection asks for batches from a model in this process, or the policy is unreachable.
+        EvaluationError: A model in this process has options of a connection, or the policy cannot be called.
     """
-    connection = connection or ConnectionConfig()
     options: dict[str, Any] = sampling.model_dump(include={"temperature", "top_p", "max_tokens", "extra"})
-    if isinstance(name, LocalModel) or (str(name) != LOCAL and connection.base_url is None):
+    chat, reached, here = find_chat_model(name, connection, options, role)
+    if here is not None:
         model = name if isinstance(name, LocalModel) else LocalModel(name=str(name))
-        if connection.batch:
-            raise EvaluationError(
-                f"The policy {model.name} runs in this process, where batches are not supported; give "
-                "`policy_connection.base_url=...` or leave out `policy_connection.batch=True`."
-            )
-        chat = chat_model_of(model, **options)  # first, since importing the libraries takes seconds
-        from pluralbench_policies import generation_backend
-
-        record = model.record().model_copy(update={"kind": "policy"})
-        return Policy(chat, generation_backend(model), Limits(), record)
-    chat, reached, _ = resolve_chat_model(str(name), connection, options, "policy")
+        return Policy(chat, here(), Limits(), model.record().model_copy(update={"kind": "policy"}))
     try:
         check_connection(chat, reached)
     except ValueError as error:
-        raise EvaluationError(f"The policy {name} cannot be called: {error}.") from None
+        raise EvaluationError(f"The {role.name} {name} cannot be called: {error}.") from None
     record = ModelRecord(name=chat.model, kind="policy", provider=chat.provider)
     return Policy(chat, chat_backend(chat, reached), reached.limits(), record)
 

@@ -20,7 +20,7 @@ from pluralbench.config import (
     SamplingConfig,
     as_prompt_config,
 )
-from pluralbench.downstream.candidates import SYSTEM, initial_threads, resolve_policy, user_turns
+from pluralbench.downstream.candidates import SYSTEM, find_policy, initial_threads, user_turns
 from pluralbench.downstream.outcomes import outcome_judge
 from pluralbench.downstream.rollout import (
     RolloutSetup,
@@ -153,7 +153,7 @@ def optimize(
                 same = None if config.train is None else config.train.digest == config.data.digest
                 rollouts = []
                 for stage, answering in (("start", start), ("end", end)):
-                    resolved, work = resolve_policy(answering, sampling), output.work / stage
+                    resolved, work = find_policy(answering, sampling), output.work / stage
                     setup = RolloutSetup(resolved, {}, scoring, sampling, judge, ledger, work, seed)
                     rollouts.append(rollout(setup, items, groups))
                 before, after = rollouts

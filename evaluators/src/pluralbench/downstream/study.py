@@ -53,7 +53,7 @@ from pluralbench.downstream.study_plan import (
 from pluralbench.downstream.study_recipe import Items, Model, StudyRecipe, Training, read_study
 from pluralbench.errors import EvaluationError, RunError
 from pluralbench.evaluation.loading import load_benchmark
-from pluralbench.evaluation.models import base_model_path
+from pluralbench.evaluation.models import local_model
 from pluralbench.evaluation.score import score
 from pluralbench.evaluation.train import data_origin, flip_labels, items_to_rankings
 from pluralbench.results.downstream import THREAD_KEY, BestOfNRunConfig, OptimizeRunConfig
@@ -268,7 +268,7 @@ class _StudySteps:
         trained = optimization.trained.get(model.name)
         best_of_n_run = self._target / BEST_OF_N  # may have the initial policy's answers to the same prompts
         return optimize(
-            self._trainable(self._policy()),
+            local_model(self._trainable(str(self._recipe.policy))),
             {model.name: self._local(self._model_path(model))},
             trained=trained,
             **optimization.items.arguments,
@@ -285,7 +285,7 @@ class _StudySteps:
 
     def _sample(self, name: str, items: Items, models: Mapping[str, Any]) -> Downstream:
         served = self._recipe.policy_connection.base_url is not None
-        policy = str(self._recipe.policy) if served else self._local(self._policy())
+        policy = str(self._recipe.policy) if served else local_model(self._local(str(self._recipe.policy)))
         return best_of_n(
             policy,
             models,
@@ -306,9 +306,6 @@ class _StudySteps:
         """Return a model for training, which chooses its own precision."""
         return LocalModel(name=name, **self._recipe.runtime.model_dump(exclude_defaults=True, exclude={"dtype"}))
 
-    def _policy(self) -> str:
-        return base_model_path(str(self._recipe.policy))
-
     def _model_path(self, model: Model) -> str:
         return str(model.path) if model.train is None else str(self._target / MODELS / model.name)
 
@@ -318,7 +315,7 @@ class _StudySteps:
         rankings = items_to_rankings(items)
         origin = data_origin(items, rankings) | {"limit": training.pairs, "label_noise": training.label_noise}
         rankings = flip_labels(rankings, training.label_noise, self._recipe.seed)
-        base = self._trainable(base_model_path(training.base))
+        base = local_model(self._trainable(training.base))
         if training.pairs == 0:
             pluralbench_local.untrained(base, folder, seed=self._recipe.seed)
             return

@@ -18,7 +18,7 @@ from pluralbench.downstream.outcomes import OVERLAP, aspect_titles, conversation
 from pluralbench.downstream.study_recipe import Items, Model, StudyRecipe
 from pluralbench.errors import DataError
 from pluralbench.evaluation.loading import load_benchmark
-from pluralbench.evaluation.models import find_model, resolve_chat_model
+from pluralbench.evaluation.models import POLICY, find_chat_model, find_model
 
 BENCHMARKS, BEST_OF_N, OPTIMIZATION, MODELS, SAMPLES = "benchmarks", "best-of-n", "optimization", "models", "samples"
 PAIRS_FILE = "pairs.jsonl"
@@ -203,7 +203,7 @@ def _check_policy(recipe: StudyRecipe, *, trained: bool) -> None:
     with _part("the policy"):
         if served:
             options = recipe.sampling.model_dump(include={"temperature", "top_p", "max_tokens"})
-            chat, connection, _ = resolve_chat_model(str(recipe.policy), recipe.policy_connection, options, "policy")
+            chat, connection, _ = find_chat_model(str(recipe.policy), recipe.policy_connection, options, POLICY)
             check_endpoint(chat, connection)
         if trained or not served:
             _check_model(recipe, recipe.policy)

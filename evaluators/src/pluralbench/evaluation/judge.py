@@ -18,7 +18,7 @@ from pluralbench.errors import EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.judged_items import JudgeVerdicts, check_protocol, judge_items, questions_of
 from pluralbench.evaluation.loading import Evaluation, LoadedBenchmark, LoadedPersonas, evaluated_run, load_benchmark
-from pluralbench.evaluation.models import ResolvedChat, chat_file_name, resolve_chat_model, runs_here
+from pluralbench.evaluation.models import JUDGE, RUBRIC_WRITER, FoundChat, chat_file_name, find_chat_model, place_of
 from pluralbench.evaluation.soft_verdicts import request_fields
 from pluralbench.evaluation.verdicts import (
     export_calls,
@@ -173,7 +173,9 @@ def _chat_models(
     if not models:
         raise EvaluationError("A panel needs at least one judge; name a model.")
     # Of a panel, options of the connection are for its judges at the endpoint.
-    connected = [connection if len(models) == 1 or not runs_here(name, connection) else None for name in models]
+    connected = [
+        connection if len(models) == 1 or place_of(name, connection, JUDGE) != "here" else None for name in models
+    ]
     resolved = [
         judge_chat_model(name, judging, reached, seeded=False) for name, reached in zip(models, connected, strict=True)
     ]
@@ -216,19 +218,19 @@ def judge_chat_model(
     connection: ConnectionConfig | None,
     *,
     seeded: bool = True,
-) -> ResolvedChat:
-    """Resolve a judge's chat model and connection, with the judge's sampling options; see `resolve_chat_model`."""
+) -> FoundChat:
+    """Resolve a judge's chat model and connection, with the judge's sampling options; see `find_chat_model`."""
     sampling = {name: getattr(judging, name) for name in ("temperature", "top_p", "max_tokens")}
     sampling["extra"] = request_fields(judging)
-    return resolve_chat_model(model, connection, sampling, "judge", seeded=seeded)
+    return find_chat_model(model, connection, sampling, JUDGE, seeded=seeded)
 
 
-def rubric_chat_model(judging: JudgeConfig, connection: ConnectionConfig) -> ResolvedChat | None:
+def rubric_chat_model(judging: JudgeConfig, connection: ConnectionConfig) -> FoundChat | None:
     """Resolve the model that writes the rubrics of a judge's prompt; None if there is none."""
     if judging.rubric_model is None or judging.prompt is None or judging.prompt.rubric is None:
         return None
     reached, sampling = judging.rubric_connection(connection), rubric_sampling(judging.prompt.rubric)
-    return resolve_chat_model(judging.rubric_model, reached, sampling, "rubric model", seeded=False)
+    return find_chat_model(judging.rubric_model, reached, sampling, RUBRIC_WRITER, seeded=False)
 
 
 def rubric_sampling(rubric: RubricPrompt) -> dict[str, Any]:

@@ -1,11 +1,11 @@
-"""Models to score with, from names, configurations, reward models and plain functions."""
+"""Where models are: reward models, judges and policies, from names, descriptions, objects and plain functions."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 from pkgutil import resolve_name
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from pluralbench_calls import Backend
 from pluralbench_calls.chat import LOCAL, ChatModel, ConnectionConfig, model_overrides
@@ -160,10 +160,35 @@ def local_model(model: str | Path | LocalModel, **of_embedded: Any) -> LocalMode
     """Return a name or directory as a `LocalModel`; "local" is the embedded model, with these fields."""
     if not isinstance(model, LocalModel):
         model = LocalModel(name=str(model))
-    return described(model, name=base_model_path(LOCAL), **of_embedded) if model.name == LOCAL else model
+    return described(model, name=_embedded_folder(), **of_embedded) if model.name == LOCAL else model
 
 
-class ResolvedChat(NamedTuple):
+Place = Literal["embedded", "endpoint", "here"]
+
+
+class Role(NamedTuple):
+    """What a chat model is for.
+
+    Attributes:
+        name: The role in errors.
+        connection: Parameter of its connection, in errors.
+        plain_name: Place of a name that is no folder and has no slash, if there is no endpoint.
+        takes_schema: Whether the record of one in this process says that it takes JSON schemas. None there does.
+    """
+
+    name: str
+    connection: str = "connection"
+    plain_name: Place = "here"
+    takes_schema: bool = True
+
+
+JUDGE = Role("judge", plain_name="endpoint", takes_schema=False)  # no model of OpenAI's API has a slash in its name
+RUBRIC_WRITER = JUDGE._replace(name="rubric model")
+POLICY = Role("policy", "policy_connection")
+PLANNER = Role("planner")
+
+
+class FoundChat(NamedTuple):
     """A chat model, the connection to it, and, if it runs in this process, what makes its backend."""
 
     model: ChatModel
@@ -171,32 +196,36 @@ class ResolvedChat(NamedTuple):
     here: Callable[[], Backend] | None = None
 
 
-def runs_here(name: str | LocalModel, connection: ConnectionConfig | None) -> bool:
-    """Whether a chat model runs in this process: a folder or ORG/NAME on the Hub, if there is no endpoint.
+def place_of(name: str | Path | LocalModel, connection: ConnectionConfig | None, role: Role) -> Place:
+    """Return where a chat model is: the first of these places that has it.
 
-    No model of OpenAI's API, the default endpoint, has a slash in its name.
+    A description is of a model in this process, "local" is the embedded model, an endpoint has all other names. Without
+    one, folders and names with a slash are in this process; plain names are where the role says: OpenAI's API or here.
     """
     if isinstance(name, LocalModel):
-        return True
-    has_endpoint = connection is not None and connection.base_url is not None
-    return not has_endpoint and name != LOCAL and ("/" in name or Path(name).is_dir())
+        return "here"
+    if str(name) == LOCAL:
+        return "embedded"
+    if connection is not None and connection.base_url is not None:
+        return "endpoint"
+    return "here" if "/" in str(name) or Path(name).is_dir() else role.plain_name
 
 
-def resolve_chat_model(
-    name: str | LocalModel,
+def find_chat_model(
+    name: str | Path | LocalModel,
     connection: ConnectionConfig | None,
     sampling: Mapping[str, Any],
-    role: str,
+    role: Role,
     *,
     seeded: bool = True,
-) -> ResolvedChat:
-    """Resolve a chat model's name and its connection, which is OpenAI's API by default.
+) -> FoundChat:
+    """Find a chat model and its connection, as `place_of` says.
 
     Args:
-        name: Name of a model at the endpoint, "local" for the embedded model, or a model in this process (`runs_here`).
+        name: Name or description.
         connection: Endpoint and limits.
         sampling: Sampling options of `ChatModel`.
-        role: What the model is used as in errors, such as "judge".
+        role: What the model is for.
         seeded: Whether requests to the embedded model carry seeds.
 
     Raises:
@@ -205,45 +234,46 @@ def resolve_chat_model(
         PolicyError: The model in this process writes no text.
     """
     connection = connection or ConnectionConfig()
-    if runs_here(name, connection):
-        return _resolve_here(name, connection, sampling)
-    if connection.base_url is not None and Path(str(name)).is_dir():
+    place = place_of(name, connection, role)
+    if place == "here":
+        return _chat_model_here(name, connection, sampling, role)
+    if place == "endpoint" and Path(str(name)).is_dir():
         # A server that loaded a folder may serve it under this name.
         log_status(
-            f"{name} is a folder here, but the {role} is the server's model of this name; leave out --base-url "
-            "(`connection.base_url=...`) to run the folder."
+            f"{name} is a folder here, but the {role.name} is the server's model of this name; leave out --base-url "
+            f"(`{role.connection}.base_url=...`) to run the folder."
         )
-    assert isinstance(name, str)  # noqa: S101 - others run here
     tables: dict[str, dict[str, Any]] = {"model": dict(sampling), "connection": connection.explicit_values()}
-    overrides = model_overrides("model", name, connection.base_url, connection.api_key_env, {"seeded": seeded})
+    overrides = model_overrides("model", str(name), connection.base_url, connection.api_key_env, {"seeded": seeded})
     for dotted, value in overrides.items():
         table, _, key = dotted.partition(".")
         tables[table][key] = value
-    return ResolvedChat(
-        check_recipe(ChatModel, tables["model"], f"of the {role}"),
-        check_recipe(ConnectionConfig, tables["connection"], f"of the {role}'s connection"),
+    return FoundChat(
+        check_recipe(ChatModel, tables["model"], f"of the {role.name}"),
+        check_recipe(ConnectionConfig, tables["connection"], f"of the {role.name}'s connection"),
     )
 
 
-def _resolve_here(name: str | LocalModel, connection: ConnectionConfig, sampling: Mapping[str, Any]) -> ResolvedChat:
+def _chat_model_here(
+    name: str | Path | LocalModel, connection: ConnectionConfig, sampling: Mapping[str, Any], role: Role
+) -> FoundChat:
     default = ConnectionConfig()
     given = [field for field in ConnectionConfig.model_fields if getattr(connection, field) != getattr(default, field)]
     if given:
         raise EvaluationError(
-            f"{getattr(name, 'name', name)} runs in this process, where `connection.{given[0]}=...` has no effect; "
-            "leave it out."
+            f"{getattr(name, 'name', name)} runs in this process, where `{role.connection}.{given[0]}=...` has no "
+            "effect; leave it out."
         )
-    name = language_model(name)
-    # No schema restricts what it writes.
-    chat = chat_model_of(name, **sampling).model_copy(update={"structured_output": False})
+    model = language_model(name)
+    chat = chat_model_of(model, **sampling).model_copy(update={"structured_output": role.takes_schema})
 
     def backend() -> Backend:
         with step("Importing the libraries of the model"):  # takes seconds, so what cannot run is refused before
             from pluralbench_policies import generation_backend
 
-        return generation_backend(name)
+        return generation_backend(model)
 
-    return ResolvedChat(chat, connection, backend)
+    return FoundChat(chat, connection, backend)
 
 
 def chat_file_name(chat: ChatModel) -> str:
@@ -252,13 +282,8 @@ def chat_file_name(chat: ChatModel) -> str:
     return Path(name).name
 
 
-def base_model_path(name: str) -> str:
-    """Return the directory or name of a model; "local" is the embedded model's directory in the user's cache.
-
-    The first use writes its weights there, which takes a few seconds (`pluralbench_policies.embedded_folder`).
-    """
-    if name != LOCAL:
-        return name
+def _embedded_folder() -> str:
+    """Return the embedded model's folder in the user's cache, where the first use writes its weights."""
     from platformdirs import user_cache_path
 
     folder = user_cache_path("pluralbench") / EMBEDDED

@@ -19,10 +19,11 @@ from pluralbench.arguments import PlannerItems, ProfileSize
 from pluralbench.config import AspectMatchingConfig, PlanConfig, as_data_config
 from pluralbench.data.column_types import schema_of
 from pluralbench.data.rules import rule_of
-from pluralbench.downstream.candidates import Policy, answer_fields, resolve_policy
+from pluralbench.downstream.candidates import Policy, answer_fields, find_policy
 from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import file_name, run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, run_directory
+from pluralbench.evaluation.models import PLANNER
 from pluralbench.evaluation.work import cost_of_calls, stopwatch
 from pluralbench.metrics.frame import metrics_frame
 from pluralbench.metrics.plans import EMBEDDINGS, WORDS, AspectMatches, aspect_numbers
@@ -95,7 +96,7 @@ def plan(
     loaded = load_planner_items(benchmark, as_data_config(data), profile_size)
     _check_ids(loaded.items.frame)
     checked = _check_training_items(planner, loaded)
-    policy = resolve_policy(planner, sampling, connection)
+    policy = find_policy(planner, sampling, connection, PLANNER)
     config = PlanRunConfig(
         planner=policy.chat,
         benchmark=loaded.benchmark_record(),
