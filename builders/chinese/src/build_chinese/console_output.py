@@ -62,7 +62,8 @@ def print_annotated(console: Console, result: AnnotationResult, out: Path, repor
         for name, entry in result.agreement["annotators"].items()
     ]
     names = ["annotator", "tasks", "agrees with others", "check items right", "prefers the first response"]
-    print_table(console, "Annotators (95 % intervals)", text_table(names, rows))
+    title = "Annotators (95 % intervals; first response: 50 % if its place does not matter)"
+    print_table(console, title, text_table(names, rows))
     problems = result.annotations.problems.group_by("kind", maintain_order=True).len()
     if problems.height:
         print_table(console, f"Problems ({report})", text_table(["problem", "tasks"], problems.iter_rows()))
@@ -114,7 +115,7 @@ def print_resolved(console: Console, annotated: Path, ranked: RankedPrompts, out
         open_pairs = plural(ranked.votes["open"], "pair of responses", "pairs of responses")
         console.print(
             f"Of {plural(votes['of'], 'original vote')}, the ranks contradict {format_share(votes)}"
-            + (f"; {open_pairs} left out of the ranks, on which annotators differ" if ranked.votes["open"] else "")
+            + (f"; {open_pairs} left out of the ranks, on which annotators differ." if ranked.votes["open"] else ".")
         )
     for reason, count in ranked.dropped.group_by("reason").len().sort("reason").iter_rows():
         console.print(f"{plural(count, 'prompt')} dropped: {reason}.")
