@@ -77,8 +77,9 @@ def test_a_forest_plot_has_the_parts_of_its_benchmark_with_baselines(models: int
     assert {mark.point.value for mark in chart.marks if mark.kind == "tick"} == {
         100 * one for one in BASELINES.values()
     }
-    other = changed(own[1], data__digest="another")
-    assert "The runs are on different data." in chart_of([own[0], other], "forest_personalized").note
+    for settings, differ in (({"data__digest": "another"}, True), ({"data__limit": 1000}, False)):
+        note = chart_of([own[0], changed(own[1], **settings)], "forest_personalized").note
+        assert ("The runs are on different data." in note) == differ  # a limit may leave nothing out
 
 
 def test_the_figure_of_position_bias_has_a_row_for_each_judge() -> None:

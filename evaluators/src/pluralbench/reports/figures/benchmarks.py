@@ -54,7 +54,7 @@ def forest(models: Sequence[RunSeries]) -> Chart:
     note = f"Overall: {config.benchmark.rule}."
     if len(every) > len(parts):
         note += f" {len(every) - len(parts)} more parts do not fit; see the CSV report."
-    if len({(one.run.config.data.digest, one.run.config.data.limit) for one in models}) > 1:
+    if len({(one.run.config.data.digest, one.run.size) for one in models}) > 1:
         note += " The runs are on different data."
     rule = rule_of(config.benchmark.description)
     label = ACCURACY if {rule.metric, *rule.pooled} == {"accuracy"} else "Percent"
