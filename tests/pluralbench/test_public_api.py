@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 import pluralbench
@@ -15,8 +16,10 @@ import pytest
 from chat_server import Reply, serve
 from commands import environment
 from live_hub import NO_NETWORK
+from pluralbench.commands.app import program
 from pluralbench.errors import BenchmarkError, EvaluationError, RunError
 from pluralbench.results import Run
+from pluralbench.results.kinds import RUN_KINDS
 from pluralbench_rewards import Group
 from written_tables import write
 from written_verdicts import written
@@ -33,6 +36,12 @@ def test_every_public_name_is_there_and_documented() -> None:
     for name in pluralbench.__all__:
         one = getattr(pluralbench, name)
         assert inspect.getdoc(getattr(one, "__origin__", one)), name
+
+
+def test_every_verb_with_a_run_is_a_public_function() -> None:
+    entries = {verb: entry for listed in program.verbs.values() for verb, entry in listed.items()}
+    for verb in RUN_KINDS:
+        assert getattr(pluralbench, verb.replace("-", "_")) is resolve_name(entries[verb].function)
 
 
 @pytest.mark.parametrize(
