@@ -175,6 +175,7 @@ CHANGES: list[tuple[str, Change, str]] = [
     ("score", frame(lambda items: items.drop("tokens_chosen")), "lacks or adds the columns tokens_chosen (`score`)."),
     ("rankings", columns(rank=pl.col("rank").reverse()), "another `rank` than"),
     ("personas", columns(truth=pl.col("answer")), "`truth`"),
+    ("personalize", columns(correct=pl.lit(value=True)), "does not follow from its own tables"),
     # A verdict.
     ("judge", columns(**WON), "rows another `outcome`, `verdict` than"),
     ("judge", columns(calls_chosen_first=pl.col("calls_rejected_first")), "another `calls_chosen_first` than"),
