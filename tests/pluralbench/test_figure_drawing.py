@@ -98,7 +98,7 @@ def test_many_series_have_no_whiskers_and_fit_on_a_page() -> None:
         ("a/$x$ and $", "$x$ and $"),
         ("a/x_{β}\nnew", "x_{β} new"),
         ("模型/报酬-v2\x07", "??-v2?"),
-        ("m" * 300, "m" * 20 + "…" + "m" * 15),
+        ("m" * 300, "m" * 18 + "…" + "m" * 17),
     ],
 )
 def test_a_models_name_is_only_a_name(name: str, shown: str, no_more_fonts: None, tmp_path: Path) -> None:
