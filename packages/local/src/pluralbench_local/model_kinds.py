@@ -27,7 +27,7 @@ from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
 from pluralbench_local.models import load_model, load_tokenizer, silence_transformers
 from pluralbench_local.network import ReadableNetwork, network_of
-from pluralbench_local.packing import Tokens, to_device
+from pluralbench_local.packing import Tokens, last_states, to_device
 from pluralbench_local.planning import VOCABULARY_ROWS
 from pluralbench_local.probes import (
     by_own_forward_pass,
@@ -53,7 +53,7 @@ Rows = list[list[int]]
 def _logits(
     network: ReadableNetwork, states: Tensor, rows: Rows, conversations: Sequence[Tokens], mode: Mode
 ) -> Tensor:
-    last = states[to_device([indices[-1] for indices in rows], states.device)]
+    last = last_states(states, rows)
     if network.head is None:
         return last.float()
     if mode == "fast":
@@ -92,12 +92,12 @@ def _log_probabilities(
     return sums.unsqueeze(1)
 
 
-def _token_logits(
+def token_logits(
     network: ReadableNetwork, states: Tensor, rows: Rows, conversations: Sequence[Tokens], mode: Mode
 ) -> Tensor:
-    """Of a `TokenHead`, in float64."""
+    """Return the logits of a `TokenHead`, in float64."""
     assert network.head is not None  # noqa: S101 - a language model has one
-    logits: Tensor = network.head(states[to_device([indices[-1] for indices in rows], states.device)])
+    logits: Tensor = network.head(last_states(states, rows))
     return logits
 
 
@@ -242,7 +242,7 @@ TOKEN = ModelKind(
     "token",
     lambda files: files.source.kind == "token",
     network=_token_network,
-    numbers=_token_logits,
+    numbers=token_logits,
     ending=token_template,
 )
 """The logits of one or two tokens after the conversation, by `pluralbench_local.token_rewards`."""

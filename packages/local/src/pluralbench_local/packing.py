@@ -175,6 +175,11 @@ class _Step:
     last: bool
 
 
+def last_states(states: Tensor, rows: Sequence[Sequence[int]]) -> Tensor:
+    """Return the state that is read last of each conversation, whose `rows` are the indices of its states."""
+    return states[to_device([indices[-1] for indices in rows], states.device)]
+
+
 def to_device(values: Tensor | Sequence[int] | Sequence[Sequence[int]], device: torch.device) -> Tensor:
     """Copy a tensor, or integers as one of 64 bits, from the CPU to a device.
 

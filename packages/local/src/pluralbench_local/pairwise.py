@@ -15,10 +15,10 @@ from transformers import CONFIG_MAPPING, AutoModel, PreTrainedTokenizerBase
 from pluralbench_local.config import LocalModel
 from pluralbench_local.conversations import Template
 from pluralbench_local.errors import LocalError
-from pluralbench_local.model_kinds import ModelKind, Rows
+from pluralbench_local.model_kinds import ModelKind, Rows, token_logits
 from pluralbench_local.models import describe_weights, load_model, load_tokenizer, num_embeddings
 from pluralbench_local.network import ReadableNetwork
-from pluralbench_local.packing import Tokens, to_device
+from pluralbench_local.packing import Tokens
 from pluralbench_local.scoring import LocalRewardModel
 from pluralbench_local.token_heads import load_language_model, with_token_head
 from pluralbench_local.weights import ModelFiles
@@ -281,10 +281,7 @@ def _letter_numbers(
     network: ReadableNetwork, states: Tensor, rows: Rows, conversations: Sequence[Tokens], mode: Mode
 ) -> Tensor:
     """Probability of the token A, by the softmax over A and B."""
-    del conversations, mode
-    assert network.head is not None  # noqa: S101 - for mypy
-    logits: Tensor = network.head(states[to_device([indices[-1] for indices in rows], states.device)])
-    return logits.softmax(-1)[:, :1]
+    return token_logits(network, states, rows, conversations, mode).softmax(-1)[:, :1]
 
 
 def load_pair_preference(source: LocalModel, scoring: ScoringConfig) -> LocalPairwiseModel:

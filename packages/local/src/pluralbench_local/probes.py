@@ -22,7 +22,7 @@ from pluralbench_local.network import (
     using_default_attention,
     without_packing,
 )
-from pluralbench_local.packing import Tokens, to_device
+from pluralbench_local.packing import Tokens, last_states, to_device
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -133,4 +133,4 @@ def _read(network: ReadableNetwork, conversations: Sequence[Tokens]) -> Tensor:
     """What is read last of each conversation in one batch, of shape (conversations, numbers)."""
     with using_default_attention(network):
         states, rows, _ = read_padded(network, conversations)
-    return states[to_device([indices[-1] for indices in rows], states.device)].float()
+    return last_states(states, rows).float()

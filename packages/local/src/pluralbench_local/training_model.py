@@ -21,7 +21,7 @@ from pluralbench_local.model_kinds import CLASSIFIER, kind_of
 from pluralbench_local.models import REWARD_HEADS, load_tokenizer, load_weights, resolve_device, silence_transformers
 from pluralbench_local.network import ReadableNetwork, must_be_alone, network_of, read_padded, without_packing
 from pluralbench_local.own_code import is_own_code
-from pluralbench_local.packing import Tokens, to_device
+from pluralbench_local.packing import Tokens, last_states, to_device
 from pluralbench_local.probes import by_own_forward_pass, plain_conversations, reads_as_model
 from pluralbench_local.scoring import LocalRewardModel, work_of
 from pluralbench_local.training_batches import Data
@@ -157,7 +157,7 @@ def states_of(
     for part in parts:
         with precision():
             states, rows, _ = read_padded(network, [conversations[index] for index in part])
-        last.append(states[to_device([indices[-1] for indices in rows], states.device)])
+        last.append(last_states(states, rows))
     place = {index: number for number, index in enumerate(order)}
     return torch.cat(last)[to_device([place[index] for index in range(len(order))], network.device)]
 
@@ -303,7 +303,7 @@ def _encode(reader: LocalRewardModel, parts: Sequence[Data]) -> dict[bytes, Tens
 
     def compute(groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[Sequence[Tensor], int]:
         computed, rows, tokens = read(reader.network, groups)
-        return list(computed[to_device([indices[-1] for indices in rows], computed.device)]), tokens
+        return list(last_states(computed, rows)), tokens
 
     work = work_of(reader, max(len(tokens.ids) for group in tokenized for tokens in group.conversations))
     names = [ranking.id for data in parts for ranking in data.rankings]

@@ -26,7 +26,7 @@ from pluralbench_local.models import (
     silence_transformers,
 )
 from pluralbench_local.network import ReadableNetwork
-from pluralbench_local.packing import Tokens, to_device
+from pluralbench_local.packing import Tokens, last_states
 from pluralbench_local.personal.texts import (
     BackboneRecord,
     Remaining,
@@ -100,7 +100,7 @@ class Decoder:
 
     def _states(self, groups: Sequence[Sequence[Tokens]], read: Read) -> tuple[Sequence[Tensor], int]:
         states, rows, computed = read(self.network, groups)
-        return list(states[to_device([indices[-1] for indices in rows], states.device)].cpu()), computed
+        return list(last_states(states, rows).cpu()), computed
 
 
 def load_backbone(model: str | Path | LocalModel, *, scoring: ScoringConfig | None = None) -> "Backbone":
