@@ -431,7 +431,7 @@ def test_what_no_study_wrote_and_what_another_process_writes_is_left_alone(recip
     before, recorded = made_in(busy), (busy / "study.toml").read_bytes()
     with FileLock(busy / ".lock"), pytest.raises(OutputError) as refused:
         study(only_scores(recipe, tmp_path / "other.toml", seed=5), out=busy, fresh=True)
-    assert str(refused.value) == f"Another process is writing to {busy}; wait until it has finished."
+    assert str(refused.value) == f"Another process is writing {busy}; wait for it or choose another output directory."
     assert (made_in(busy), (busy / "study.toml").read_bytes()) == (before, recorded)
 
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import pluralbench_local
 import polars as pl
-from filelock import FileLock, Timeout
 from pluralbench_local import LocalModel
 from pluralbench_measures.bootstrap import Estimate
 from pluralbench_rewards import Message
@@ -24,6 +23,7 @@ from pluralbench_runs import (
     describe_difference,
     has_work,
     keeping_work,
+    locked,
     log_status,
     move_aside,
     read_recipe,
@@ -197,12 +197,7 @@ def _locked_directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iter
     if target.is_dir() and not recipe_file.exists() and {path.name for path in target.iterdir()} - {LOCK}:
         raise OutputError(f"{target} contains files that are not part of a study; choose another output directory.")
     target.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(target / LOCK)
-    try:
-        lock.acquire(timeout=0)
-    except Timeout:
-        raise OutputError(f"Another process is writing to {target}; wait until it has finished.") from None
-    try:
+    with locked(target / LOCK, target):
         own = [target / name for name in OWN if (target / name).exists()]
         if fresh and own:
             kept = move_aside(own, target)
@@ -218,8 +213,6 @@ def _locked_directory(target: Path, recipe: StudyRecipe, *, fresh: bool) -> Iter
         write_recipe(recipe, recipe_file)
         with keeping_work(target, lambda: any(has_work(target / name) for name in OWN if (target / name).exists())):
             yield
-    finally:
-        lock.release()
 
 
 class _StudySteps:

@@ -9,6 +9,7 @@ from .model_config import ADAPTER_FILE, CONFIG_FILES, MODULES_FILE, check_model_
 from .output import (
     Output,
     has_work,
+    locked,
     make_readable,
     matches_recipe,
     move_aside,
@@ -93,6 +94,7 @@ __all__ = [
     "install_command",
     "install_weights_command",
     "keeping_work",
+    "locked",
     "log_status",
     "make_readable",
     "matches_recipe",

@@ -7,7 +7,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -143,29 +143,32 @@ def output_directory(target: Path, recipe: Recipe, *, recipe_file: str, fresh: b
         if isinstance(error, OSError) and error.errno == errno.ENOSPC:
             raise
         raise OutputError(f"Cannot write next to {target}: {error}; choose another output directory.") from None
-    lock = FileLock(work / LOCK)
+    with locked(work / LOCK, target):
+        # A resumed run reads what is in place; one that starts over may only take the calls that were recorded.
+        output = Output(target, work, own=frozenset(map(Path, (recipe_file, *LEDGERS))) if fresh else None)
+        try:
+            _check_work_directory(work)
+            _recover(target, work)
+            output.check_inputs()
+            _check(target, work, recipe, recipe_file, fresh=fresh)
+            write_recipe(recipe, _work_recipe(work, recipe_file))
+            with keeping_work(work, lambda: has_work(work)):
+                yield output
+        finally:
+            if not output.published and _is_idle(work):
+                _put_back(work)
+                if _is_idle(work):
+                    shutil.rmtree(work)  # no work was done, so the next run may use any recipe
+
+
+def locked(lock: Path, target: Path) -> AbstractContextManager[object]:
+    """Hold a lock that is of the directory `target`. Raises `OutputError` if another process has it."""
     try:
-        lock.acquire(timeout=0)
+        return FileLock(lock).acquire(timeout=0)
     except Timeout:
         raise OutputError(
             f"Another process is writing {target}; wait for it or choose another output directory."
         ) from None
-    # A resumed run reads what is in place; one that starts over may only take the calls that were recorded.
-    output = Output(target, work, own=frozenset(map(Path, (recipe_file, *LEDGERS))) if fresh else None)
-    try:
-        _check_work_directory(work)
-        _recover(target, work)
-        output.check_inputs()
-        _check(target, work, recipe, recipe_file, fresh=fresh)
-        write_recipe(recipe, _work_recipe(work, recipe_file))
-        with keeping_work(work, lambda: has_work(work)):
-            yield output
-    finally:
-        if not output.published and _is_idle(work):
-            _put_back(work)
-            if _is_idle(work):
-                shutil.rmtree(work)  # no work was done, so the next run may use any recipe
-        lock.release()
 
 
 def resolve_output_path(target: Path) -> Path:
