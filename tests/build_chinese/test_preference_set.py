@@ -27,9 +27,8 @@ from build_chinese.preference_set import (
     PreferenceSet,
     balance_lengths,
     build_preference_set,
-    pairs_by_row,
 )
-from build_chinese.rankings import ALL_EQUAL, ONE_RESPONSE, Row
+from build_chinese.rankings import ALL_EQUAL, ONE_RESPONSE, Row, preferred_pairs
 from build_chinese.recipe import PreferenceTable
 from build_chinese.reward_model import REWARDS
 from build_chinese.votes import VOTES
@@ -102,7 +101,7 @@ def strict(case: Case) -> list[tuple[str, str, str]]:
 
 
 def kept(made: PreferenceSet) -> list[tuple[str, str, str]]:
-    return [(row["id"], *pair) for row, own in zip(made.rows, pairs_by_row(made.rows), strict=True) for pair in own]
+    return [(row["id"], *pair) for row in made.rows for pair in preferred_pairs(row)]
 
 
 def length(case: Case, prompt: str, name: str) -> int:
@@ -121,7 +120,8 @@ def test_what_is_kept_has_no_cycle_and_keeps_to_the_ranks(
     case: Case, strategies: PreferenceTable, margin: float, seed: int
 ) -> None:
     made = case.made(strategies, margin, seed)
-    for row, own in zip(made.rows, pairs_by_row(made.rows), strict=True):
+    for row in made.rows:
+        own = preferred_pairs(row)
         assert nx.is_directed_acyclic_graph(nx.DiGraph(own))
         assert own
         assert all(row["rank"][better] < row["rank"][worse] for better, worse in own)

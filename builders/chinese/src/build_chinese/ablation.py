@@ -18,8 +18,8 @@ from pluralbench_runs import output_directory, write_recipe
 from pluralbench_tables import read_jsonl, write_jsonl
 
 from build_chinese import reward_model, source
-from build_chinese.preference_set import PreferenceSet, build_preference_set, pairs_by_row
-from build_chinese.rankings import Row
+from build_chinese.preference_set import PreferenceSet, build_preference_set
+from build_chinese.rankings import Row, preferred_pairs
 from build_chinese.recipe import ChineseRecipe, PreferenceTable, RewardTable
 from build_chinese.reward_model import TrainingRows
 from build_chinese.votes import votes
@@ -142,7 +142,7 @@ def _variants(
     variants = {HUMAN: human_part}
     for name, strategy in STRATEGIES.items():
         part = preference_set(strategy)
-        variants[name] = TrainingRows(part.rows, pairs_by_row(part.rows))
+        variants[name] = TrainingRows(part.rows, [preferred_pairs(row) for row in part.rows])
     best = variants[list(STRATEGIES)[-1]]
     return variants | {FULL: TrainingRows([*human, *best.rows], [*human_part.pairs, *best.pairs])}
 

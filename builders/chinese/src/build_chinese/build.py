@@ -26,8 +26,8 @@ from build_chinese.audit import audit, check_disjoint, prompt_figures
 from build_chinese.card import card
 from build_chinese.figures import PEOPLE, figures_of
 from build_chinese.lengths import FIGURE, draw_lengths, size_figures
-from build_chinese.preference_set import JudgedPart, build_preference_set, pairs_by_row
-from build_chinese.rankings import Row, number_annotators, ranked_pairs, resolve_rows, with_votes
+from build_chinese.preference_set import JudgedPart, build_preference_set
+from build_chinese.rankings import Row, number_annotators, preferred_pairs, ranked_pairs, resolve_rows, with_votes
 from build_chinese.recipe import SAMPLE, ChineseRecipe
 from build_chinese.tables import frame_of, pairs_of, published_rows
 from build_chinese.votes import NO_RECORDED_VOTE, recorded_votes, votes
@@ -203,7 +203,7 @@ def _audit(resolved: Mapping[str, Sequence[Row]], judged: JudgedPart | None, rec
     parts = [(PEOPLE, config, rows, [ranked_pairs(row) for row in rows]) for config, rows in resolved.items()]
     if judged is not None:
         rows = judged.preferences.rows
-        parts.append((judged.judge, PREFERENCE, rows, pairs_by_row(rows)))
+        parts.append((judged.judge, PREFERENCE, rows, [preferred_pairs(row) for row in rows]))
     audits, sizes = [], []
     for annotator, config, own, pairs in parts:
         if own:

@@ -130,11 +130,6 @@ def balance_lengths(pairs: pl.DataFrame, lengths: pl.DataFrame, seed: int) -> pl
     return measured.filter(~pl.col("number").is_in(drawn)).select(PAIRS.names())
 
 
-def pairs_by_row(rows: Sequence[Row]) -> list[list[tuple[str, str]]]:
-    """Return (better, worse) ids of each row's annotations, without ties."""
-    return [[(a, b) if mark == "1" else (b, a) for a, b, mark in row["annotations"] if mark != "s"] for row in rows]
-
-
 def lengths_of(rows: Sequence[Row]) -> pl.DataFrame:
     """Measure each response in characters (columns of `LENGTHS`)."""
     lengths = [(row["id"], response["id"], len(response["content"])) for row in rows for response in row["responses"]]

@@ -160,6 +160,11 @@ def number_annotators(rows: Sequence[Row]) -> list[Row]:
     ]
 
 
+def preferred_pairs(row: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return the (better, worse) ids of a row's annotations, without ties."""
+    return [(a, b) if mark == "1" else (b, a) for a, b, mark in row["annotations"] if mark != "s"]
+
+
 def ranked_pairs(row: Row) -> list[tuple[str, str]]:
     """Return the (better, worse) ids that a resolved row's annotations order, directly or transitively."""
     return [(better, worse) for better, worse in row["order"]]
@@ -174,8 +179,7 @@ def published_pairs(row: Row, where: str) -> list[tuple[str, str]]:
         SourceError: `rank` names none of the responses, or has a rank that is not an integer.
     """
     if row.get("rank") is None:
-        strict = {(a, b) if mark == "1" else (b, a) for a, b, mark in row["annotations"] if mark != "s"}
-        return sorted(strict)
+        return sorted(set(preferred_pairs(row)))
     value = row["rank"]
     if isinstance(value, list):  # the format of a release
         value = {entry.get("id"): entry.get("rank") for entry in value if isinstance(entry, dict)}

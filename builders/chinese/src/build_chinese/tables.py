@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 from pluralbench_schemas import RANKED_PAIRS, RANKED_RESPONSES
 
-from build_chinese.rankings import Row
+from build_chinese.rankings import Row, preferred_pairs
 
 PUBLISHED = ("input", "responses", "annotations", "rank", "category")
 CALLS = ("vote_calls", "reward_calls")
@@ -50,7 +50,6 @@ def pairs_of(rankings: pl.DataFrame) -> pl.DataFrame:
     for row in rankings.iter_rows(named=True):
         texts = {response["id"]: response["content"] for response in row["responses"]}
         system = [{"role": "system", "content": row["sys_prompt"]}] if (row["sys_prompt"] or "").strip() else []
-        kept = [(a, b) if mark == "1" else (b, a) for a, b, mark in row["annotations"] if mark != "s"]
         order = set(map(tuple, row["order"]))
         rows += [
             {
@@ -68,7 +67,7 @@ def pairs_of(rankings: pl.DataFrame) -> pl.DataFrame:
                     if {vote["first"], vote["second"]} == {better, worse}
                 ],
             }
-            for better, worse in dict.fromkeys(kept)
+            for better, worse in dict.fromkeys(preferred_pairs(row))
             if (better, worse) in order and texts[better].strip() and texts[worse].strip()
             if texts[better] != texts[worse]
         ]

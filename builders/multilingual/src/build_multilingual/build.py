@@ -23,7 +23,7 @@ from build_multilingual import filtering, rated, source, translation_pairs
 from build_multilingual.audit import audit_configs
 from build_multilingual.card import card
 from build_multilingual.figures import language_figures, translation_figures
-from build_multilingual.preferred import check_ids, read_preferred, review_figures
+from build_multilingual.preferred import read_preferred, review_figures
 from build_multilingual.recipe import MultilingualRecipe
 from build_multilingual.review import check_folder, write_review_sheets
 from build_multilingual.translate import IDENTICAL, SET_ASIDE, TranslationContext, english_rows, mask_all, translate
@@ -84,7 +84,8 @@ def build(
                     export_review, translated, english.pairs, set_aside, rows=review_rows, seed=recipe.seed
                 )
             frames, dropped = _filter_rows(recipe, english, translated, set_aside, decisions)
-            check_ids(reviewed, set() if english is None else {*english.pairs["id"].to_list(), *english.equal})
+            known = set() if english is None else {*english.pairs["id"].to_list(), *english.equal}
+            filtering.check_ids(reviewed, known, "A review sheet has")
             audits = audit_configs(frames, pairs, each)
 
         figures = language_figures(frames, set_aside, dropped, None if english is None else english.pairs)

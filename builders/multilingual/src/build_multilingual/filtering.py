@@ -82,6 +82,13 @@ def decisions_digest(decisions: pl.DataFrame) -> str:
     return content_digest(decisions.select(key).unique())
 
 
+def check_ids(rows: pl.DataFrame, ids: set[int], having: str) -> None:
+    """Raise `SourceError` if a row is on an id that the source does not have. `having`: how its sentence begins."""
+    unknown = rows.filter(~pl.col("id").is_in(sorted(ids)))
+    if unknown.height:
+        raise SourceError(f"{having} the id {unknown['id'][0]}, which the source does not have.")
+
+
 def rows_to_drop(
     set_aside: pl.DataFrame, decisions: pl.DataFrame, languages: Sequence[str], ids: set[int]
 ) -> pl.DataFrame:
@@ -93,9 +100,7 @@ def rows_to_drop(
     Raises:
         SourceError: Decisions have an id that is not among `ids`, or contradict each other.
     """
-    unknown = decisions.filter(~pl.col("id").is_in(sorted(ids)))
-    if unknown.height:
-        raise SourceError(f"The decisions have the id {unknown['id'][0]}, which the source does not have.")
+    check_ids(decisions, ids, "The decisions have")
     by_row: dict[tuple[int, str], tuple[str, str]] = {}
     for row_id, language, decision, reason in decisions.iter_rows():
         for code in [*languages, ENGLISH] if language in {ALL_LANGUAGES, ENGLISH} else [language]:

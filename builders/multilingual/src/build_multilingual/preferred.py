@@ -52,13 +52,6 @@ def read_preferred(paths: Sequence[str], recorded: Sequence[str] = (), judged: s
     return pl.concat([*map(_read_recorded, recorded), frame]).sort("language", "id", "reviewer")
 
 
-def check_ids(preferred: pl.DataFrame, ids: set[int]) -> None:
-    """Raise `SourceError` if a preference is on an id that the source does not have."""
-    unknown = preferred.filter(~pl.col("id").is_in(sorted(ids)))
-    if unknown.height:
-        raise SourceError(f"A review sheet has the id {unknown['id'][0]}, which the source does not have.")
-
-
 def review_figures(preferred: pl.DataFrame) -> list[dict[str, Any]]:
     """Compute the figures of reviewers' preferences, by language and over all. Shares have 95 % intervals over rows.
 
