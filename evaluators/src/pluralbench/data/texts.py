@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import polars as pl
 from pluralbench_runs import plural
@@ -153,6 +153,11 @@ def plain_text(value: Any, column: str) -> str:
     return value
 
 
+def is_texts(value: Any) -> TypeGuard[list[str]]:
+    """Return whether a value is a list of texts."""
+    return isinstance(value, list) and all(isinstance(text, str) for text in value)
+
+
 def value_of(part: Any, key: str, column: str) -> Any:
     """Return the value of a key of an object in a column."""
     if not isinstance(part, Mapping):
@@ -166,7 +171,7 @@ def parse_posts(row: Mapping[str, Any], column: str | None) -> list[dict[str, An
     """Read posts: a list of objects with a `text`, a list of texts, or one text; None if there are none."""
     value = row.get(column) if column else None
     texts = [value] if isinstance(value, str) else value
-    if isinstance(texts, list) and all(isinstance(text, str) for text in texts):
+    if is_texts(texts):
         return [{"text": text} for text in texts if text.strip()] or None
     try:
         return parse_structs(row, column, "text")
@@ -185,7 +190,7 @@ def parse_persona(row: Mapping[str, Any], column: str | None) -> list[str] | Non
     texts = [value] if isinstance(value, str) else value
     if texts is None:
         return None
-    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+    if not is_texts(texts):
         raise TypeError(f"`{column}` is not a text or a list of texts")
     return [text.strip() for text in texts if text.strip()] or None
 

@@ -16,7 +16,7 @@ from pluralbench.config import (
     SamplingConfig,
     as_prompt_config,
 )
-from pluralbench.downstream.candidates import SYSTEM, find_policy, user_turns
+from pluralbench.downstream.candidates import SYSTEM, find_policy
 from pluralbench.downstream.outcomes import outcome_judge
 from pluralbench.downstream.rollout import (
     RolloutSetup,
@@ -127,16 +127,13 @@ def best_of_n(
     target = Path(out or run_folder(name, config, loaded.data, prompt, *options, seed=seed, exclude=("n", "judge")))
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
-            with reused_ledger(output.work, reuse) as ledger:
-                if judge is not None:
-                    judge.check(ledger)
+            with reused_ledger(output.work, reuse, judge) as ledger:
                 setup = RolloutSetup(resolved, scorables, scoring, sampling, judge, ledger, output.work, seed, cluster)
                 answered = rollout(setup, loaded.items.frame, groups)
-                turns = max(len(user_turns(group)) for group in groups)
                 result = DownstreamResult(
                     policy=resolved.record,
                     rewards={name: rewarded_record(answered, name, own) for name, own in answered.rewarded.items()},
-                    sampling=sampling_record(setup, answered.candidates, turns),
+                    sampling=sampling_record(setup, answered.candidates, groups),
                     outcome=outcome_record(setup, answered.outcomes),
                 )
                 ledger.export(output.work / LEDGER_FILE, ledger.used)

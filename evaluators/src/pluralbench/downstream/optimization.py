@@ -20,7 +20,7 @@ from pluralbench.config import (
     SamplingConfig,
     as_prompt_config,
 )
-from pluralbench.downstream.candidates import SYSTEM, find_policy, initial_threads, user_turns
+from pluralbench.downstream.candidates import SYSTEM, find_policy, initial_threads
 from pluralbench.downstream.outcomes import outcome_judge
 from pluralbench.downstream.rollout import (
     RolloutSetup,
@@ -144,9 +144,7 @@ def optimize(
     with run_directory(target, config, fresh=fresh) as output:
         if output is not None:
             items, groups = loaded.items.frame, loaded.groups()
-            with reused_ledger(output.work, reuse) as ledger:
-                if judge is not None:
-                    judge.check(ledger)
+            with reused_ledger(output.work, reuse, judge) as ledger:
                 rewarded, training = config.reward, dict[str, Any]()
                 if end is None:
                     end, rewarded, training = _optimize_policy(start, model, learned, config, output.work)
@@ -162,7 +160,7 @@ def optimize(
                     rewards={
                         reward_name: RewardedRecord(model=rewarded, scoring=ScoringRecord(), missing=0, identical=0)
                     },
-                    sampling=sampling_record(setup, after.candidates, max(len(user_turns(group)) for group in groups)),
+                    sampling=sampling_record(setup, after.candidates, groups),
                     outcome=outcome_record(setup, after.outcomes),
                     optimization=training | {"judged_on_the_same_prompts": same},
                 )

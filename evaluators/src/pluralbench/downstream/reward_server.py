@@ -36,6 +36,7 @@ from pluralbench_runs import UserError, log_status, one_line, plural
 from pluralbench_runs.secrets import redact
 
 from pluralbench.config import RewardServerConfig
+from pluralbench.data.texts import is_texts
 
 Scope = Mapping[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
@@ -272,9 +273,9 @@ class RewardServer:
     async def _get_reward(self, body: Mapping[str, Any]) -> dict[str, Any]:
         _check_fields(body, GET_REWARD_FIELDS)
         query, prompts, labels = (body.get(name) for name in GET_REWARD_FIELDS)
-        if not _is_texts(query) or not query:
+        if not is_texts(query) or not query:
             raise Refusal("`query` is not a list of texts with at least one.")
-        if prompts is not None and (not _is_texts(prompts) or len(prompts) != len(query)):
+        if prompts is not None and (not is_texts(prompts) or len(prompts) != len(query)):
             raise Refusal("`prompts` is not a list with a text for each query.")
         if labels is not None and (not isinstance(labels, list) or len(labels) != len(query)):
             raise Refusal("`labels` is not a list with a label for each query.")
@@ -332,17 +333,13 @@ def _joined_parts(messages: Any) -> Any:
         content = one.get("content") if isinstance(one, dict) else None
         parts = content if isinstance(content, list) else []
         texts: list[Any] = [part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text"]
-        is_text = texts and len(texts) == len(parts) and _is_texts(texts)
+        is_text = texts and len(texts) == len(parts) and is_texts(texts)
         joined.append(one | {"content": "\n".join(texts)} if is_text else one)
     return joined
 
 
 def _is_ids(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(type(token) is int for token in value)
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(text, str) for text in value)
 
 
 def _error(status: HTTPStatus, message: str) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from pluralbench.downstream.candidates import (
     initial_threads,
     next_thread,
     sample,
+    user_turns,
 )
 from pluralbench.downstream.outcomes import JudgedCandidate, OutcomeJudge
 from pluralbench.errors import EvaluationError
@@ -128,11 +129,13 @@ def named_models(rewards: Mapping[str, Scorable] | Sequence[Scorable]) -> dict[s
 
 
 @contextmanager
-def reused_ledger(work: Path, reuse: Path | None) -> Iterator[Ledger]:
-    """Open the ledger in a working directory, and add the calls of another ledger or run directory."""
+def reused_ledger(work: Path, reuse: Path | None, judge: OutcomeJudge | None) -> Iterator[Ledger]:
+    """Open the ledger in a working directory, add the calls of another ledger or run directory, and check the judge."""
     with working_ledger(work / "ledger.sqlite") as ledger:
         if reuse is not None:
             ledger.add_from(reuse / LEDGER_FILE if reuse.is_dir() else reuse)
+        if judge is not None:
+            judge.check(ledger)
         yield ledger
 
 
@@ -309,14 +312,14 @@ def _selected_answers(part: Rollout) -> dict[tuple[Any, ...], str]:
     return {row[:-1]: texts[row[2:]] for row in chosen.iter_rows()}
 
 
-def sampling_record(setup: RolloutSetup, candidates: pl.DataFrame, turns: int) -> SamplingRecord:
-    """Record how candidates were sampled and which calls failed. `turns`: largest number of turns of a conversation."""
+def sampling_record(setup: RolloutSetup, candidates: pl.DataFrame, groups: Sequence[Group]) -> SamplingRecord:
+    """Record how candidates of conversations were sampled, and which calls failed."""
     counts = candidates["outcome"].value_counts().sort("outcome")
     without_text = candidates.filter(pl.col("text").is_null())
     texts = candidates.group_by("config", "id", maintain_order=True).agg(pl.col("text").count())
     return SamplingRecord(
         sizes=setup.sampling.sizes,
-        turns=turns,
+        turns=max(len(user_turns(group)) for group in groups),
         seeded=setup.policy.chat.seeded,
         prompts=texts.height,
         outcomes=dict(counts.iter_rows()),

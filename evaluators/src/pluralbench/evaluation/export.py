@@ -1,12 +1,12 @@
 """`export`: write the pairs of a benchmark or a training release in the format of another library's trainer."""
 
-import json
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
+from pluralbench_release.manifest import json_text
 from pluralbench_runs import Seed, output_directory, recipe_values, write_text
 from pluralbench_runs.options import Flag
 from pluralbench_tables import write_jsonl
@@ -146,7 +146,7 @@ def export(
                 "pairs": result.pairs,
                 "command": command,
             }
-            write_text(staged / RECORD, _json_text(record))
+            write_text(staged / RECORD, json_text(record))
             output.publish(staged)
     return result
 
@@ -195,8 +195,4 @@ def _write(folder: Path, trainer: Trainer, rows: Mapping[str, list[Row]]) -> Non
         else:
             write_jsonl(of_split, path)
     for name, values in trainer.files.items():
-        write_text(folder / name, values if isinstance(values, str) else _json_text(values))
-
-
-def _json_text(values: object) -> str:
-    return json.dumps(values, ensure_ascii=False, indent=2) + "\n"
+        write_text(folder / name, values if isinstance(values, str) else json_text(values))

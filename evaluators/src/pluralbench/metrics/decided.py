@@ -62,8 +62,3 @@ class Decided:
 def cells_of(decisions: pl.DataFrame) -> list[Cell]:
     """Return the cells of decisions, sorted, since a sum over cells depends on their order in its last digits."""
     return list(decisions.select("config", "subset").unique().sort("config", "subset").iter_rows())
-
-
-def in_overall(benchmark: Benchmark) -> pl.Expr:
-    """Return whether rows are of a config behind the overall number."""
-    return ~pl.col("config").is_in(sorted(benchmark.outside_overall))

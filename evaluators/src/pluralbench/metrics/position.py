@@ -30,9 +30,8 @@ def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
 
     A verdict is "A", "B", "invalid" or null (order not judged); "C" if a probability is exactly 1/2.
     """
+    yield from _orders(decisions, "verdict_chosen_first", "verdict_rejected_first")
     first, second = decisions["verdict_chosen_first"], decisions["verdict_rejected_first"]
-    unswapped = second.replace({"A": "B", "B": "A"})
-    yield from _orders(decisions["cluster"], first, second, changed=first != unswapped)
     chosen_first, chosen_second = _share(first, "A"), _share(second, "B")
     yield MetricKey("accuracy_chosen_first"), chosen_first
     yield MetricKey("accuracy_chosen_second"), chosen_second
@@ -45,7 +44,7 @@ def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
     yield MetricKey("accuracy_with_invalid_as_first"), _mean(as_first.drop_nulls())
     both = first.is_not_null() & second.is_not_null()
     right, same = (first == "A") & (second == "B"), (first == INVALID) & (second == INVALID)
-    same |= (first != INVALID) & (second != INVALID) & (first == unswapped)
+    same |= (first != INVALID) & (second != INVALID) & (first == _unswapped(second))
     yield MetricKey("accuracy_in_both_orders"), _over(decisions["cluster"], _count(both & right), _count(both))
     yield MetricKey("same_in_both_orders"), _over(decisions["cluster"], _count(both & same), _count(both))
     a, b = chosen_first.value, chosen_second.value
@@ -57,10 +56,8 @@ def position_of_pairs(decisions: pl.DataFrame) -> Numbers:
 
 
 def position_of_options(decisions: pl.DataFrame) -> Numbers:
-    """Yield the position bias of the persona judge's verdicts on two options, in the order that the judge saw."""
-    first, swapped = decisions["choice"], decisions["choice_swapped"]
-    unswapped = swapped.replace({"A": "B", "B": "A"})
-    yield from _orders(decisions["cluster"], first, swapped, changed=first != unswapped)
+    """Return the position bias of the persona judge's verdicts on two options, in the order that the judge saw."""
+    return _orders(decisions, "choice", "choice_swapped")
 
 
 def position_of_picks(decisions: pl.DataFrame) -> Numbers:
@@ -96,19 +93,24 @@ def _count(verdicts: pl.Series) -> pl.Series:
     return verdicts.fill_null(value=False).cast(pl.Float64)
 
 
-def _orders(cluster: pl.Series, first: pl.Series, second: pl.Series, *, changed: pl.Series) -> Numbers:
+def _unswapped(verdicts: pl.Series) -> pl.Series:
+    return verdicts.replace({"A": "B", "B": "A"})
+
+
+def _orders(decisions: pl.DataFrame, column: str, swapped: str) -> Numbers:
+    first, second = decisions[column], decisions[swapped]
     verdicts = pl.concat([first, second.alias(first.name)]).drop_nulls()
     both = (first != INVALID) & (second != INVALID)
     counts = {
         "verdicts": len(verdicts),
         "invalid_verdicts": int((verdicts == INVALID).sum()),
         "asked_in_both_orders": int(both.sum()),
-        "changed_with_the_order": int((both & changed).sum()),
+        "changed_with_the_order": int((both & (first != _unswapped(second))).sum()),
     }
     for metric, value in counts.items():
         yield MetricKey(metric), Estimate(float(value))
     valid = _count(first != INVALID) + _count(second != INVALID)
-    yield MetricKey("share_of_first"), _over(cluster, _count(first == "A") + _count(second == "A"), valid)
+    yield MetricKey("share_of_first"), _over(decisions["cluster"], _count(first == "A") + _count(second == "A"), valid)
 
 
 def _share(verdicts: pl.Series, right: str) -> Estimate:

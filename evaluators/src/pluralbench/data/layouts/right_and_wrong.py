@@ -11,7 +11,7 @@ from pluralbench.data.fields import Columns
 from pluralbench.data.labels import FIRST, SECOND, Labels
 from pluralbench.data.layouts.layout import Layout, SourceRows
 from pluralbench.data.layouts.listed import Responses, read_lists
-from pluralbench.data.texts import Row, first_ids, parsed_value, plain_text, shortened
+from pluralbench.data.texts import Row, first_ids, is_texts, parsed_value, plain_text, shortened
 from pluralbench.errors import DataError
 
 
@@ -29,12 +29,8 @@ def _parse(columns: Columns, labels: Labels, row: Row) -> Responses:
             raise TypeError(f"`{name}` is not a list: {shortened(values)}")
     if len(responses) != len(right):
         raise ValueError(f"`{column}` has {len(responses)} responses and `{columns.right}` has {len(right)} labels")
-    texts = ["\n".join(one) if _is_texts(one) else plain_text(one, column) for one in responses]
+    texts = ["\n".join(one) if is_texts(one) else plain_text(one, column) for one in responses]
     return [*map(str, range(len(texts)))], texts, [labels.meaning(label) for label in right]
-
-
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(part, str) for part in value)
 
 
 def _check_rows(benchmark: Benchmark, columns: Columns, frame: pl.DataFrame, where: str) -> None:

@@ -8,7 +8,7 @@ from pluralbench_measures.crossed import MIN_PEOPLE
 
 from pluralbench.metrics.metric import PEOPLE
 from pluralbench.reports.annotations import AGREEMENT, attributes_of, groups_of
-from pluralbench.reports.figures.chart import EQUAL, Chart, Mark, Panel, Point, marks_of, number, which
+from pluralbench.reports.figures.chart import Chart, Panel, bins_of, marks_of, which
 from pluralbench.reports.figures.series import RunSeries
 
 MODELS = 4  # panels of predicted shares in a row
@@ -71,10 +71,7 @@ def reliability(models: Sequence[RunSeries]) -> Chart:
     panels = []
     shown = [one for one in models if one.run.names("bin", "observed_share")]
     for one in shown:
-        marks = [Mark(float(end), Point(float(end)), EQUAL) for end in (0, 100)]
-        for name in one.run.names("bin", "observed_share"):
-            at = number(one.run, "predicted_share", bin=name).value
-            marks += [] if at is None else [Mark(at, number(one.run, "observed_share", bin=name), one)]
+        marks = bins_of(one, "observed_share", "predicted_share", 0)
         loss = one.run.estimate("annotation_log_loss")
         floor = one.run.estimate("annotation_log_loss", baseline=PEOPLE)
         title = f"{one.label}, log loss {loss.value:.3f}, at least {floor.value:.3f}"

@@ -15,11 +15,11 @@ from pluralbench.reports.figures.chart import (
     ACCURACY,
     BASELINES,
     CHANCE,
-    EQUAL,
     Chart,
     Mark,
     Panel,
     Point,
+    bins_of,
     by_mean,
     marks_of,
     mean,
@@ -147,10 +147,7 @@ def calibration(models: Sequence[RunSeries]) -> Chart:
     shown = [one for one in scored if is_soft(one.run) or scores_log_odds(one.run.result.model)]
     panels = []
     for one in shown:
-        marks = [Mark(float(end), Point(float(end)), EQUAL) for end in (50, 100)]
-        for name in one.run.names("bin", "bin_accuracy"):
-            at = number(one.run, "bin_probability", bin=name).value
-            marks += [] if at is None else [Mark(at, number(one.run, "bin_accuracy", bin=name), one)]
+        marks = bins_of(one, "bin_accuracy", "bin_probability", 50)
         title = f"{one.label}, ECE {one.run.estimate('ece').value:.3f}"
         panels.append(Panel(marks, "Correct pairs (%)", title, "Sigmoid of the difference (%)", joined=True))
     note = (

@@ -130,6 +130,15 @@ def marks_of(
     return [Mark(row, number(one.run, metric, scale=scale, **of), one) for row, of in rows.items() for one in models]
 
 
+def bins_of(one: RunSeries, metric: str, predicted: str, least: int) -> list[Mark]:
+    """Make a mark of each bin of a run, at its predicted number, and a line where both are equal, from `least` %."""
+    marks = [Mark(float(end), Point(float(end)), EQUAL) for end in (least, 100)]
+    for name in one.run.names("bin", metric):
+        at = number(one.run, predicted, bin=name).value
+        marks += [] if at is None else [Mark(at, number(one.run, metric, bin=name), one)]
+    return marks
+
+
 def names(models: Iterable[RunSeries], dimension: str, metric: str = "accuracy", **dimensions: Any) -> list[str]:
     """Return the distinct names of a dimension in the runs' numbers, in order."""
     return list(dict.fromkeys(name for one in models for name in one.run.names(dimension, metric, **dimensions)))
