@@ -30,7 +30,7 @@ class FrozenModel(BaseModel):
             such growth.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
 
     runtime_only: ClassVar[frozenset[str]] = frozenset()
     extendable: ClassVar[frozenset[str]] = frozenset()
