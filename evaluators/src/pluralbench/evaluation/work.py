@@ -9,7 +9,7 @@ from pathlib import Path
 from pluralbench_calls import ConnectionConfig, Ledger
 from pluralbench_rewards import OnScored
 from pluralbench_runs import Output, log_status, plural, write_text
-from pydantic import NonNegativeInt, TypeAdapter, ValidationError
+from pydantic import ConfigDict, NonNegativeInt, TypeAdapter, ValidationError
 
 from pluralbench.errors import RunError
 from pluralbench.results.record import CostRecord, UsageRecord
@@ -18,7 +18,7 @@ from pluralbench.results.run_files import ANY_FILE, LEDGER_FILE, RUN_FILE, SCHEM
 JOURNAL, TIMES = "scores.jsonl", "times.json"
 OWN_FILES = {"lock", "recipe.toml", "recipe.json", TIMES}
 """Files of a working directory before any work is done."""
-BATCH = TypeAdapter(list[tuple[NonNegativeInt, list[float]]])
+BATCH = TypeAdapter(list[tuple[NonNegativeInt, list[float]]], config=ConfigDict(defer_build=True))
 """A line of the journal: groups by position with their scores."""
 
 

@@ -46,7 +46,7 @@ def _file(verb: str, config: Any, result: Any) -> Any:
 
 FILES: Mapping[str, Any] = {verb: _file(verb, kind.config, kind.result) for verb, kind in RUN_KINDS.items()}
 _EVERY: Any = Annotated[Union[*FILES.values()], Discriminator("verb")]
-ANY_FILE: TypeAdapter[RunFile] = TypeAdapter(_EVERY)
+ANY_FILE: TypeAdapter[RunFile] = TypeAdapter(_EVERY, config=ConfigDict(defer_build=True))
 
 
 def read_file(path: Path, model: TypeAdapter[File], version: int) -> File:

@@ -3,23 +3,20 @@
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pluralbench_runs import FrozenModel, RecipeError, rng_for
 from pluralbench_runs.recipe_options import Overrides
 from pydantic import AfterValidator, Field, field_validator
 
 from pluralbench_calls.backends.endpoint import MAX_ANSWER_BYTES, Endpoint, provider_of
-from pluralbench_calls.backends.local import LOCAL_MODEL, EmbeddedModel
-from pluralbench_calls.backends.openai import OpenAIChat
-from pluralbench_calls.batches.backend import OpenAIBatches
-from pluralbench_calls.batches.file_backend import FileBackend
 from pluralbench_calls.errors import CallsError
-from pluralbench_calls.ledger import Ledger
 from pluralbench_calls.limits import Limits, Price
 from pluralbench_calls.logprobs import TOP
-from pluralbench_calls.loops import run
 from pluralbench_calls.records import Backend, Request
+
+if TYPE_CHECKING:
+    from pluralbench_calls.ledger import Ledger
 
 LOCAL = "local"
 OPENAI = "https://api.openai.com/v1"
@@ -233,6 +230,11 @@ def chat_request(
 
 def chat_backend(model: ChatModel, connection: ConnectionConfig) -> Backend:
     """Create the backend of a model: the embedded model, the endpoint of the connection, or files in its place."""
+    from pluralbench_calls.backends.local import EmbeddedModel
+    from pluralbench_calls.backends.openai import OpenAIChat
+    from pluralbench_calls.batches.backend import OpenAIBatches
+    from pluralbench_calls.batches.file_backend import FileBackend
+
     if model.provider == LOCAL:
         return EmbeddedModel()
     options = connection.model_dump(include={"api_key_env", "timeout", "max_retries", "max_answer_bytes"})
@@ -249,7 +251,7 @@ def chat_backend(model: ChatModel, connection: ConnectionConfig) -> Backend:
     )
 
 
-def check_endpoint(model: ChatModel, connection: ConnectionConfig, ledger: Ledger | None = None) -> None:
+def check_endpoint(model: ChatModel, connection: ConnectionConfig, ledger: "Ledger | None" = None) -> None:
     """Check before other work that the endpoint of a model can be reached and takes the key (`Endpoint.check`).
 
     A model in this process, calls that go to a file or come from one, and a model with an answer in the ledger need
@@ -263,6 +265,8 @@ def check_endpoint(model: ChatModel, connection: ConnectionConfig, ledger: Ledge
     if connection.base_url is not None and connection.pending is None and not connection.results:
         backend = chat_backend(model, connection)
         if isinstance(backend, Endpoint):
+            from pluralbench_calls.loops import run
+
             run(backend.check())
 
 
@@ -275,6 +279,8 @@ def model_overrides(
     the table for the embedded model.
     """
     if name == LOCAL:
+        from pluralbench_calls.backends.local import LOCAL_MODEL
+
         changes: dict[str, Any] = {"provider": LOCAL, "model": LOCAL_MODEL, **local}
         return {f"{table}.{key}": value for key, value in changes.items()}
     url = base_url or OPENAI

@@ -1,15 +1,17 @@
 """Limits on the rate and the cost of requests, and what waits for them."""
 
-import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from aiolimiter import AsyncLimiter
 from pluralbench_runs import FrozenModel, Json
 from pydantic import Field
 
 from pluralbench_calls.errors import CallsError
 from pluralbench_calls.records import Answer, Request
+
+if TYPE_CHECKING:
+    from aiolimiter import AsyncLimiter
 
 BYTES_PER_TOKEN = 4  # on average, for rate limits; the spending ceiling assumes one byte per token
 
@@ -50,6 +52,8 @@ class Throttle:
     """
 
     def __init__(self, limits: Limits, size: Callable[[Request], int], spent: float) -> None:
+        import asyncio
+
         self._limits, self._size, self._spent = limits, size, spent
         self._reserved, self._in_flight = 0.0, 0
         self._changed = asyncio.Condition()
@@ -123,11 +127,13 @@ class Throttle:
         return 0.0 if self._limits.max_cost is None else self._limits.price.cost(*self._max_tokens(message))
 
 
-def _limiter(per_minute: float | None) -> AsyncLimiter | None:
+def _limiter(per_minute: float | None) -> "AsyncLimiter | None":
     if per_minute is None:
         return None
     # A burst may use a tenth of a minute's allowance, and at least one; the rest is spread evenly.
     burst = max(1.0, per_minute / 10)
+    from aiolimiter import AsyncLimiter
+
     return AsyncLimiter(burst, 60 * burst / per_minute)
 
 

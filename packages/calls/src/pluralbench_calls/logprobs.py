@@ -14,7 +14,7 @@ from itertools import takewhile
 from typing import Annotated, Any, Generic, TypeVar
 
 from pluralbench_runs import FrozenModel, one_line
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from pluralbench_calls.errors import LedgerError
 
@@ -54,7 +54,7 @@ class Label(FrozenModel):
     least: Logprob
 
 
-LABELS = TypeAdapter(list[Label])
+LABELS = TypeAdapter(list[Label], config=ConfigDict(defer_build=True))
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Count = Annotated[int, Field(ge=0, lt=2**63)]
 
 
-class Entry(BaseModel, frozen=True, extra="forbid"):
+class Entry(BaseModel, frozen=True, extra="forbid", defer_build=True):
     """Base class of the parts of a manifest: frozen, without unknown keys."""
 
 
