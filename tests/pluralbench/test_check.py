@@ -26,6 +26,7 @@ from pluralbench.metrics.table import METRICS
 from pluralbench.results.checks import CheckResult
 from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE, METRICS_FILE, RUN_FILE
 from pluralbench_measures.bootstrap import Estimate
+from pluralbench_runs import digest
 from reward_models import save_language_model
 from session_folder import made_once
 from written_tables import write
@@ -202,6 +203,19 @@ def test_a_changed_run_is_refused(
     checked = check(path)
     assert checked.state == "refused", checked
     assert sentence in texts(checked), checked
+
+
+def test_numbers_that_this_version_cannot_compute_refuse_a_run_and_stop_no_other(
+    runs: dict[str, Path], tmp_path: Path
+) -> None:
+    path = Path(shutil.copytree(runs["score"], tmp_path / "changed"))
+    record("config", "benchmark", "description", "metrics", value=["unheard"])(path)
+    described = load_run(path).config.benchmark.description
+    record("config", "data", "benchmark_digest", value=digest(described.model_dump(mode="json")))(path)
+    checked = check(path)
+    assert checked.state == "refused"
+    assert "It cannot be recomputed from its data. " in texts(checked)
+    assert "unheard" in texts(checked)
 
 
 def test_other_data_is_refused(runs: dict[str, Path], tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import polars as pl
 from pluralbench_calls import Backend, Ledger, Replay
 from pluralbench_calls.chat import ConnectionConfig
 from pluralbench_rewards import Scored
+from pluralbench_runs import UserError
 
 from pluralbench.errors import DataError
 from pluralbench.evaluation.judged_items import JudgeVerdicts, judge_items, questions_of
@@ -22,19 +23,37 @@ from pluralbench.evaluation.personas import judge_persona_items
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
 from pluralbench.evaluation.score import scored_items
 from pluralbench.evaluation.verdicts import judges_of
+from pluralbench.leaderboard.comparisons import Findings, compare_metrics, compare_records, compare_rows
+from pluralbench.results.checks import Finding
 from pluralbench.results.item_rows import check_items
 from pluralbench.results.kinds import Texts, numbers_of_run
 from pluralbench.results.run_files import ITEMS_FILE, LEDGER_FILE
 from pluralbench.results.runs import Run
 
 
-def reproduce_run(run: Run, data: RunData) -> tuple[dict[str, pl.DataFrame], pl.DataFrame]:
-    """Recompute the frames and the metrics of a run from its data.
+def compare_with_data(run: Run, data: RunData) -> Findings:
+    """Compare the records, frames and metrics of a run with those that its data gives.
 
     Raises:
-        CallsError: The ledger lacks a call.
-        DataError: The data does not give the items or the prompts; `OtherPrompts` if these cannot be reproduced here.
+        OtherPrompts: The run's prompts cannot be reproduced here.
     """
+    if differ := [*compare_records(run, data)]:
+        yield from differ
+        return
+    try:
+        frames, metrics = _reproduced(run, data)
+    except OtherPrompts:
+        raise
+    except UserError as error:
+        yield Finding("error", f"It cannot be recomputed from its data. {error}")
+        return
+    for name, frame in frames.items():
+        yield from compare_rows(run, name, frame, data.items.location)
+    yield from compare_metrics(run.metrics, metrics, ITEMS_FILE)
+
+
+def _reproduced(run: Run, data: RunData) -> tuple[dict[str, pl.DataFrame], pl.DataFrame]:
+    """Recompute the frames and the metrics of a run from its data."""
     config, frames, calls = run.config, data.frames(), None
     if run.scored is not None:
         compares = "verdict" in run.items.columns
