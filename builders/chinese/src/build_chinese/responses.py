@@ -5,14 +5,13 @@ from collections.abc import Sequence
 import polars as pl
 from pluralbench_calls import (
     Backend,
-    InvalidAnswer,
     Ledger,
     Replay,
     Request,
+    answer_text,
     ask_until_valid,
     chat_backend,
     chat_request,
-    strip_thinking,
 )
 from pluralbench_runs import digest, rng_for
 
@@ -50,7 +49,7 @@ def add_model_responses(
         settled = ask_until_valid(
             list(rows),
             request,
-            _parse,
+            lambda _, reply: answer_text(reply),
             ledger,
             backend,
             attempts=2,
@@ -72,10 +71,3 @@ def add_model_responses(
         rng_for(recipe.seed, "ring", row["id"]).shuffle(responses)
         answered.append(row | {"responses": [*row["responses"], *responses]})
     return answered, pl.DataFrame(failed, schema=DROPS, orient="row")
-
-
-def _parse(_: Row, reply: str) -> str:
-    answer = strip_thinking(reply).strip()
-    if not answer:
-        raise InvalidAnswer("empty answer")
-    return answer

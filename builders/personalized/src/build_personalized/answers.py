@@ -11,10 +11,10 @@ from pluralbench_calls import (
     Ledger,
     ParsedReply,
     Request,
+    answer_text,
     ask_until_valid,
     chat_backend,
     chat_request,
-    strip_thinking,
 )
 from pluralbench_calls.chat import check_endpoint
 
@@ -128,9 +128,7 @@ def parse_answer(text: str, word_limit: int) -> str:
     Raises:
         InvalidAnswer: The answer is empty, a refusal or over the word limit.
     """
-    answer = strip_thinking(text).strip()
-    if not answer:
-        raise InvalidAnswer("empty answer")
+    answer = answer_text(text)
     if REFUSAL.search(answer, 0, REFUSAL_SPAN):
         raise InvalidAnswer("refused")
     if len(answer.split()) > word_limit:

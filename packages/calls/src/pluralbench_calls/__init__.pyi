@@ -20,7 +20,7 @@ from .ledger import Ledger, Recording, recording, working_ledger
 from .ledger_files import read_ledger
 from .limits import Limits, Price
 from .records import Answer, Backend, Outcome, PackingBackend, Request
-from .retry import InvalidAnswer, ParsedReply, ask_until_valid, strip_thinking
+from .retry import InvalidAnswer, ParsedReply, answer_text, ask_until_valid, strip_thinking
 from .verdicts import (
     Choice,
     Rule,
@@ -65,6 +65,7 @@ __all__ = [
     "Request",
     "Rule",
     "Verdict",
+    "answer_text",
     "ask",
     "ask_until_valid",
     "chat_backend",

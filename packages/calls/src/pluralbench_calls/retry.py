@@ -61,6 +61,14 @@ def strip_thinking(text: str) -> str:
     return text
 
 
+def answer_text(reply: str) -> str:
+    """Return a reply without the model's thinking. Raises `InvalidAnswer` if nothing is left."""
+    text = strip_thinking(reply).strip()
+    if not text:
+        raise InvalidAnswer(INCOMPLETE_REPLY["empty"])
+    return text
+
+
 @dataclass(frozen=True)
 class ParsedReply(Generic[Value]):
     """The result of an item: a value and its answer, or the reason why there is no value.

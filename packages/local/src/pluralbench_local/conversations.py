@@ -167,6 +167,13 @@ class Template:
         return places[-after - 1] + 1 if len(places) > after else 0  # 0: the beginning was cut
 
 
+def check_responses(groups: Iterable[Group]) -> None:
+    """Raise `LocalError` if a prompt has no response."""
+    for group in groups:
+        if not group.responses:
+            raise LocalError(f"The prompt {group.id} has no response to score; leave it out.")
+
+
 def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflow: Overflow) -> list[Tokenized]:
     """Tokenize groups, and handle conversations of more than `limit` tokens.
 
@@ -179,9 +186,7 @@ def tokenize(groups: Sequence[Group], template: Template, limit: int, on_overflo
         LocalError: If a prompt has no response, a conversation is too long under `error`, or the template leaves out a
             message.
     """
-    without_response = next((group for group in groups if not group.responses), None)
-    if without_response is not None:
-        raise LocalError(f"The prompt {without_response.id} has no response to score; leave it out.")
+    check_responses(groups)
     check_template(groups, template)
     tokenized = list(_tokenize_groups(groups, template))
     long = [index for index, result in enumerate(tokenized) if _longest(result) > limit]

@@ -28,6 +28,7 @@ from safetensors.torch import load, save_file
 from torch import Tensor
 
 from pluralbench_local.config import PERSONAL_FILE, LocalModel
+from pluralbench_local.conversations import check_responses
 from pluralbench_local.errors import LocalError
 from pluralbench_local.personal.backbones import Backbone, load_backbone
 from pluralbench_local.personal.corpus import (
@@ -212,9 +213,7 @@ class Personal:
 
     def _without_context(self, groups: Sequence[Group]) -> dict[int, str]:
         """Return the reasons of the groups that have no user context of a kind that the model reads, to drop them."""
-        without = next((group for group in groups if not group.responses), None)
-        if without is not None:
-            raise LocalError(f"The prompt {without.id} has no response to score; leave it out.")
+        check_responses(groups)
         found: dict[int, str] = {}
         for source in self.saved.options.context_sources:
             lacking = [index for index, group in enumerate(groups) if not _has(source, group)]

@@ -5,9 +5,8 @@ from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from pluralbench_calls import ParsedReply, Request, chat_request
+from pluralbench_calls import ParsedReply, Request, answer_text, chat_request
 from pluralbench_calls.chat import MAX_ATTEMPTS
-from pluralbench_calls.retry import InvalidAnswer, strip_thinking
 
 from pluralbench_rewards.chat_client import ChatClient
 from pluralbench_rewards.contract import Message
@@ -132,7 +131,4 @@ def _request(judge: ChatClient, label: str, entry: _Open, attempt: int, *, prefi
 
 
 def _text(_: _Open, reply: str) -> str:
-    text = strip_thinking(reply).strip()
-    if not text:
-        raise InvalidAnswer("empty answer")
-    return text
+    return answer_text(reply)
