@@ -119,8 +119,10 @@ def test_the_command_says_what_came_and_what_to_do_next(run: Command, data: Path
     out = tmp_path / "plans"
     with serve(by_question) as server:
         words = ["plan", "a-planner", "--base-url", server.base_url, "--price", "1/2", "--data", data, "--out", out]
-        status, said, _ = run(*words)
+        status, printed, _ = run(*words)
         assert status == 0
+        assert all(len(line) <= 80 for line in printed.split("\n") if str(out) not in line)
+        said = " ".join(printed.split())
         assert (
             "Plans with a list of aspects: 2 of 4; without a list, used as plain text: 1; truncated at 512 tokens: 1."
             in said

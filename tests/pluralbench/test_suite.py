@@ -219,6 +219,8 @@ def test_every_format_has_the_same_numbers(small: Path, model: str, run: Command
     shown = f"{100 * mean.value:.1f} [{100 * mean.low:.1f}, "
     assert "mean of 2 of 2" in table
     assert "Mean over 2 of 2 columns, unweighted." in " ".join(table.split())
+    reports = run("report", tmp_path / "out")[1]
+    assert f"\n\n{table.strip()}" in reports  # after the table of each benchmark, an empty line between
     for form, head in (("table", "First"), ("markdown", "| model"), ("latex", r"\begin{tabular}")):
         status, text, log = run(*words, "--format", form)
         assert status == 0

@@ -1,6 +1,5 @@
 """Print what the verbs return."""
 
-import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -100,8 +99,7 @@ def print_downstream(run: "Downstream", *, plots: Path | None = None) -> None:
     console.print()
     if selects(run):
         print_tables([curve_table(run)])
-    for line in downstream_notes(run):
-        console.print(line)
+    print_lines(downstream_notes(run))
     if plots is not None:
         from pluralbench.reports.figures.downstream import best_of_n
         from pluralbench.reports.figures.files import write
@@ -209,8 +207,8 @@ def print_plans(plans: "Plans", *, benchmark: str) -> None:
     from pluralbench.reports.plans import plan_notes
 
     console.print()
-    files = "plans.jsonl, items.parquet, metrics.json, run.json"
-    console.print(*plan_notes(plans), f"{plans.path}: {files}", sep="\n")
+    print_lines(plan_notes(plans))
+    console.print(f"{plans.path}: plans.jsonl, items.parquet, metrics.json, run.json")
     print_next("score", "MODEL", "--benchmark", benchmark, "--profile", "plan", "--plans", plans.path, "--data", "...")
 
 
@@ -220,12 +218,10 @@ def print_synthesis(synthesis: "Synthesis", *, model: str, data: DataConfig) -> 
     from pluralbench.reports.plans import synthesis_notes
 
     console.print()
-    for line in synthesis_notes(synthesis):
-        console.print(line)
-    words = ["pluralbench", "judge", model, "--benchmark", synthesis.config.benchmark.name]
+    print_lines(synthesis_notes(synthesis))
+    words = ["judge", model, "--benchmark", synthesis.config.benchmark.name]
     words += ["--data", data.location] if data.location else []
-    words += ["--profile", "persona", "--personas", str(synthesis.path / PERSONAS_FILE)]
-    console.print(f"Judge with them: {shlex.join(words)}")
+    print_next(*words, "--profile", "persona", "--personas", synthesis.path / PERSONAS_FILE)
 
 
 def print_contamination(

@@ -78,6 +78,8 @@ def report(
         reports = reports_of(runs_read, detail=detail, wide=wide, without=without)
     reports = [one._replace(notes=one.texts, definitions={}) if notes else one for one in reports]
     for place, one in enumerate(reports if form == "table" else reports[:1]):
+        if place:
+            console.print()
         print_report(one, form, None if place else out, width=None if wide else WIDTH)
     if plots is not None:
         for path in write(figures_of_found(runs_read, family or {}), plots, "no run has a number"):
