@@ -21,6 +21,7 @@ from keeping.protocol import OTHER, STOPPED, Job, Phase, Report
 STEPS = {
     "load_benchmark": "reading",
     "decide": "metrics",
+    "numbers_of_run": "metrics",
     "score_items": "writing",
     "write_run": "writing",
     "load_run": "reading back",
@@ -102,18 +103,20 @@ class Timed(FunctionModel):
 
 def make_run(job: Job) -> None:
     """Make the run of a job, and write the report."""
-    import pluralbench.evaluation.score as verb
-    from pluralbench.evaluation.loading import LoadedBenchmark
+    import pluralbench
+    from pluralbench.evaluation import loading, scores
 
     clock = Timed.clock
-    steps: list[tuple[Any, str, str]] = [(verb, step, phase) for step, phase in STEPS.items()]
-    steps += [(LoadedBenchmark, "groups", "reading"), (verb, "numbers_of_run", "metrics")]
+    steps: list[tuple[Any, str, str]] = [
+        (scores if step in {"decide", "score_items"} else loading, step, phase) for step, phase in STEPS.items()
+    ]
+    steps.append((loading.LoadedBenchmark, "groups", "reading"))
     for owner, step, phase in steps:
         stopped = job.how == STOPPED and step == "numbers_of_run"
         setattr(owner, step, stop if stopped else clock.timed(phase, getattr(owner, step)))
     model = Timed(by_another if job.how == OTHER else by_length)
     try:
-        run = verb.score(model, benchmark=job.benchmark, data=job.data, out=job.out)
+        run = pluralbench.score(model, benchmark=job.benchmark, data=job.data, out=job.out)
     except Stopped:
         return
     digests = {

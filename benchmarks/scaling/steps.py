@@ -135,7 +135,8 @@ def _score(job: Job, benchmark: str, data: str, out: str) -> Step:
 
 def go_on(job: Job) -> Step:
     """Resume a run that stopped after scoring."""
-    import pluralbench.evaluation.score as verb
+    import pluralbench
+    import pluralbench.evaluation.scores as work
 
     folder = Path(job.folder)
 
@@ -146,8 +147,8 @@ def go_on(job: Job) -> Step:
         raise Stopped
 
     shutil.rmtree(folder / "again", ignore_errors=True)
-    score = partial(verb.score, by_length, benchmark="pairs", data=folder / PAIRS, out=folder / "again")
-    with patch.object(verb, "decide", stop), suppress(Stopped):
+    score = partial(pluralbench.score, by_length, benchmark="pairs", data=folder / PAIRS, out=folder / "again")
+    with patch.object(work, "decide", stop), suppress(Stopped):
         score()
     yield
     run = score()

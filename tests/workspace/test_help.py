@@ -95,6 +95,28 @@ def test_help_imports_nothing_heavy(name: str) -> None:
     assert threads == 1
 
 
+ASK_ONE = """
+import sys
+
+sys.argv = ["pluralbench", *sys.argv[1:]]
+from pluralbench.commands.app import main
+
+try:
+    main()
+finally:
+    print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize("words", ["score --help", "score . --device", "check --help", "leaderboard --help"])
+def test_help_and_mistakes_of_these_verbs_import_no_frames(words: str) -> None:
+    asked = subprocess.run(
+        [sys.executable, "-c", ASK_ONE, *words.split()], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert asked.returncode == (0 if "--help" in words else 2)
+    assert not HEAVY & {*asked.stderr.splitlines()[-1].split()}
+
+
 def test_help_is_a_screen_and_leads_to_every_option() -> None:
     for words, command in commands():
         page = command.page

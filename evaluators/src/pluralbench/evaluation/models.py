@@ -27,7 +27,6 @@ from pluralbench_rewards.cluster import load_checked, on_cluster
 from pluralbench_runs import ClusterConfig, check_recipe, log_status, step
 
 from pluralbench.errors import EvaluationError
-from pluralbench.results.record import EMBEDDED
 
 DUPLICATE_NAME = "Two reward models have the name {name}; give each its own, as NAME=MODEL."
 
@@ -285,6 +284,8 @@ def chat_file_name(chat: ChatModel) -> str:
 def _embedded_folder() -> str:
     """Return the embedded model's folder in the user's cache, where the first use writes its weights."""
     from platformdirs import user_cache_path
+
+    from pluralbench.results.record import EMBEDDED
 
     folder = user_cache_path("pluralbench") / EMBEDDED
     if (folder / "config.json").is_file():  # it appears only when it is complete; checking it would import torch

@@ -33,7 +33,7 @@ from pluralbench.errors import DataError, EvaluationError
 from pluralbench.evaluation.folders import run_folder
 from pluralbench.evaluation.loading import LoadedBenchmark, load_benchmark
 from pluralbench.evaluation.models import Scorable, find_model
-from pluralbench.evaluation.score import model_file_name, write_scores
+from pluralbench.evaluation.scores import model_file_name, write_scores
 from pluralbench.results.evaluations import ScoreRunConfig
 from pluralbench.results.run_files import RUN_FILE
 from pluralbench.results.suite import SUITE_FILE, SuiteRecord, SuiteRun, load_suite

@@ -21,7 +21,7 @@ from pluralbench.evaluation.loading import LoadedPersonas
 from pluralbench.evaluation.pairwise import compared_pairs
 from pluralbench.evaluation.personas import judge_persona_items
 from pluralbench.evaluation.reloading import OtherPrompts, RunData, check_prompts
-from pluralbench.evaluation.score import scored_items
+from pluralbench.evaluation.scores import scored_items
 from pluralbench.evaluation.verdicts import judges_of
 from pluralbench.leaderboard.comparisons import Findings, compare_metrics, compare_records, compare_rows
 from pluralbench.results.checks import Finding
