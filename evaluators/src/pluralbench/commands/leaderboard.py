@@ -56,8 +56,7 @@ def leaderboard(
             reasons = result._replace(findings=result.rejection_reasons)
             console.print(*finding_lines(run, reasons), sep="\n")
     if done.left_out:
-        left_out = plural(done.left_out, "directory", "directories")
-        console.print(f"Left out {left_out} of other commands than score and the judges.")
+        console.print(f"Left out {plural(done.left_out, 'run')} of commands other than score and the judges.")
     if done.other_data:
         titles = ", ".join(dict.fromkeys(clean(run.config.benchmark.title) for run in done.other_data))
         console.print(
