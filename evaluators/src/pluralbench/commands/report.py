@@ -81,17 +81,17 @@ def report(
         if place:
             console.print()
         print_report(one, form, None if place else out, width=None if wide else WIDTH)
-    if plots is not None:
-        for path in write(figures_of_found(runs_read, family or {}), plots, "no run has a number"):
-            console.print(f"Wrote {path}")
-        for note in font_notes(runs_read.runs):
-            console.print(note)
     if html is not None:
         from pluralbench.reports.html.page import write_html
 
         for note in write_html(runs_read, html):
             console.print(note)
         console.print(f"Wrote {html}")
+    if plots is not None:
+        for path in write(figures_of_found(runs_read, family or {}), plots, "no run has a number"):
+            console.print(f"Wrote {path}")
+        for note in font_notes(runs_read.runs):
+            console.print(note)
     if push is not None or model_card is not None or create_pr is not None:
         from pluralbench.publishing import propose_results, push_results, write_model_card
 
