@@ -88,7 +88,11 @@ def chinese(name: Rename, mix: Mix, folder: Path) -> Any:
         by_value(found.agreement["annotators"]),
         found.consensus,
         sorted([pair["agreeing"] for pair in found.rounds.pair_agreement], key=repr),
-        (annotator_figures(found.rows), dropped.height, size_figures(ranked, pairs), audit(ranked, pairs)),
+        (
+            annotator_figures(found.rows),
+            dropped.height,
+            *([size_figures(ranked, pairs), audit(ranked, pairs)] if any(pairs) else []),
+        ),
     )
 
 

@@ -77,7 +77,7 @@ def pinned(location: str) -> str:
 
 
 def _check_not_a_path(repo: str) -> None:
-    """Raise `TablesError` for a path whose folder is here: the Hub may have a dataset of this name by somebody else."""
+    """Raise `TablesError` for a path whose folder is here: the Hub may have a dataset of this name of another owner."""
     path = Path(repo)
     if path.with_name(f"{path.name}.work").is_dir():
         raise TablesError(f"{repo} is not finished; rerun the command that builds it.")

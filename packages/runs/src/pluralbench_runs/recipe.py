@@ -30,7 +30,7 @@ class FrozenModel(BaseModel):
             such growth.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", defer_build=True)
+    model_config = ConfigDict(frozen=True, extra="forbid")
 
     runtime_only: ClassVar[frozenset[str]] = frozenset()
     extendable: ClassVar[frozenset[str]] = frozenset()
