@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 from build_chinese.annotated_files import annotate
+from build_chinese.annotation.forms import pair_field
 from build_chinese.annotation.tasks import build_tasks
 from build_chinese.audit import audit
 from build_chinese.figures import annotator_figures
@@ -58,8 +59,17 @@ CHINESE = prompts_of(
     }
 )
 CHINESE_TASKS = build_tasks(CHINESE, ANNOTATORS, Tasks(overlap=0.4), seed=1)
+LENGTHS = {one["id"]: len(one["content"]) for responses in CHINESE["responses"] for one in responses}
+
+
+def mark(first: str, second: str) -> str:
+    """Mostly that the longer response is better."""
+    return DRAW.choice("gbs") if DRAW.random() < 0.1 else "gb"[LENGTHS[first] < LENGTHS[second]]
+
+
 CHINESE_MARKS = [
-    (task, annotator, [(*two, DRAW.choice("12s")) for two in combinations(ids, 2)])
+    {"task": task, "annotator": annotator}
+    | {pair_field(a, b): mark(ids[a], ids[b]) for a, b in combinations(range(len(ids)), 2)}
     for task, annotator, ids in CHINESE_TASKS.select("task", "annotator", "responses").iter_rows()
 ]
 
@@ -75,24 +85,18 @@ def chinese(name: Rename, mix: Mix, folder: Path) -> Any:
         pl.col("task", "prompt", "annotator").map_elements(name, pl.String),
         responses=pl.Series([[name(one) for one in ids] for ids in CHINESE_TASKS["responses"]]),
     )
-    lines = [
-        {"task": name(task), "annotator": name(who), "marks": [[name(a), name(b), mark] for a, b, mark in marks]}
-        for task, who, marks in CHINESE_MARKS
-    ]
+    lines = [row | {"task": name(row["task"]), "annotator": name(row["annotator"])} for row in CHINESE_MARKS]
     found = annotate([write_rows(folder / "marks.jsonl", mix(lines))], prompts, tasks, None, Tasks())
     ranked, dropped = resolve_rows(found.rows)
     pairs = [ranked_pairs(row) for row in ranked]
+    assert ranked
     return (
         found.agreement["pairs"],
         found.agreement["alpha"],
         by_value(found.agreement["annotators"]),
         found.consensus,
         sorted([pair["agreeing"] for pair in found.rounds.pair_agreement], key=repr),
-        (
-            annotator_figures(found.rows),
-            dropped.height,
-            *([size_figures(ranked, pairs), audit(ranked, pairs)] if any(pairs) else []),
-        ),
+        (annotator_figures(found.rows), dropped.height, size_figures(ranked, pairs), audit(ranked, pairs)),
     )
 
 
